@@ -1,0 +1,183 @@
+"""The interfaces of meta-environments: one environment, and `n` of them stepped together as arrays."""
+import abc
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.types import BatchedStep, Path, Task
+from meta_policy_search.utils.quiet_gym import gym
+
+__all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv"]
+
+
+class MetaEnv(gym.Env):
+    """A gym environment with a distribution of tasks.
+
+    Subclasses follow gym 0.26: `reset(seed=, options=) -> (observation, info)` and
+    `step(action) -> (observation, reward, terminated, truncated, info)`. The samplers accept the classic
+    forms too (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments.
+
+    An environment that can step many copies of itself at once offers `make_batched(num_envs)`, which
+    returns a `BatchedEnv`; see `BatchableMetaEnv`.
+    """
+
+    def sample_tasks(self, n_tasks: int) -> List[Task]:
+        """Samples tasks from the environment's task distribution.
+
+        An implementation may take a second argument `rng` (`numpy.random.Generator` or None); samplers
+        then pass one, which makes the tasks depend on the seed and the iteration alone.
+
+        Args:
+            n_tasks: number of tasks needed.
+
+        Returns:
+            A list of `n_tasks` tasks.
+        """
+        raise NotImplementedError
+
+    def set_task(self, task: Task) -> None:
+        """Makes `task` (one of `sample_tasks`) the task of this environment, from the next step on."""
+        raise NotImplementedError
+
+    def get_task(self) -> Task:
+        """Returns the task that the agent is performing."""
+        raise NotImplementedError
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """Logs figures special to this environment; none by default.
+
+        Args:
+            paths: all paths collected in this environment during the iteration, of all tasks.
+            prefix: put before each key, such as `Step_0-`.
+        """
+
+
+class BatchedEnv(abc.ABC):
+    """`num_envs` copies of one environment, each with a task of its own, stepped together on arrays.
+
+    This is where our environments are implemented: the single environment is the case `num_envs=1`
+    (`BatchableMetaEnv`), so both agree bit for bit. The row of one environment must never depend on the
+    rows of the others, nor on their number.
+
+    Args:
+        num_envs: number of copies, at least one.
+
+    Attributes:
+        observation_space: `gym.spaces.Box` of one environment's observation.
+        action_space: `gym.spaces.Box` of one environment's action.
+    """
+
+    observation_space: gym.Space
+    action_space: gym.Space
+
+    def __init__(self, num_envs: int) -> None:
+        if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
+            raise ValueError(f"num_envs: expected an integer of at least 1, got {num_envs!r}")
+        self.num_envs = int(num_envs)
+
+    @abc.abstractmethod
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` tasks from `rng`."""
+
+    @abc.abstractmethod
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        """Gives each environment its task; `tasks` has length `num_envs`.
+
+        Raises:
+            ValueError: names what is wrong with a task and what was expected.
+        """
+
+    @abc.abstractmethod
+    def get_tasks(self) -> List[Task]:
+        """Returns the task of each environment, in a form that `set_tasks` takes."""
+
+    @abc.abstractmethod
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Starts a new path in some of the environments.
+
+        Args:
+            env_ids: int `[k]`, which environments; no duplicates.
+            rngs: `k` generators; environment `env_ids[i]` draws its start state, and whatever is random
+                in its dynamics until its next reset, from `rngs[i]`.
+
+        Returns:
+            The start observations, float64 `[k, O]`; a copy that the caller may keep.
+        """
+
+    @abc.abstractmethod
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """Takes one step in some of the environments, without resetting any.
+
+        Args:
+            actions: `[k, A]`, finite; clipped to the action space.
+            env_ids: int `[k]`, which environments; all of them by default.
+
+        Returns:
+            A `BatchedStep` of `k` rows; copies that the caller may keep.
+        """
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`."""
+
+    def _rows(self, actions: np.ndarray, env_ids: Optional[np.ndarray]) -> Tuple[np.ndarray, np.ndarray]:
+        """Checks the arguments of `step`; returns `(actions float64 [k, A], env_ids int [k])`."""
+        ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
+        actions = np.asarray(actions, dtype=np.float64)
+        expected = (len(ids),) + tuple(self.action_space.shape)
+        if actions.shape != expected:
+            raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
+        if not np.isfinite(actions).all():
+            row = int(np.flatnonzero(~np.isfinite(actions).all(axis=1))[0])
+            raise ValueError(f"actions: expected finite numbers, got {actions[row]} for environment {ids[row]}")
+        return actions, ids
+
+
+class BatchableMetaEnv(MetaEnv):
+    """A `MetaEnv` that is a `BatchedEnv` with one environment in it.
+
+    Subclasses set `batched_class` and document their arguments; keyword arguments given here go to it.
+    """
+
+    batched_class: type
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._batched_kwargs: Dict[str, Any] = kwargs
+        self._batched: BatchedEnv = self.batched_class(1, **kwargs)
+        self.observation_space = self._batched.observation_space
+        self.action_space = self._batched.action_space
+
+    def make_batched(self, num_envs: int) -> BatchedEnv:
+        """Returns `num_envs` copies of this environment that step together; tasks are not copied."""
+        return self.batched_class(num_envs, **self._batched_kwargs)
+
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
+        if isinstance(n_tasks, bool) or not isinstance(n_tasks, (int, np.integer)) or n_tasks < 1:
+            raise ValueError(f"n_tasks: expected an integer of at least 1, got {n_tasks!r}")
+        return self._batched.sample_tasks(int(n_tasks), self.np_random if rng is None else rng)
+
+    def set_task(self, task: Task) -> None:
+        """See `MetaEnv.set_task`."""
+        self._batched.set_tasks([task])
+
+    def get_task(self) -> Task:
+        """See `MetaEnv.get_task`."""
+        return self._batched.get_tasks()[0]
+
+    def reset(
+        self, *, seed: Optional[int] = None, options: Optional[dict] = None
+    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """Starts a new path; returns `(observation [O], {})`."""
+        super().reset(seed=seed)
+        return self._batched.reset(np.zeros(1, dtype=int), [self.np_random])[0], {}
+
+    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
+        answer = self._batched.step(np.asarray(action)[None])
+        info = {key: values[0] for key, values in answer.env_infos.items()}
+        return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),
+                bool(answer.truncated[0]), info)
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`."""
+        self._batched.log_diagnostics(paths, prefix)

@@ -1,0 +1,63 @@
+"""The one place that imports TensorFlow: as `tensorflow.compat.v1`, static graphs, without its chatter."""
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from typing import Iterator
+
+_FIRST = "tensorflow" not in sys.modules
+
+
+@contextlib.contextmanager
+def _quiet_import() -> Iterator[None]:
+    """Keeps what TensorFlow's C++ part writes while it loads away from the terminal, unless loading fails."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as kept, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        terminal = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(terminal, kept.read())
+            raise
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+with _quiet_import() if _FIRST else contextlib.nullcontext():
+    import tensorflow.compat.v1 as tf
+
+
+def _eager_has_run() -> bool:
+    """Whether eager TensorFlow was already used in this process: its context is set up by then."""
+    from tensorflow.python.eager import context
+
+    current = context.context_safe()
+    return tf.executing_eagerly() and current is not None and current._initialized  # noqa: SLF001
+
+
+def _use_static_graphs() -> None:
+    if _eager_has_run():
+        raise RuntimeError(
+            "meta_policy_search builds static TensorFlow graphs, but eager TensorFlow has already run in this "
+            "process. Import meta_policy_search.policies (or call tensorflow.compat.v1.disable_v2_behavior()) "
+            "before any TensorFlow operation, or use a fresh process."
+        )
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # the deprecation notice of the call below
+    try:
+        tf.disable_v2_behavior()
+    finally:
+        logger.setLevel(level)
+
+
+_use_static_graphs()
+
+__all__ = ["tf"]

@@ -1,0 +1,1 @@
+"""Logging, snapshots, seeds and other helpers; nothing here imports TensorFlow."""

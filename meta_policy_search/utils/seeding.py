@@ -1,0 +1,77 @@
+"""Random numbers that belong to what they are drawn for, not to the machinery that draws them.
+
+Every draw of rollout `r` of task `m` comes from a generator derived from the root seed and the key
+`(iteration, adaptation step, m, r)`. So the data of a run are the same for any executor, number of
+processes, threads or cluster workers, and for any retry.
+
+`meta_policy_search.utils.utils.set_seed` sets the root. Without it the root is drawn from the operating
+system, and every run differs.
+"""
+from enum import IntEnum
+from typing import Any, Dict, Optional
+
+import numpy as np
+
+
+class Stream(IntEnum):
+    """Independent families of generators under one root seed."""
+
+    ROLLOUT = 0  # (itr, step, task, rollout)
+    TASKS = 1  # (itr,)
+    WEIGHTS = 2  # (count of policies and networks built,)
+    OPTIMIZER = 3  # (count of optimizers built,)
+    EXECUTOR = 4  # (count of resets, environment): executors driven by hand
+    POLICY = 5  # (count of policies built,): `get_action(s)` called by hand
+
+
+_root: Optional[int] = None
+_counters: Dict[int, int] = {}
+
+
+def set_root(seed: int) -> None:
+    """Sets the root seed (a non-negative integer) and restarts every counted stream."""
+    global _root
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed: expected a non-negative integer, got {seed!r}")
+    _root = int(seed)
+    _counters.clear()
+
+
+def get_root() -> int:
+    """Returns the root seed, drawing one from the operating system where none was set."""
+    global _root
+    if _root is None:
+        _root = int(np.random.SeedSequence().entropy)
+    return _root
+
+
+def rng_for(stream: Stream, *key: int, root: Optional[int] = None) -> np.random.Generator:
+    """Returns the generator of `key` within `stream`; the same key gives the same numbers.
+
+    Args:
+        stream: family of generators.
+        *key: non-negative integers, for example `(itr, step, task, rollout)`.
+        root: root seed; the process's own by default (workers are told theirs).
+    """
+    sequence = np.random.SeedSequence(get_root() if root is None else root, spawn_key=(int(stream), *key))
+    return np.random.Generator(np.random.PCG64(sequence))
+
+
+def next_rng(stream: Stream) -> np.random.Generator:
+    """Returns a generator for the next object of its kind built in this process."""
+    count = _counters.get(stream, 0)
+    _counters[stream] = count + 1
+    return rng_for(stream, count)
+
+
+def get_state() -> Dict[str, Any]:
+    """Returns root and counters, for a snapshot."""
+    return {"root": get_root(), "counters": dict(_counters)}
+
+
+def set_state(state: Dict[str, Any]) -> None:
+    """Restores what `get_state` returned."""
+    global _root
+    _root = int(state["root"])
+    _counters.clear()
+    _counters.update(state["counters"])
