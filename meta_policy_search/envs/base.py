@@ -1,13 +1,33 @@
 """The interfaces of meta-environments: one environment, and `n` of them stepped together as arrays."""
 import abc
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.quiet_gym import gym
 
-__all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv"]
+if TYPE_CHECKING:
+    from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
+
+__all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv", "PhysicsError", "RandomEnv"]
+
+
+class PhysicsError(RuntimeError):
+    """A simulation diverged: its numbers are not finite, huge, or the physics engine gave a warning.
+
+    The step that raises it has moved none of its environments.
+
+    Attributes:
+        env_ids: which of the environments stepped together, a tuple of integers.
+    """
+
+    def __init__(self, message: str, env_ids: Sequence[int]) -> None:
+        super().__init__(message)
+        self.env_ids = tuple(env_ids)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), (str(self), self.env_ids)
 
 
 class MetaEnv(gym.Env):
@@ -181,3 +201,12 @@ class BatchableMetaEnv(MetaEnv):
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """See `MetaEnv.log_diagnostics`."""
         self._batched.log_diagnostics(paths, prefix)
+
+
+def __getattr__(name: str) -> Any:
+    """Finds `RandomEnv`, which is built on this module, on first use."""
+    if name == "RandomEnv":
+        from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
+
+        return RandomEnv
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,53 @@
+"""The interface of reward baselines."""
+from typing import Any, Sequence
+
+import numpy as np
+
+from meta_policy_search.types import Path
+
+__all__ = ["Baseline"]
+
+
+class Baseline:
+    """Reward baseline: predicts a quantity for every step of a path, such as the discounted rewards to come.
+
+    A sample processor calls `fit` with all paths of one task, then `predict` for each of them, and goes on to
+    the next task: the parameters that stay behind are those of the task that came last. Any object with these
+    two methods can serve as a baseline; `DiceSampleProcessor` passes a `target_key` to `fit`.
+    """
+
+    def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
+        """Fits the baseline to the paths of one task, forgetting earlier fits.
+
+        Args:
+            paths: path dicts.
+            target_key: key under which a path holds what shall be predicted, `[T]`.
+        """
+        raise NotImplementedError
+
+    def predict(self, path: Path) -> np.ndarray:
+        """Predicts the baseline along one path.
+
+        Args:
+            path: a path dict; at least `observations` `[T, O]`.
+
+        Returns:
+            float64 `[T]`, in the unit of the fitted target.
+        """
+        raise NotImplementedError
+
+    def get_param_values(self, **tags: Any) -> Any:
+        """Returns the parameters in a form that `set_params` takes."""
+        raise NotImplementedError
+
+    def set_params(self, value: Any, **tags: Any) -> None:
+        """Sets the parameters to `value`, which `get_param_values` returned."""
+        raise NotImplementedError
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """Logs figures about the baseline; none by default.
+
+        Args:
+            paths: paths that hold the fitted target.
+            prefix: put before each key, such as `Step_0-`.
+        """

@@ -1,0 +1,222 @@
+"""Linear baselines on polynomial features of time and state (Duan et al. 2016, arXiv:1604.06778, appendix).
+
+Both fit by damped least squares on the normal equations, `(X^T X + reg_coeff I) w = X^T y`, and differ in the
+features `X` alone.
+"""
+from typing import Any, Mapping, Optional, Sequence
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from meta_policy_search.baselines.base import Baseline
+from meta_policy_search.types import Path
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_non_negative
+from meta_policy_search.utils.utils import explained_variance_1d
+
+__all__ = ["LinearBaseline", "LinearFeatureBaseline", "LinearTimeBaseline"]
+
+_DAMPINGS = 10.0 ** np.arange(5)  # multiples of reg_coeff that are tried in turn
+_OBSERVATION_LIMIT = 10.0
+_TIME_SCALE = 100.0
+
+
+class LinearBaseline(Baseline):
+    """What linear baselines share; a subclass supplies `_features`.
+
+    A fit never fails for want of rank. Where `X^T X + reg_coeff I` is singular to working precision, the damping
+    is raised tenfold, up to four times; where that does not help either (`reg_coeff` is zero), the undamped
+    least-squares solution of the smallest norm is taken.
+
+    Args:
+        reg_coeff: damping, at least zero; in squared feature units, added to each diagonal entry of `X^T X`.
+
+    Raises:
+        TypeError: `reg_coeff` is not a number.
+        ValueError: `reg_coeff` is negative or not finite.
+    """
+
+    def __init__(self, reg_coeff: float = 1e-5) -> None:
+        self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
+        self._coeffs: Optional[np.ndarray] = None
+        self._target_key = "returns"
+
+    def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
+        """Fits the coefficients to the paths via damped least squares.
+
+        Args:
+            paths: path dicts with `observations` `[T, O]` and the target `[T]`; lengths may differ.
+            target_key: key of the target to be fitted.
+
+        Raises:
+            ValueError: there are no paths, a key is missing, shapes do not fit, or values are not finite; names
+                path, key and step.
+        """
+        if len(paths) == 0:
+            raise ValueError("paths: expected at least one path, got none")
+        observations = [_read(path, "observations", 2, f"paths[{i}]") for i, path in enumerate(paths)]
+        targets = [_read(path, target_key, 1, f"paths[{i}]") for i, path in enumerate(paths)]
+        for i, (path_observations, path_targets) in enumerate(zip(observations, targets, strict=True)):
+            expected = (len(path_targets), observations[0].shape[1])
+            if path_observations.shape != expected:
+                raise ValueError(f"paths[{i}]: observations: expected shape {expected} to go with {target_key!r} and "
+                                 f"with the other paths, got {path_observations.shape}")
+        steps = np.concatenate([np.arange(len(path_targets)) for path_targets in targets])
+        features = self._features(np.concatenate(observations), steps)
+        self._coeffs = _solve_damped(features, np.concatenate(targets), self._reg_coeff)
+        self._target_key = target_key
+
+    def predict(self, path: Path) -> np.ndarray:
+        """Predicts the fitted target along one path; zeros as long as nothing was fitted.
+
+        Args:
+            path: path dict with `observations` `[T, O]`.
+
+        Returns:
+            float64 `[T]`, in the unit of the fitted target.
+
+        Raises:
+            ValueError: the path has no observations, or they are of another size than the fitted ones.
+        """
+        observations = _read(path, "observations", 2, "path")
+        if self._coeffs is None:
+            return np.zeros(len(observations))
+        features = self._features(observations, np.arange(len(observations)))
+        if features.shape[1] != len(self._coeffs):
+            raise ValueError(f"path: observations of shape {observations.shape} make {features.shape[1]} features, "
+                             f"but the baseline has {len(self._coeffs)} coefficients")
+        return features @ self._coeffs
+
+    def get_param_values(self, **tags: Any) -> Optional[np.ndarray]:
+        """Returns a copy of the coefficients, float64 `[F]` in the order of the features; None before a fit."""
+        return None if self._coeffs is None else self._coeffs.copy()
+
+    def set_params(self, value: Optional[np.ndarray], **tags: Any) -> None:
+        """Sets the coefficients, `[F]` in the order of the features; None makes the baseline unfitted again.
+
+        Raises:
+            ValueError: `value` is not a vector of finite numbers.
+        """
+        if value is not None:
+            value = np.array(value, dtype=np.float64)
+            if value.ndim != 1 or not np.isfinite(value).all():
+                raise ValueError(f"value: expected None or a vector of finite coefficients, got {value!r}")
+        self._coeffs = value
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """Logs `<prefix>ExplainedVariance`: the share of the target's variance that the baseline predicts.
+
+        One is perfect, zero no better than the mean. The target is that of the last fit. A baseline keeps the
+        coefficients of the task fitted last, so the figure means something for that task's paths.
+
+        Args:
+            paths: path dicts with `observations` and the target.
+            prefix: put before the key, such as `Step_0-`.
+
+        Raises:
+            ValueError: there are no paths, or a key is missing; names path and key.
+        """
+        if len(paths) == 0:
+            raise ValueError("paths: expected at least one path, got none")
+        targets = [_read(path, self._target_key, 1, f"paths[{i}]") for i, path in enumerate(paths)]
+        predictions = [self.predict(path) for path in paths]
+        explained = explained_variance_1d(np.concatenate(predictions), np.concatenate(targets))
+        logger.logkv(f"{prefix}ExplainedVariance", explained)
+
+    def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        """Returns the features, float64 `[N, F]`, of observations `[N, O]` made at the steps int `[N]`."""
+        raise NotImplementedError
+
+
+class LinearFeatureBaseline(LinearBaseline):
+    """Baseline that is linear in polynomial features of state and time; its default target is the return.
+
+    `b(s_t, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 + w_6`, squares being elementwise, with observations
+    `s` clipped to [-10, 10] and time `t` in hundreds of steps. `F = 2 O + 4` coefficients, in this order.
+
+    Args:
+        reg_coeff: damping of the least squares, at least zero. Default: 1e-5.
+
+    Raises:
+        TypeError: `reg_coeff` is not a number.
+        ValueError: `reg_coeff` is negative or not finite.
+
+    References:
+        Duan et al. 2016, "Benchmarking Deep Reinforcement Learning for Continuous Control", arXiv:1604.06778.
+    """
+
+    def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        size = observations.shape[1]
+        features = np.empty((len(observations), 2 * size + 4))
+        clipped = np.clip(observations, -_OBSERVATION_LIMIT, _OBSERVATION_LIMIT, out=features[:, :size])
+        np.square(clipped, out=features[:, size:2 * size])
+        features[:, 2 * size:] = _time_features(steps)
+        return features
+
+
+class LinearTimeBaseline(LinearBaseline):
+    """Baseline that depends on time alone, as DiCE needs it.
+
+    `b(t) = w_1 t + w_2 t^2 + w_3 t^3 + w_4` with time `t` in hundreds of steps; four coefficients, in this order.
+
+    Args:
+        reg_coeff: damping of the least squares, at least zero. Default: 1e-5.
+
+    Raises:
+        TypeError: `reg_coeff` is not a number.
+        ValueError: `reg_coeff` is negative or not finite.
+    """
+
+    def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        return _time_features(steps)
+
+
+def _time_features(steps: np.ndarray) -> np.ndarray:
+    """Returns `[t, t^2, t^3, 1]`, float64 `[N, 4]`, of step counts int `[N]`."""
+    time = steps / _TIME_SCALE
+    return np.stack([time, time ** 2, time ** 3, np.ones_like(time)], axis=1)
+
+
+def _read(path: Mapping[str, object], key: str, ndim: int, name: str) -> np.ndarray:
+    """Returns one entry of a path as float64 of rank `ndim`, all numbers, or says what is wrong with it."""
+    if key not in path:
+        raise ValueError(f"{name}: expected a key {key!r}, got only {sorted(path)}")
+    values = np.asarray(path[key], dtype=np.float64)
+    if values.ndim != ndim or len(values) == 0:
+        axes = "[T]" if ndim == 1 else "[T, O]"
+        raise ValueError(f"{name}: {key}: expected shape {axes} with T of at least 1, got {values.shape}")
+    if not np.isfinite(values).all():
+        step = int(np.argwhere(~np.isfinite(values))[0, 0])
+        raise ValueError(f"{name}: {key}: expected finite numbers, got {values[step]} at step {step}")
+    return values
+
+
+def _solve_damped(features: np.ndarray, targets: np.ndarray, reg_coeff: float) -> np.ndarray:
+    """Solves `(X^T X + reg_coeff I) w = X^T y`; see `LinearBaseline` for what happens if it is singular.
+
+    Args:
+        features: finite float64 `[N, F]`, X.
+        targets: finite float64 `[N]`, y.
+        reg_coeff: damping, at least zero.
+
+    Returns:
+        w, finite float64 `[F]`.
+
+    Raises:
+        ValueError: the targets are so large that their products overflow.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = features.T @ targets
+    if not np.isfinite(moments).all():
+        raise ValueError(f"paths: targets as large as {np.abs(targets).max()} overflow the fit")
+    gram = features.T @ features
+    for damping in reg_coeff * _DAMPINGS:
+        damped = gram + damping * np.identity(len(gram))
+        try:
+            factor = cho_factor(damped, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            continue
+        pivots = np.diagonal(factor[0]) ** 2
+        if pivots.min() > np.finfo(np.float64).eps * len(gram) * pivots.max():
+            return cho_solve(factor, moments, check_finite=False)
+    return np.linalg.lstsq(features, targets, rcond=None)[0]

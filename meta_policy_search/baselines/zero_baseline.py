@@ -1,0 +1,29 @@
+"""The baseline that changes nothing."""
+from typing import Any, Sequence
+
+import numpy as np
+
+from meta_policy_search.baselines.base import Baseline
+from meta_policy_search.types import Path
+
+__all__ = ["ZeroBaseline"]
+
+
+class ZeroBaseline(Baseline):
+    """Predicts zero everywhere: for doing without a baseline."""
+
+    def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
+        """Does nothing: there is nothing to fit."""
+
+    def predict(self, path: Path) -> np.ndarray:
+        """Returns zeros, float64 `[T]`, one for each of the path's observations."""
+        return np.zeros(len(path["observations"]))
+
+    def get_param_values(self, **tags: Any) -> None:
+        """Returns None: there are no parameters."""
+        return None
+
+    def set_params(self, value: None, **tags: Any) -> None:
+        """Takes None, which `get_param_values` returns; anything else raises `ValueError`."""
+        if value is not None:
+            raise ValueError(f"value: expected None, since a ZeroBaseline has no parameters, got {value!r}")

@@ -1,0 +1,35 @@
+"""Meta-environments: interfaces, the normalizing wrapper, 2D point worlds, and robots by name (`make_env`).
+
+Nothing here imports TensorFlow, nor a physics engine before a robot is made.
+"""
+from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
+from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
+from meta_policy_search.envs.normalized_env import NormalizedEnv, normalize
+from meta_policy_search.envs.point_envs import (
+    MetaPointEnv,
+    MetaPointEnvCorner,
+    MetaPointEnvCornerGoals,
+    MetaPointEnvMomentum,
+    MetaPointEnvV2,
+    MetaPointEnvWalls,
+)
+from meta_policy_search.envs.registry import available_envs, get_env_class, make_env
+
+__all__ = [
+    "BatchableMetaEnv",
+    "BatchedEnv",
+    "MetaEnv",
+    "MetaPointEnv",
+    "MetaPointEnvCorner",
+    "MetaPointEnvCornerGoals",
+    "MetaPointEnvMomentum",
+    "MetaPointEnvV2",
+    "MetaPointEnvWalls",
+    "NormalizedEnv",
+    "PhysicsError",
+    "RandomEnv",
+    "available_envs",
+    "get_env_class",
+    "make_env",
+    "normalize",
+]

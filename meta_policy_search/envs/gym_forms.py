@@ -1,0 +1,170 @@
+"""One form for every kind of environment: gym 0.26, Gymnasium, and the classic four-tuple `step`.
+
+Executors and wrappers talk to single environments through these functions only, so that none of them needs
+to know which generation of the interface an environment follows.
+"""
+import inspect
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv
+from meta_policy_search.types import Task
+from meta_policy_search.utils.checks import check_positive_int
+
+__all__ = ["batched_form", "check_meta_env", "reset_env", "reset_with_info", "sample_tasks", "set_rng", "step_env"]
+
+
+def check_meta_env(env: Any, name: str = "env") -> None:
+    """Checks that `env` has a distribution of tasks.
+
+    Args:
+        env: an environment, of any class.
+        name: what to call it in the error, usually the argument that it came in as.
+
+    Raises:
+        TypeError: names what `env` lacks of `sample_tasks(n_tasks)` and `set_task(task)`; inheriting the
+            unimplemented ones of `MetaEnv` does not count as having them.
+    """
+    if isinstance(env, type):
+        raise TypeError(f"{name}: expected an environment, got the class {env.__name__} itself; call it first")
+    missing = [method for method in ("sample_tasks", "set_task") if not _has_method(env, method)]
+    if missing:
+        raise TypeError(f"{name}: expected a meta-environment with sample_tasks and set_task, but "
+                        f"{type(env).__name__} has no {' and no '.join(missing)}")
+
+
+def batched_form(env: Any) -> Optional[Callable[[int], BatchedEnv]]:
+    """Returns `env.make_batched` if stepping the result is the same as stepping `env`; otherwise None.
+
+    It is not the same, and None is returned, where a wrapper (a `gym.Wrapper`, say) merely passes on the
+    `make_batched` of what it wraps, and where a subclass of a `BatchableMetaEnv` overrides `reset`, `step` or
+    `set_task` without a `batched_class` or `make_batched` of its own.
+    """
+    cls = type(env)
+    if not hasattr(cls, "make_batched"):
+        return None
+    if isinstance(env, BatchableMetaEnv):
+        ancestry = cls.__mro__
+        batched_at = min(_defined_at(ancestry, name) for name in ("batched_class", "make_batched"))
+        if any(_defined_at(ancestry, name) < batched_at for name in ("reset", "step", "set_task")):
+            return None
+    return getattr(env, "make_batched", None)
+
+
+def reset_env(env: Any) -> np.ndarray:
+    """Starts a new path; returns the observation, as the environment gave it.
+
+    Accepts both `reset() -> observation` and `reset() -> (observation, info)`.
+    """
+    return reset_with_info(env)[0]
+
+
+def reset_with_info(env: Any, **arguments: Any) -> Tuple[np.ndarray, Dict[str, Any]]:
+    """Starts a new path; returns `(observation, info)`, the info of a classic environment being empty.
+
+    Args:
+        env: a single environment.
+        **arguments: passed to `env.reset`, apart from those that are None: classic environments take none.
+    """
+    answer = env.reset(**{name: value for name, value in arguments.items() if value is not None})
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
+        return answer
+    return answer, {}
+
+
+def step_env(env: Any, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+    """Takes one step.
+
+    A classic four-tuple's `done` means terminated, unless its info says `TimeLimit.truncated`: gym's time
+    limit sets that where the limit, and not the task, ended the path.
+
+    Returns:
+        `(observation, reward, terminated, truncated, info)`; observation and info as the environment gave
+        them.
+
+    Raises:
+        ValueError: the environment returned neither a four- nor a five-tuple, or a reward that is not one
+            number.
+    """
+    answer = env.step(action)
+    if not isinstance(answer, (tuple, list)) or len(answer) not in (4, 5):
+        what = f"{len(answer)} values" if isinstance(answer, (tuple, list)) else type(answer).__name__
+        raise ValueError(f"step of {type(env).__name__}: expected (observation, reward, terminated, truncated, "
+                         f"info) or (observation, reward, done, info), got {what}")
+    if len(answer) == 5:
+        observation, reward, terminated, truncated, info = answer
+    else:
+        observation, reward, done, info = answer
+        truncated = bool(done) and bool(info.get("TimeLimit.truncated", False))
+        terminated = bool(done) and not truncated
+    return observation, _as_number(reward, env), bool(terminated), bool(truncated), info
+
+
+def set_rng(env: Any, rng: np.random.Generator) -> None:
+    """Makes `rng` the generator that `env` draws from, where it has one of its own.
+
+    Reaches through wrappers (`env.unwrapped`). An environment that holds a legacy `RandomState` gets one
+    that draws from the same stream. One that draws from the global `numpy.random` is left as it is.
+
+    Raises:
+        TypeError: `rng` is not a `numpy.random.Generator`.
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng: expected a numpy.random.Generator, got {rng!r}")
+    target = getattr(env, "unwrapped", env)
+    own = getattr(target, "__dict__", {})
+    if not hasattr(type(target), "np_random") and "np_random" not in own:
+        return
+    current = own.get("_np_random", own.get("np_random"))
+    target.np_random = np.random.RandomState(rng.bit_generator) if isinstance(current, np.random.RandomState) else rng
+
+
+def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+    """Samples tasks from the environment's task distribution.
+
+    Args:
+        env: a meta-environment.
+        n_tasks: number of tasks, at least one.
+        rng: what the tasks are drawn from. Passed to `env.sample_tasks` if that takes an argument `rng`;
+            otherwise it becomes the environment's own generator (`set_rng`). None: the environment decides.
+
+    Returns:
+        A list of `n_tasks` tasks.
+
+    Raises:
+        TypeError, ValueError: `n_tasks` is not a positive integer.
+        ValueError: the environment returned something else than `n_tasks` tasks.
+    """
+    n_tasks = check_positive_int("n_tasks", n_tasks)
+    if rng is None:
+        tasks = env.sample_tasks(n_tasks)
+    elif "rng" in inspect.signature(env.sample_tasks).parameters:
+        tasks = env.sample_tasks(n_tasks, rng=rng)
+    else:
+        set_rng(env, rng)
+        tasks = env.sample_tasks(n_tasks)
+    is_sequence = isinstance(tasks, (list, tuple, np.ndarray))
+    if not is_sequence or len(tasks) != n_tasks:
+        what = f"{len(tasks)} of them" if is_sequence else repr(tasks)
+        raise ValueError(f"sample_tasks of {type(env).__name__}: expected a list of {n_tasks} tasks, got {what}")
+    return list(tasks)
+
+
+def _has_method(env: Any, method: str) -> bool:
+    """Whether `env` implements `method`, rather than inheriting the one of `MetaEnv` that raises."""
+    bound = getattr(env, method, None)
+    return callable(bound) and getattr(bound, "__func__", None) is not getattr(MetaEnv, method)
+
+
+def _defined_at(ancestry: Tuple[type, ...], name: str) -> int:
+    """Returns the place in a method resolution order of the class that `name` is taken from."""
+    return next((place for place, cls in enumerate(ancestry) if name in vars(cls)), len(ancestry))
+
+
+def _as_number(reward: Any, env: Any) -> float:
+    """Returns the reward as a float; a one-element array counts as its element."""
+    try:
+        return float(np.asarray(reward).reshape(()))
+    except (TypeError, ValueError):
+        raise ValueError(f"step of {type(env).__name__}: expected one number as reward, got {reward!r}") from None

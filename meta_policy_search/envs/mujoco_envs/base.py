@@ -1,0 +1,131 @@
+"""What all MuJoCo meta-environments share; a file per robot and per task tells the rest."""
+import abc
+from typing import Any, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.envs.base import BatchedEnv
+from meta_policy_search.envs.mujoco_envs.engine import MujocoEngine, State
+from meta_policy_search.types import BatchedStep, Infos, Task
+from meta_policy_search.utils.quiet_gym import gym
+
+__all__ = ["BatchedMujocoEnv", "BatchedNumberTaskEnv"]
+
+Rows = Union[slice, np.ndarray]
+"""Which environments: what an array with `num_envs` rows is indexed by to give those of the current step."""
+
+
+class BatchedMujocoEnv(BatchedEnv):
+    """`num_envs` copies of a MuJoCo environment; subclasses say which robot, and what it sees and is rewarded for.
+
+    A step clips the actions to the action space, holds them for `frame_skip` simulation steps and asks the subclass
+    for observation, reward and end. What it asks is a function of the states before and after, row by row.
+
+    Args:
+        num_envs: number of copies, at least one.
+        inertials: `"mujoco210"`, masses and inertias of MuJoCo 2.1.0, with which the published results were made, or
+            `"modern"`, those of the installed MuJoCo (a half cheetah weighs 14 kg with either, distributed otherwise).
+        num_threads: native threads that share the copies; by default all cores that the process may use. Results do
+            not depend on it.
+
+    Attributes:
+        robot: name of the robot's model, one of `engine.ROBOTS`; set by the subclass.
+        frame_skip: simulation steps per step of the environment; set by the subclass.
+        engine: the `MujocoEngine` that holds the states.
+        dt: duration of a step, s.
+    """
+
+    robot: str
+    frame_skip: int
+
+    def __init__(self, num_envs: int, *, inertials: str = "mujoco210", num_threads: Optional[int] = None) -> None:
+        super().__init__(num_envs)
+        self.engine = MujocoEngine(self.robot, self.num_envs, self.frame_skip, inertials, num_threads)
+        self.dt = self.engine.dt
+        size = self._observations(self.engine.get_state(np.array([0]))).shape[1]
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (size,), np.float64)
+        self.action_space = gym.spaces.Box(self.engine.control_low, self.engine.control_high, dtype=np.float64)
+
+    @abc.abstractmethod
+    def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
+        """Draws the state in which a path starts: `(qpos [nq], qvel [nv])`."""
+
+    @abc.abstractmethod
+    def _observations(self, state: State) -> np.ndarray:
+        """Returns what the agent sees of `k` states, a new array float64 `[k, O]`."""
+
+    @abc.abstractmethod
+    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
+        """Rewards one step of `k` environments.
+
+        Args:
+            before: their states before the step.
+            actions: float64 `[k, A]`, clipped to the action space.
+            after: their states after the step.
+            rows: selects their tasks from what `set_tasks` keeps.
+
+        Returns:
+            The rewards, float64 `[k]`, and the `env_infos`, each `[k, ...]`.
+        """
+
+    def _terminated(self, state: State) -> np.ndarray:
+        """Returns whether the task has ended in `k` states, bool `[k]`; never, unless a subclass says otherwise."""
+        return np.zeros(len(state.qpos), dtype=bool)
+
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """See `BatchedEnv.reset`."""
+        qpos, qvel = np.empty((len(rngs), self.engine.nq)), np.empty((len(rngs), self.engine.nv))
+        for i, rng in enumerate(rngs):
+            qpos[i], qvel[i] = self._start_state(rng)
+        self.engine.set_state(qpos, qvel, env_ids)
+        return self._observations(State(qpos, qvel))
+
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """See `BatchedEnv.step`.
+
+        Raises:
+            PhysicsError: names the environments whose simulation diverged; then none has moved.
+            ValueError: the actions have the wrong shape or are not finite.
+        """
+        actions, _ = self._rows(actions, env_ids)
+        actions = np.clip(actions, self.action_space.low, self.action_space.high)
+        before = self.engine.get_state(env_ids)
+        self.engine.step(actions, env_ids)
+        after = self.engine.get_state(env_ids)
+        rewards, infos = self._rewards(before, actions, after, slice(None) if env_ids is None else env_ids)
+        truncated = np.zeros(len(actions), dtype=bool)
+        return BatchedStep(self._observations(after), rewards, self._terminated(after), truncated, infos)
+
+    def _check_count(self, tasks: Sequence[Task]) -> None:
+        if len(tasks) != self.num_envs:
+            raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
+
+
+class BatchedNumberTaskEnv(BatchedMujocoEnv):
+    """A MuJoCo environment whose task is one number, such as a direction or a velocity.
+
+    Args:
+        num_envs: number of copies, at least one.
+        task: the task of every copy until `set_tasks` is called.
+        **engine: see `BatchedMujocoEnv`.
+
+    Attributes:
+        goals: float64 `[num_envs]`, the task of each copy.
+    """
+
+    def __init__(self, num_envs: int, *, task: Task, **engine: Any) -> None:
+        super().__init__(num_envs, **engine)
+        self.set_tasks([task] * self.num_envs)
+
+    @abc.abstractmethod
+    def _check_task(self, name: str, task: Task) -> float:
+        """Returns the task as a number, or raises `ValueError`; `name` is what to call it then."""
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        """See `BatchedEnv.set_tasks`."""
+        self._check_count(tasks)
+        self.goals = np.array([self._check_task(f"task {i}", task) for i, task in enumerate(tasks)], dtype=np.float64)
+
+    def get_tasks(self) -> List[Task]:
+        """See `BatchedEnv.get_tasks`."""
+        return self.goals.tolist()

@@ -1,0 +1,119 @@
+"""Half cheetah, running at a given velocity."""
+import math
+import numbers
+from typing import Any, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.base import BatchableMetaEnv
+from meta_policy_search.envs.mujoco_envs.base import Rows
+from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.half_cheetah import BatchedHalfCheetahEnv
+from meta_policy_search.types import Infos, Path, Task
+from meta_policy_search.utils.checks import check_positive
+
+__all__ = ["BatchedHalfCheetahRandVelEnv", "HalfCheetahRandVelEnv"]
+
+
+class BatchedHalfCheetahRandVelEnv(BatchedHalfCheetahEnv):
+    """`num_envs` copies of `HalfCheetahRandVelEnv`, which says everything about them."""
+
+    def __init__(self, num_envs: int, *, max_velocity: float = 3.0, **engine: Any) -> None:
+        self.max_velocity = check_positive("max_velocity", max_velocity)
+        super().__init__(num_envs, task=self.max_velocity / 2, **engine)
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws velocities, uniform in `[0, max_velocity)`, m/s."""
+        return rng.uniform(0.0, self.max_velocity, n_tasks).tolist()
+
+    def _check_task(self, name: str, task: Task) -> float:
+        if isinstance(task, bool) or not isinstance(task, numbers.Real) or not math.isfinite(task):
+            raise ValueError(f"{name}: expected a finite number (m/s), got {task!r}")
+        return float(task)
+
+    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
+        forward_vel = self._forward_velocity(before, after)
+        reward_run = -np.abs(forward_vel - self.goals[rows])
+        reward_ctrl = self._control_reward(actions)
+        infos = {"forward_vel": forward_vel, "reward_run": reward_run, "reward_ctrl": reward_ctrl}
+        return reward_run + reward_ctrl, infos
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `HalfCheetahRandVelEnv.log_diagnostics`."""
+        self._log_velocity(paths, prefix, "forward_vel")
+
+
+class HalfCheetahRandVelEnv(BatchableMetaEnv):
+    """A half cheetah that is to run at a velocity of its task's own.
+
+    The velocity asked for is not observed: an agent learns it from rewards alone. The task is that of MAML
+    (arXiv:1703.03400, section 5.3, there up to 2 m/s) and ProMP (arXiv:1810.06784, up to 3 m/s).
+
+    Observation, float64 `[17]`: `qpos[1:]`, then `qvel`.
+
+    =====  ==================================================  =====
+    index  observation                                         unit
+    =====  ==================================================  =====
+    0      height of the torso over its place in the model     m
+    1      pitch of the torso                                  rad
+    2-4    angle of the back thigh, shin and foot              rad
+    5-7    angle of the front thigh, shin and foot             rad
+    8      velocity of the torso along x                       m/s
+    9      velocity of the torso along z                       m/s
+    10     angular velocity of the torso                       rad/s
+    11-13  angular velocity of the back thigh, shin and foot   rad/s
+    14-16  angular velocity of the front thigh, shin and foot  rad/s
+    =====  ==================================================  =====
+
+    Action, float64 `[6]` in [-1, 1], dimensionless; clipped to it. Held for 5 simulation steps of 0.01 s.
+
+    =====  =====================================================================
+    index  action
+    =====  =====================================================================
+    0-2    share of the torque on the back thigh, shin, foot: 120, 90, 60 N m
+    3-5    share of the torque on the front thigh, shin, foot: 120, 60, 30 N m
+    =====  =====================================================================
+
+    Reward per step: `-|v - goal| - 0.05 * |action|^2`, with the mean velocity `v = (x' - x) / 0.05 s`, where `x` and
+    `x'` are the positions of the torso before and after the step in m, and the action as clipped. `env_infos` holds
+    `forward_vel` (`v`, m/s) and the two terms, `reward_run` and `reward_ctrl`.
+
+    Tasks: the velocity asked for, m/s, uniform in [0, `max_velocity`). `set_task` takes any finite number, so that
+    velocities outside the distribution can be tried too.
+
+    Start: positions of the model plus noise uniform in [-0.1, 0.1] (m, rad) in every coordinate, velocities normal
+    with standard deviation 0.1 (m/s, rad/s).
+
+    End: never; the sampler ends a path, published experiments after 100 or 200 steps.
+
+    Args:
+        max_velocity: upper end of the task distribution, m/s, above zero; 3.0 by default. Half of it is the task until
+            `set_task` is called.
+        inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
+            `"modern"`, as the installed MuJoCo computes them.
+        num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
+            use. Results do not depend on it.
+
+    Raises:
+        TypeError, ValueError: an argument is none of the above; so raises `set_task`.
+        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+    """
+
+    batched_class = BatchedHalfCheetahRandVelEnv
+
+    def __init__(
+        self, max_velocity: float = 3.0, *, inertials: str = "mujoco210", num_threads: Optional[int] = None
+    ) -> None:
+        super().__init__(max_velocity=max_velocity, inertials=inertials, num_threads=num_threads)
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
+        """Logs the forward velocity and the control cost.
+
+        `AvgForwardVel` and `AvgCtrlCost` are means over all steps, `AvgFinalForwardVel` is the mean over the last
+        steps of the paths; m/s and reward per step.
+
+        Args:
+            paths: paths of this environment, of all tasks.
+            prefix: put before each key.
+        """
+        super().log_diagnostics(paths, prefix)

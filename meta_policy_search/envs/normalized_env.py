@@ -1,0 +1,320 @@
+"""Wraps an environment so that every policy sees actions, and optionally observations and rewards, on one scale."""
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.envs import gym_forms
+from meta_policy_search.envs.base import BatchedEnv, MetaEnv
+from meta_policy_search.types import BatchedStep, Path, Task
+from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
+from meta_policy_search.utils.quiet_gym import gym
+
+__all__ = ["BatchedNormalizedEnv", "NormalizedEnv", "normalize"]
+
+Rows = Union[slice, np.ndarray]
+"""Which environments: indexes an array with `num_envs` rows."""
+
+_ONLY = slice(None)  # the row of a single environment
+_EPSILON = 1e-8  # keeps the division by a standard deviation finite
+
+
+class NormalizedEnv(MetaEnv):
+    """An environment with its action box rescaled, and running normalization of observations and rewards.
+
+    Actions: the policy's box is `[-normalization_scale, normalization_scale]` in every dimension, mapped
+    linearly to the box of the wrapped environment and clipped to it. (A Gaussian policy starts with a
+    standard deviation of one: at the default scale that is a tenth of the half width of the box, so that the
+    first actions are seldom clipped.) An action space that is not a box is passed through as it is.
+
+    Observations and rewards are normalized by exponential moving averages of their mean `m`, from 0, and
+    variance `v`, from 1; each new value `x` first updates them with step size `alpha`:
+
+        `m <- (1 - alpha) m + alpha x`,   `v <- (1 - alpha) v + alpha (x - m)^2`
+
+    An observation becomes `(x - m) / (sqrt(v) + 1e-8)`, a reward `x / (sqrt(v) + 1e-8)`. The averages belong
+    to the path: they start afresh at each reset, so that the data of a rollout depend on that rollout alone.
+
+    Stepping follows gym 0.26, whichever form the wrapped environment has. Attributes that are not found here
+    are those of the wrapped environment. `make_batched(num_envs)` exists exactly where the wrapped
+    environment has a batched form (`gym_forms.batched_form`).
+
+    Args:
+        env: the meta-environment to wrap, of gym 0.26, Gymnasium or the classic form.
+        scale_reward: positive factor of the (normalized) reward; default 1.
+        normalize_obs: whether to normalize observations, each entry on its own; default False.
+        normalize_reward: whether to normalize rewards; default False.
+        obs_alpha: step size of the averages for observations, in `(0, 1)`; default 0.001.
+        reward_alpha: step size of the averages for rewards, in `(0, 1)`; default 0.001.
+        normalization_scale: positive bound of the policy's actions; default 10.
+
+    Raises:
+        TypeError: `env` has no `sample_tasks` or `set_task`; an argument has the wrong type.
+        ValueError: a number is out of range; `env` has an unbounded action box; `normalize_obs` for
+            observations that are not arrays.
+
+    References:
+        The environment wrapper of rllab, Duan et al. 2016 (arXiv:1604.06778), and of ProMP's public code.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        scale_reward: float = 1.0,
+        normalize_obs: bool = False,
+        normalize_reward: bool = False,
+        obs_alpha: float = 0.001,
+        reward_alpha: float = 0.001,
+        normalization_scale: float = 10.0,
+    ) -> None:
+        gym_forms.check_meta_env(env)
+        self._wrapped_env = env
+        self._settings = {
+            "scale_reward": check_positive("scale_reward", scale_reward),
+            "normalize_obs": check_bool("normalize_obs", normalize_obs),
+            "normalize_reward": check_bool("normalize_reward", normalize_reward),
+            "obs_alpha": check_fraction("obs_alpha", obs_alpha, high_open=True),
+            "reward_alpha": check_fraction("reward_alpha", reward_alpha, high_open=True),
+            "normalization_scale": check_positive("normalization_scale", normalization_scale),
+        }
+        self._normalizer = _Normalizer(1, env.observation_space, env.action_space, **self._settings)
+        self.observation_space = self._normalizer.observation_space
+        self.action_space = self._normalizer.action_space
+        for name in ("metadata", "render_mode", "reward_range", "spec"):  # gym.Env has defaults that would hide these
+            if hasattr(env, name):
+                setattr(self, name, getattr(env, name))
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns the wrapped environment's attribute; special methods, and a half-built object's, are its own."""
+        if name.startswith("__") or "_wrapped_env" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name == "make_batched":  # the property found that there is none, or none that may be used
+            raise AttributeError(f"{type(self._wrapped_env).__name__!r} has no batched form")
+        return getattr(self._wrapped_env, name)
+
+    def __str__(self) -> str:
+        """Names the wrapper and what it wraps."""
+        return f"<{type(self).__name__}{self._wrapped_env}>"
+
+    @property
+    def wrapped_env(self) -> Any:
+        """The environment that was wrapped."""
+        return self._wrapped_env
+
+    @property
+    def unwrapped(self) -> Any:
+        """The environment inside all wrappers."""
+        return getattr(self._wrapped_env, "unwrapped", self._wrapped_env)
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The generator that the innermost environment draws from; setting it reaches that environment."""
+        return self.unwrapped.np_random
+
+    @np_random.setter
+    def np_random(self, rng: np.random.Generator) -> None:
+        gym_forms.set_rng(self._wrapped_env, rng)
+
+    @property
+    def make_batched(self) -> Callable[[int], "BatchedNormalizedEnv"]:
+        """Function of `num_envs` that returns so many copies of this environment, to step together."""
+        make_wrapped = gym_forms.batched_form(self._wrapped_env)
+        if make_wrapped is None:
+            raise AttributeError("make_batched")  # answered by __getattr__
+        return lambda num_envs: BatchedNormalizedEnv(make_wrapped(num_envs), **self._settings)
+
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+        """See `MetaEnv.sample_tasks`; `rng` as in `gym_forms.sample_tasks`."""
+        return gym_forms.sample_tasks(self._wrapped_env, n_tasks, rng)
+
+    def set_task(self, task: Task) -> None:
+        """See `MetaEnv.set_task`."""
+        self._wrapped_env.set_task(task)
+
+    def get_task(self) -> Task:
+        """See `MetaEnv.get_task`."""
+        return self._wrapped_env.get_task()
+
+    def reset(
+        self, *, seed: Optional[int] = None, options: Optional[dict] = None
+    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """Starts a new path and new averages; returns `(observation, info)`.
+
+        `seed` and `options` are passed on where given.
+        """
+        observation, info = gym_forms.reset_with_info(self._wrapped_env, seed=seed, options=options)
+        self._normalizer.reset(_ONLY)
+        return self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0], info
+
+    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step; returns `(observation, reward, terminated, truncated, info)`.
+
+        Raises:
+            ValueError: `action` has the wrong shape or is not finite.
+        """
+        if _is_box(self.action_space):
+            action = self._normalizer.actions(_check_action(action, self.action_space.shape)[None])[0]
+        observation, reward, terminated, truncated, info = gym_forms.step_env(self._wrapped_env, action)
+        observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
+        reward = self._normalizer.rewards(np.array([reward]), _ONLY)[0]
+        return observation, float(reward), terminated, truncated, info
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Renders the wrapped environment."""
+        return self._wrapped_env.render(*args, **kwargs)
+
+    def close(self) -> None:
+        """Closes the wrapped environment."""
+        self._wrapped_env.close()
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`; nothing where the wrapped environment has none."""
+        if hasattr(self._wrapped_env, "log_diagnostics"):
+            self._wrapped_env.log_diagnostics(paths, prefix)
+
+
+normalize = NormalizedEnv
+
+
+class BatchedNormalizedEnv(BatchedEnv):
+    """Many `NormalizedEnv`, stepped together; made by `NormalizedEnv.make_batched`.
+
+    Args:
+        batched_env: the environments to wrap.
+        **settings: arguments of `NormalizedEnv` other than `env`.
+    """
+
+    def __init__(self, batched_env: BatchedEnv, **settings: Any) -> None:
+        super().__init__(batched_env.num_envs)
+        self._batched_env = batched_env
+        self._normalizer = _Normalizer(
+            self.num_envs, batched_env.observation_space, batched_env.action_space, **settings)
+        self.observation_space = self._normalizer.observation_space
+        self.action_space = self._normalizer.action_space
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """See `BatchedEnv.sample_tasks`."""
+        return self._batched_env.sample_tasks(n_tasks, rng)
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        """See `BatchedEnv.set_tasks`."""
+        self._batched_env.set_tasks(tasks)
+
+    def get_tasks(self) -> List[Task]:
+        """See `BatchedEnv.get_tasks`."""
+        return self._batched_env.get_tasks()
+
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """See `BatchedEnv.reset`; starts new averages, too."""
+        observations = self._batched_env.reset(env_ids, rngs)
+        self._normalizer.reset(env_ids)
+        return self._normalizer.observations(observations, env_ids)
+
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """See `BatchedEnv.step`; actions are those of the policy's box."""
+        actions, _ = self._rows(actions, env_ids)
+        answer = self._batched_env.step(self._normalizer.actions(actions), env_ids)
+        rows = slice(None) if env_ids is None else env_ids
+        return answer._replace(observations=self._normalizer.observations(answer.observations, rows),
+                               rewards=self._normalizer.rewards(answer.rewards, rows))
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`."""
+        self._batched_env.log_diagnostics(paths, prefix)
+
+
+class _Normalizer:
+    """The arithmetic of `NormalizedEnv` on the rows of `num_envs` environments, and their averages."""
+
+    def __init__(
+        self,
+        num_envs: int,
+        observation_space: Any,
+        action_space: Any,
+        scale_reward: float,
+        normalize_obs: bool,
+        normalize_reward: bool,
+        obs_alpha: float,
+        reward_alpha: float,
+        normalization_scale: float,
+    ) -> None:
+        self._scale_reward = scale_reward
+        self._normalization_scale = normalization_scale
+        self.action_space = action_space
+        if _is_box(action_space):
+            self._low = np.asarray(action_space.low, dtype=np.float64)
+            self._high = np.asarray(action_space.high, dtype=np.float64)
+            if not (np.isfinite(self._low).all() and np.isfinite(self._high).all()):
+                raise ValueError(f"env: expected an action box with finite bounds, to scale to, got {action_space}")
+            self.action_space = gym.spaces.Box(-normalization_scale, normalization_scale, self._low.shape, np.float64)
+        self.observation_space = observation_space
+        self._obs_averages: Optional[_Averages] = None
+        if normalize_obs:
+            if not _is_box(observation_space):
+                raise ValueError(f"normalize_obs: expected an environment that observes a box, got {observation_space}")
+            self.observation_space = gym.spaces.Box(-np.inf, np.inf, observation_space.shape, np.float64)
+            self._obs_averages = _Averages(num_envs, observation_space.shape, obs_alpha)
+        self._reward_averages = _Averages(num_envs, (), reward_alpha) if normalize_reward else None
+
+    def reset(self, rows: Rows) -> None:
+        """Starts the averages of some environments afresh."""
+        for averages in (self._obs_averages, self._reward_averages):
+            if averages is not None:
+                averages.reset(rows)
+
+    def actions(self, actions: np.ndarray) -> np.ndarray:
+        """Maps a policy's actions, float64 `[k, A]`, to the wrapped environments'."""
+        scale = self._normalization_scale
+        scaled = self._low + (actions + scale) * ((self._high - self._low) / (2.0 * scale))
+        return np.clip(scaled, self._low, self._high)
+
+    def observations(self, observations: np.ndarray, rows: Rows) -> np.ndarray:
+        """Counts the observations `[k, O]` of some environments in; returns them normalized."""
+        if self._obs_averages is None:
+            return observations
+        if observations.shape[1:] != self.observation_space.shape:
+            raise ValueError(f"observation: expected shape {self.observation_space.shape} (observation_space), "
+                             f"got {observations.shape[1:]}")
+        mean, std = self._obs_averages.update(observations, rows)
+        return (observations - mean) / (std + _EPSILON)
+
+    def rewards(self, rewards: np.ndarray, rows: Rows) -> np.ndarray:
+        """Counts the rewards `[k]` of some environments in; returns them normalized and scaled."""
+        if self._reward_averages is not None:
+            _, std = self._reward_averages.update(rewards, rows)
+            rewards = rewards / (std + _EPSILON)
+        return rewards * self._scale_reward
+
+
+class _Averages:
+    """Exponential moving averages of mean and variance, for each of `num_envs` environments."""
+
+    def __init__(self, num_envs: int, shape: Tuple[int, ...], alpha: float) -> None:
+        self._mean = np.zeros((num_envs, *shape))
+        self._var = np.ones((num_envs, *shape))
+        self._alpha = alpha
+
+    def reset(self, rows: Rows) -> None:
+        self._mean[rows] = 0.0
+        self._var[rows] = 1.0
+
+    def update(self, values: np.ndarray, rows: Rows) -> Tuple[np.ndarray, np.ndarray]:
+        """Counts one value of each of the environments `rows` in; returns their `(mean, std)`."""
+        mean = (1.0 - self._alpha) * self._mean[rows] + self._alpha * values
+        var = (1.0 - self._alpha) * self._var[rows] + self._alpha * np.square(values - mean)
+        self._mean[rows], self._var[rows] = mean, var
+        return mean, np.sqrt(var)
+
+
+def _check_action(action: Any, shape: Tuple[int, ...]) -> np.ndarray:
+    """Returns one action as float64; raises `ValueError` if it has the wrong shape or is not finite."""
+    action = np.asarray(action, dtype=np.float64)
+    if action.shape != shape:
+        raise ValueError(f"action: expected shape {shape}, got {action.shape}")
+    if not np.isfinite(action).all():
+        raise ValueError(f"action: expected finite numbers, got {action}")
+    return action
+
+
+def _is_box(space: Any) -> bool:
+    """Whether `space` is a box of gym, Gymnasium or one of their forerunners."""
+    return hasattr(space, "low") and hasattr(space, "high")

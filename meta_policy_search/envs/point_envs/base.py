@@ -1,0 +1,164 @@
+"""What the 2D point environments share: a point in the plane that its action pushes, and goals it is not told.
+
+The point is the agent. It sees where it is, not where its goal is, so that the goal can only be found out
+from rewards: this is what a policy has to adapt to. Lengths have no unit; the worlds are about 1 to 4 wide.
+"""
+import abc
+from typing import Any, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.base import BatchedEnv
+from meta_policy_search.types import BatchedStep, Task
+from meta_policy_search.utils.checks import check_choice, check_positive
+from meta_policy_search.utils.quiet_gym import gym
+
+__all__ = ["CORNERS", "REWARD_TYPES", "BatchedCornerTaskEnv", "BatchedPointEnv", "as_point", "distances"]
+
+CORNERS = np.array([[-2.0, -2.0], [2.0, -2.0], [-2.0, 2.0], [2.0, 2.0]])  # [4, 2]
+CORNERS.setflags(write=False)
+
+REWARD_TYPES = ("dense", "dense_squared", "sparse")
+
+
+class BatchedPointEnv(BatchedEnv):
+    """`num_envs` points, pushed by their actions; what is observed is the whole state.
+
+    A subclass says where a path starts, what a push does, what is rewarded, when a path ends and what the
+    tasks are. Its methods work on the rows of some of the environments, which `ids` names, and use
+    element-wise arithmetic only: a row then never depends on the number of rows.
+
+    Args:
+        num_envs: number of points.
+
+    Attributes:
+        max_push: largest absolute value of each coordinate of a push; actions beyond are clipped to it.
+        default_goal: the goal until `set_tasks` is called, `(x, y)`.
+        state_size: length of a state, which begins with the coordinates x and y.
+    """
+
+    max_push: float
+    default_goal: Tuple[float, float]
+    state_size: int = 2
+
+    def __init__(self, num_envs: int) -> None:
+        super().__init__(num_envs)
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float64)
+        self.action_space = gym.spaces.Box(-self.max_push, self.max_push, (2,), np.float64)
+        self._states = np.zeros((self.num_envs, self.state_size))
+        self._goals = np.tile(np.array(self.default_goal), (self.num_envs, 1))
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        """See `BatchedEnv.set_tasks`; a task is a goal `(x, y)`."""
+        self._check_count(tasks)
+        self._goals = np.array([self._check_goal(f"task {i}", task) for i, task in enumerate(tasks)])
+
+    def get_tasks(self) -> List[Task]:
+        """See `BatchedEnv.get_tasks`."""
+        return list(self._goals.copy())
+
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """See `BatchedEnv.reset`."""
+        for env_id, rng in zip(env_ids, rngs, strict=True):
+            self._states[env_id] = self._start(rng)
+        return self._states[env_ids]
+
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """See `BatchedEnv.step`; each coordinate of an action is clipped to `[-max_push, max_push]`."""
+        actions, ids = self._rows(actions, env_ids)
+        goals = self._goals[ids]
+        before = self._states[ids]
+        after = self._push(before, np.clip(actions, -self.max_push, self.max_push), ids)
+        self._states[ids] = after
+        return BatchedStep(observations=after,
+                           rewards=self._rewards(before[:, :2], after[:, :2], goals),
+                           terminated=self._terminated(after[:, :2], goals),
+                           truncated=np.zeros(len(ids), dtype=bool),
+                           env_infos={})
+
+    @abc.abstractmethod
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        """Returns the state `[state_size]` that a path starts in."""
+
+    def _push(self, states: np.ndarray, pushes: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Returns the next states `[k, state_size]`, a new array; by default a push moves the point."""
+        return states + pushes
+
+    @abc.abstractmethod
+    def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        """Returns the rewards `[k]` of moves from `before` to `after` (positions, each `[k, 2]`)."""
+
+    def _terminated(self, positions: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        """Returns which paths end here, bool `[k]`; by default none ever does."""
+        return np.zeros(len(positions), dtype=bool)
+
+    def _check_goal(self, name: str, goal: Any) -> np.ndarray:
+        """Returns the goal as float64 `[2]`, or raises `ValueError`."""
+        return as_point(name, goal)
+
+    def _check_count(self, tasks: Sequence[Task]) -> None:
+        if len(tasks) != self.num_envs:
+            raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
+
+
+class BatchedCornerTaskEnv(BatchedPointEnv):
+    """Point environments whose goal is one of the four corners (+-2, +-2), each as likely as the others.
+
+    Args:
+        num_envs: number of points.
+        reward_type: `"dense"`: minus the distance to the goal; `"dense_squared"`: minus its square;
+            `"sparse"`: what the subclass says.
+        sparse_reward_radius: length that the sparse reward depends on; the dense ones do not.
+
+    Raises:
+        ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
+    """
+
+    default_goal = (2.0, 2.0)
+
+    def __init__(self, num_envs: int, reward_type: str, sparse_reward_radius: float) -> None:
+        super().__init__(num_envs)
+        self.reward_type = check_choice("reward_type", reward_type, REWARD_TYPES)
+        self.sparse_reward_radius = check_positive("sparse_reward_radius", sparse_reward_radius)
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` of the four corners, with replacement; each task is a float64 `[2]`."""
+        return list(CORNERS[rng.integers(len(CORNERS), size=n_tasks)])
+
+    def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        if self.reward_type == "sparse":
+            return self._sparse_rewards(before, after, goals)
+        distance = distances(after, goals)
+        return -distance if self.reward_type == "dense" else -distance * distance
+
+    @abc.abstractmethod
+    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        """Returns the rewards `[k]` of `reward_type="sparse"`."""
+
+    def _check_goal(self, name: str, goal: Any) -> np.ndarray:
+        point = as_point(name, goal)
+        if not (CORNERS == point).all(axis=1).any():
+            raise ValueError(f"{name}: expected one of the corners {CORNERS.tolist()}, got {goal!r}")
+        return point
+
+
+def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Returns the Euclidean distances `[k]` between the rows of two `[k, 2]` arrays."""
+    dx = points[:, 0] - others[:, 0]
+    dy = points[:, 1] - others[:, 1]
+    return np.sqrt(dx * dx + dy * dy)
+
+
+def as_point(name: str, value: Any) -> np.ndarray:
+    """Returns `value` as a new float64 `[2]`.
+
+    Raises:
+        ValueError: `value` is not two finite numbers.
+    """
+    try:
+        point = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        point = None
+    if point is None or point.shape != (2,) or not np.isfinite(point).all():
+        raise ValueError(f"{name}: expected two finite numbers (x, y), got {value!r}")
+    return point

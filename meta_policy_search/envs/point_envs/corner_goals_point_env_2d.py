@@ -1,0 +1,42 @@
+"""2D navigation with four possible goals: the corners of the square that `point_env_2d` draws its goals from."""
+from typing import List
+
+import numpy as np
+
+from meta_policy_search.envs.base import BatchableMetaEnv
+from meta_policy_search.envs.point_envs.base import CORNERS
+from meta_policy_search.envs.point_envs.point_env_2d import BatchedMetaPointEnv
+from meta_policy_search.types import Task
+
+__all__ = ["BatchedMetaPointEnvCornerGoals", "MetaPointEnvCornerGoals"]
+
+
+class BatchedMetaPointEnvCornerGoals(BatchedMetaPointEnv):
+    """Many `MetaPointEnvCornerGoals`, stepped together."""
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` of the four corners `(+-goal_range, +-goal_range)`, with replacement."""
+        return list(np.sign(CORNERS)[rng.integers(len(CORNERS), size=n_tasks)] * self.goal_range)
+
+
+class MetaPointEnvCornerGoals(BatchableMetaEnv):
+    """A point that starts in the middle of a square and has to find out which corner it is to go to.
+
+    ===============  ============================================================================
+    observation      position `(x, y)`
+    action           displacement `(dx, dy)`, each clipped to `[-0.1, 0.1]`
+    task             goal, one of `(+-0.5, +-0.5)` with equal probability; any finite goal may be set;
+                     at first (0.5, 0.5)
+    start            the origin
+    reward           minus the distance between the new position and the goal (a length, at most 0)
+    end of episode   terminates when both coordinates are within 0.01 of the goal's
+    ===============  ============================================================================
+
+    The rules of `MetaPointEnv` with a discrete distribution of tasks: the smallest test of adaptation whose
+    reward is informative everywhere, since two bits identify the task. All four goals are five full steps
+    from the start, and no place is nearer to all of them on average: staying there earns `-sqrt(0.5)` a step
+    in every task, the figure to compare an adapted policy with. (In `MetaPointEnvCorner` the corners are
+    farther away and the default reward is sparse.)
+    """
+
+    batched_class = BatchedMetaPointEnvCornerGoals

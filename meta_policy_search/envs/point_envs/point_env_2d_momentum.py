@@ -1,0 +1,72 @@
+"""2D navigation to one of four corners by a point with inertia: actions accelerate it."""
+import numpy as np
+
+from meta_policy_search.envs.base import BatchableMetaEnv
+from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, distances
+
+__all__ = ["BatchedMetaPointEnvMomentum", "MetaPointEnvMomentum"]
+
+
+class BatchedMetaPointEnvMomentum(BatchedCornerTaskEnv):
+    """Many `MetaPointEnvMomentum`, stepped together; arguments as there."""
+
+    max_push = 0.1
+    state_size = 4  # x, y, and their velocities
+    start_range = 0.2
+    start_speed_range = 0.1
+
+    def __init__(self, num_envs: int, reward_type: str = "sparse", sparse_reward_radius: float = 2.0) -> None:
+        super().__init__(num_envs, reward_type, sparse_reward_radius)
+
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        position = rng.uniform(-self.start_range, self.start_range, size=2)
+        velocity = rng.uniform(-self.start_speed_range, self.start_speed_range, size=2)
+        return np.concatenate([position, velocity])
+
+    def _push(self, states: np.ndarray, pushes: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        velocities = states[:, 2:] + pushes
+        return np.concatenate([states[:, :2] + velocities, velocities], axis=1)
+
+    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        return np.maximum(self.sparse_reward_radius - distances(after, goals), 0.0)
+
+
+class MetaPointEnvMomentum(BatchableMetaEnv):
+    """A point without friction that has to be steered, and braked, to one of four corners.
+
+    ===============  ============================================================================
+    observation      position and velocity `(x, y, vx, vy)`
+    action           change of velocity `(dvx, dvy)`, each clipped to `[-0.1, 0.1]` (lengths a step)
+    dynamics         `v' = v + a`, then `p' = p + v'`
+    task             goal, one of the corners `(+-2, +-2)` with equal probability; at first (2, 2)
+    start            position uniform in `[-0.2, 0.2]^2`, velocity uniform in `[-0.1, 0.1]^2`
+    reward           by `reward_type`, below (a length; a squared one for `dense_squared`)
+    end of episode   never; the sampler's path length cuts it off
+    ===============  ============================================================================
+
+    With `p'` the position after the step, `g` the goal and `|.|` Euclidean:
+
+    - `dense`: `-|p' - g|`.
+    - `dense_squared`: `-|p' - g|^2`.
+    - `sparse`: `max(sparse_reward_radius - |p' - g|, 0)`.
+
+    Nothing slows the point down, and the start velocity alone carries it out of the world within a horizon
+    of 100 steps: being near the goal is worth nothing to a policy that has not learned to stop there. The
+    default radius of 2 is that of the disc around a corner that just touches the axes: the four discs do
+    not overlap, so a sparse reward also tells which corner it comes from.
+
+    Args:
+        reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
+        sparse_reward_radius: distance to the goal at which the sparse reward begins; default 2.
+
+    Raises:
+        ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
+
+    References:
+        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
+    """
+
+    batched_class = BatchedMetaPointEnvMomentum
+
+    def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 2.0) -> None:
+        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius)

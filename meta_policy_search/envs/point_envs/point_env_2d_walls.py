@@ -1,0 +1,129 @@
+"""2D navigation to one of four corners, out of two circular walls whose gaps are part of the task."""
+from typing import Any, List, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.base import BatchableMetaEnv
+from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, as_point, distances
+from meta_policy_search.types import Task
+
+__all__ = ["BatchedMetaPointEnvWalls", "MetaPointEnvWalls"]
+
+_KEYS = ("goal", "gap_1", "gap_2")
+
+
+class BatchedMetaPointEnvWalls(BatchedCornerTaskEnv):
+    """Many `MetaPointEnvWalls`, stepped together; arguments as there."""
+
+    max_push = 0.2
+    start_range = 0.2
+    wall_radii = (1.0, 2.0)
+    gap_radius = 1.0
+    clearance = 1e-6  # a stopped point stays inside its wall by this share of the radius, against rounding
+
+    def __init__(self, num_envs: int, reward_type: str = "dense", sparse_reward_radius: float = 2.0) -> None:
+        super().__init__(num_envs, reward_type, sparse_reward_radius)
+        self._gaps = np.tile([[[radius, 0.0]] for radius in self.wall_radii], (1, self.num_envs, 1))  # [2, num_envs, 2]
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` dicts with `goal`, `gap_1` and `gap_2`, each a float64 `[2]`."""
+        goals = super().sample_tasks(n_tasks, rng)
+        gaps_1, gaps_2 = (_on_circle(radius, n_tasks, rng) for radius in self.wall_radii)
+        return [dict(zip(_KEYS, points, strict=True)) for points in zip(goals, gaps_1, gaps_2, strict=True)]
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        """See `BatchedEnv.set_tasks`; a task is a dict with `goal`, `gap_1` and `gap_2`."""
+        self._check_count(tasks)
+        checked = [self._check_task(f"task {i}", task) for i, task in enumerate(tasks)]
+        points = np.array(checked).transpose(1, 0, 2)
+        self._goals, self._gaps = points[0], points[1:]
+
+    def get_tasks(self) -> List[Task]:
+        """See `BatchedEnv.get_tasks`."""
+        points = zip(self._goals.copy(), *self._gaps.copy(), strict=True)
+        return [dict(zip(_KEYS, of_one, strict=True)) for of_one in points]
+
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-self.start_range, self.start_range, size=2)
+
+    def _push(self, states: np.ndarray, pushes: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        moved = states + pushes
+        origin = np.zeros_like(states)
+        radius_before, radius_after = distances(states, origin), distances(moved, origin)
+        shrink = np.ones(len(states))
+        for wall, gaps in zip(self.wall_radii, self._gaps, strict=True):
+            crosses = (radius_before <= wall) & (radius_after > wall)
+            is_stopped = crosses & (distances(moved, gaps[ids]) > self.gap_radius)
+            shrink[is_stopped] = wall / (radius_after[is_stopped] + wall * self.clearance)
+        return moved * shrink[:, None]
+
+    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        distance = distances(after, goals)
+        return np.where(distance < self.sparse_reward_radius, distances(before, goals) - distance, 0.0)
+
+    def _check_task(self, name: str, task: Any) -> Tuple[np.ndarray, ...]:
+        if not isinstance(task, dict) or set(task) != set(_KEYS):
+            raise ValueError(f"{name}: expected a dict with the keys goal, gap_1 and gap_2, got {task!r}")
+        gaps = []
+        for key, wall in zip(_KEYS[1:], self.wall_radii, strict=True):
+            gap = as_point(f"{name}, {key}", task[key])
+            if abs(np.hypot(*gap) - wall) > 1e-6:
+                raise ValueError(f"{name}, {key}: expected a point at distance {wall} from the origin, on its wall, "
+                                 f"got {task[key]!r}")
+            gaps.append(gap)
+        return self._check_goal(f"{name}, goal", task["goal"]), *gaps
+
+
+class MetaPointEnvWalls(BatchableMetaEnv):
+    """A point that has to find the gaps of two round walls on its way to one of four corners.
+
+    ===============  ============================================================================
+    observation      position `(x, y)`
+    action           displacement `(dx, dy)`, each clipped to `[-0.2, 0.2]`
+    walls            circles of radius 1 and 2 around the origin, closed from inside except for one gap
+    task             dict of `goal`, one of the corners `(+-2, +-2)`, and the centres of the gaps, `gap_1` on
+                     the inner and `gap_2` on the outer wall; corner and directions are all independent and
+                     uniform; at first (2, 2), (1, 0) and (2, 0)
+    start            uniform in `[-0.2, 0.2]^2`
+    reward           by `reward_type`, below (a length; a squared one for `dense_squared`)
+    end of episode   never; the sampler's path length cuts it off
+    ===============  ============================================================================
+
+    A step that would cross a wall outwards succeeds if it ends within distance 1 of the gap's centre;
+    otherwise it ends where the line from the origin to its intended end meets the wall, just inside. Inwards
+    the walls do not stop. The corners lie outside both walls, at 2.83 from the origin, so both gaps have to
+    be found; they are wide (a third of the inner wall, 29 degrees to either side on the outer one), but the
+    way through them is in general not the way to the goal.
+
+    With `p` and `p'` the position before and after the step, `g` the goal and `|.|` Euclidean:
+
+    - `dense`: `-|p' - g|`.
+    - `dense_squared`: `-|p' - g|^2`.
+    - `sparse`: `|p - g| - |p' - g|`, the decrease of the distance, while `|p' - g| < sparse_reward_radius`;
+      else 0.
+
+    The public code of ProMP, which this follows, rewards the position that the step would have led to without
+    walls: pushing against a wall then pays for ever. Here the reward is for where the point is.
+
+    Args:
+        reward_type: `"dense"` (default), `"dense_squared"` or `"sparse"`.
+        sparse_reward_radius: distance to the goal within which the sparse reward is not zero; default 2, so
+            that it begins just inside the inner wall, 0.83 from the origin.
+
+    Raises:
+        ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
+
+    References:
+        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
+    """
+
+    batched_class = BatchedMetaPointEnvWalls
+
+    def __init__(self, reward_type: str = "dense", sparse_reward_radius: float = 2.0) -> None:
+        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius)
+
+
+def _on_circle(radius: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws `n` points uniformly on a circle around the origin; `[n, 2]`."""
+    angles = rng.uniform(-np.pi, np.pi, size=n)
+    return radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)

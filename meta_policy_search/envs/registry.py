@@ -1,0 +1,40 @@
+"""Environments by class name, for settings files and command lines; a module is imported only when asked for."""
+import importlib
+from typing import Any, List, Type
+
+from meta_policy_search.envs.base import MetaEnv
+
+__all__ = ["available_envs", "get_env_class", "make_env"]
+
+_PACKAGE = "meta_policy_search.envs"
+_MODULES = {
+    "HalfCheetahRandDirecEnv": "mujoco_envs.half_cheetah_rand_direc",
+    "HalfCheetahRandVelEnv": "mujoco_envs.half_cheetah_rand_vel",
+    "MetaPointEnv": "point_envs.point_env_2d",
+    "MetaPointEnvCorner": "point_envs.point_env_2d_corner",
+    "MetaPointEnvCornerGoals": "point_envs.corner_goals_point_env_2d",
+    "MetaPointEnvMomentum": "point_envs.point_env_2d_momentum",
+    "MetaPointEnvV2": "point_envs.point_env_2d_v2",
+    "MetaPointEnvWalls": "point_envs.point_env_2d_walls",
+}
+
+
+def available_envs() -> List[str]:
+    """Returns the names that `get_env_class` and `make_env` take, in alphabetical order."""
+    return sorted(_MODULES)
+
+
+def get_env_class(name: str) -> Type[MetaEnv]:
+    """Returns the class of the environment called `name`, such as `"HalfCheetahRandDirecEnv"`.
+
+    Raises:
+        ValueError: there is no such environment; lists those that exist.
+    """
+    if name not in available_envs():
+        raise ValueError(f"name: expected one of {', '.join(available_envs())}, got {name!r}")
+    return getattr(importlib.import_module(f"{_PACKAGE}.{_MODULES[name]}"), name)
+
+
+def make_env(name: str, **kwargs: Any) -> MetaEnv:
+    """Makes the environment called `name`, with the arguments of its class; raises like `get_env_class`."""
+    return get_env_class(name)(**kwargs)

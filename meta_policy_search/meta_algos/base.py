@@ -1,0 +1,429 @@
+"""What all gradient-based meta-RL algorithms share: inputs, the inner steps and the meta-update's frame.
+
+MAML (arXiv:1703.03400) seeks parameters `theta` from which `K` policy-gradient steps on a task's own samples,
+
+    theta_0 = theta,   theta_{k+1} = theta_k - alpha dL_inner(theta_k; D_k) / dtheta_k,
+
+lead to a good policy for that task. The graph holds the tasks as a leading axis `M` of parameters and samples, so
+its size does not depend on their number.
+"""
+import abc
+from collections import OrderedDict
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.ops import adaptation, losses, ragged
+from meta_policy_search.optimizers.base import Optimizer
+from meta_policy_search.policies.base import MetaPolicy, Policy
+from meta_policy_search.sessions import VariableSet
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import TaskSamples
+from meta_policy_search.utils.checks import (
+    check_bool,
+    check_choice,
+    check_non_negative,
+    check_positive,
+    check_positive_int,
+    check_same,
+)
+
+__all__ = ["MAMLAlgo", "MetaAlgo"]
+
+INNER_TYPES = ("likelihood_ratio", "log_likelihood")
+
+
+class MetaAlgo(abc.ABC):
+    """A meta-learning algorithm: adapts a policy to each task, and improves what adaptation starts from.
+
+    Args:
+        policy (MetaPolicy): the policy to optimize.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    @abc.abstractmethod
+    def build_graph(self) -> None:
+        """Builds the algorithm's graph; called once, by the constructor."""
+
+    @abc.abstractmethod
+    def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
+        """Creates placeholders for one step's samples of every task."""
+
+    @abc.abstractmethod
+    def adapt(self, samples: Sequence[TaskSamples]) -> None:
+        """Adapts the policy to each task by one inner step, from where each task's policy stands."""
+
+    @abc.abstractmethod
+    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
+        """Takes one meta-update."""
+
+
+class StepInputs(NamedTuple):
+    """The samples of all tasks at one adaptation step, as placeholders."""
+
+    placeholders: Dict[str, tf.Tensor]  # by input name, all of the below but `weights`
+    observations: tf.Tensor  # [M, N, O]
+    actions: tf.Tensor  # [M, N, A]
+    advantages: tf.Tensor  # [M, N]
+    mask: tf.Tensor  # [M, N], one for samples, zero on padding
+    weights: tf.Tensor  # [M, N], rows sum to one
+    dist_info_old: Dict[str, tf.Tensor]  # each [M, N, ...], the distribution the actions were sampled from
+    extra: Dict[str, tf.Tensor]  # each [M, N], such as `adj_avg_rewards`
+
+
+class AdaptationStep(NamedTuple):
+    """One step of the chain from `theta` to the adapted parameters, inside the meta-objective."""
+
+    inputs: StepInputs
+    params: Mapping[str, tf.Tensor]  # each [M, ...], what the policy acts with at this step
+    dist_info: Mapping[str, tf.Tensor]  # each [M, N, ...]
+    log_prob: tf.Tensor  # [M, N], of the actions under `params`
+    old_log_prob: tf.Tensor  # [M, N], of the actions when they were sampled
+
+
+class MetaParameters:
+    """What a meta-update optimizes: the policy's parameters and, if they are trained, the inner step sizes.
+
+    Args:
+        policy: the policy.
+        log_step_sizes: name of a policy parameter to the variable with the logarithm of its step sizes.
+    """
+
+    step_size_damping = 0.1
+    """Added to the curvature of a log step size. Along most of them the divergence does not change, so that an
+    undamped natural-gradient step would be without bounds there."""
+
+    def __init__(self, policy: Policy, log_step_sizes: Mapping[str, tf.Variable]) -> None:
+        self._policy = policy
+        self._log_step_sizes = {f"log_step_size/{name}": v for name, v in log_step_sizes.items()}
+        self.damping = {name: self.step_size_damping for name in self._log_step_sizes}
+
+    def get_params(self) -> "OrderedDict[str, tf.Variable]":
+        """Returns all variables by name."""
+        return OrderedDict([*self._policy.get_params().items(), *self._log_step_sizes.items()])
+
+
+class MAMLAlgo(MetaAlgo):
+    """The frame of every MAML algorithm.
+
+    A subclass sets `self.optimizer`, calls `build_graph` at the end of its constructor, and supplies
+    `build_inner_loss` (by default the likelihood-ratio loss) and `build_meta_objective`.
+
+    Args:
+        policy (MetaPolicy): the policy to optimize.
+        inner_lr (float): step size alpha of the inner step; default 0.1.
+        meta_batch_size (int): number of tasks `M`; default 20.
+        num_inner_grad_steps (int): number of inner steps `K`; default 1.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes (Meta-SGD,
+            arXiv:1707.09835), one for each number in each parameter, all starting at `inner_lr`. They are
+            represented by their logarithm and so stay positive. Default False.
+        first_order (bool): whether to leave out second derivatives, stopping gradients through the inner gradient
+            (arXiv:1703.03400, section 5.2); default False.
+        name (str): name scope of the algorithm's operations.
+
+    Raises:
+        ValueError: a number out of range, or a `meta_batch_size` that differs from the policy's.
+        TypeError: an argument of the wrong type.
+    """
+
+    optimizer: Optimizer
+
+    def __init__(
+        self,
+        policy: MetaPolicy,
+        inner_lr: float = 0.1,
+        meta_batch_size: int = 20,
+        num_inner_grad_steps: int = 1,
+        trainable_inner_step_size: bool = False,
+        first_order: bool = False,
+        name: str = "maml",
+    ) -> None:
+        if not isinstance(policy, MetaPolicy):
+            raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {policy!r}")
+        super().__init__(policy)
+        self.inner_lr = check_positive("inner_lr", inner_lr)
+        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+        check_same("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
+        self.num_inner_grad_steps = check_positive_int("num_inner_grad_steps", num_inner_grad_steps)
+        self.trainable_inner_step_size = check_bool("trainable_inner_step_size", trainable_inner_step_size)
+        self.first_order = check_bool("first_order", first_order)
+        self.name = name
+
+    # Graph -----------------------------------------------------------------------------------------------------
+
+    def build_graph(self) -> None:
+        """Builds the algorithm's graph: the inner step for sampling, and the meta-objective; called once.
+
+        Pseudocode::
+
+            theta_0 = theta, copied for each task
+            for step in num_inner_grad_steps:
+                theta_{step+1} = theta_step - step_size * gradient of the inner loss, for all tasks at once
+            meta-objective from theta_{num_inner_grad_steps} (and the chain that led there)
+        """
+        with tf.name_scope(self.name):
+            self._build_step_sizes()
+            self._build_adaptation()
+            self.build_meta_objective(self._build_chain())
+
+    def _build_step_sizes(self) -> None:
+        params = self.policy.get_params()
+        log_step_sizes = OrderedDict()
+        if self.trainable_inner_step_size:
+            for name, variable in params.items():
+                value = np.full(variable.shape.as_list(), np.log(self.inner_lr), np.float32)
+                log_step_sizes[name] = tf.Variable(value, use_resource=True, name="log_step_size")
+            self._step_sizes = OrderedDict((name, tf.exp(v)) for name, v in log_step_sizes.items())
+        else:
+            self._step_sizes = OrderedDict((name, tf.constant(self.inner_lr)) for name in params)
+        self._log_step_sizes = VariableSet(log_step_sizes)
+        self.meta_parameters = MetaParameters(self.policy, log_step_sizes)
+
+    def _build_adaptation(self) -> None:
+        """Builds one inner step from parameters that are fed: what `adapt` runs between two samplings."""
+        with tf.name_scope("adaptation"):
+            self._adaptation_inputs = self._make_inputs("adaptation")
+            params = self.policy.policies_params_phs
+            step = self._build_step(self._adaptation_inputs, params)
+            self._adapted_params = adaptation.gradient_step(params, self.build_inner_loss(step), self._step_sizes)
+
+    def _build_chain(self) -> List[AdaptationStep]:
+        """Builds the `K` inner steps from the variables, and what the policies do after each."""
+        chain: List[AdaptationStep] = []
+        for index in range(self.num_inner_grad_steps + 1):
+            is_last = index == self.num_inner_grad_steps
+            with tf.name_scope(f"step{index}"):
+                inputs = self._make_inputs(f"step{index}", self._last_step_keys() if is_last else ())
+                if index == 0:
+                    params = adaptation.stack_params(self.policy.get_params(), tf.shape(inputs.observations)[0])
+                chain.append(self._build_step(inputs, params))
+                if not is_last:
+                    loss = self.build_inner_loss(chain[-1])
+                    params = adaptation.gradient_step(params, loss, self._step_sizes, self.first_order)
+        return chain
+
+    def _build_step(self, inputs: StepInputs, params: Mapping[str, tf.Tensor]) -> AdaptationStep:
+        dist_info = self.policy.distribution_info_sym(inputs.observations, params)
+        log_prob = self.policy.distribution.log_likelihood_sym(inputs.actions, dist_info)
+        old_log_prob = self.policy.distribution.log_likelihood_sym(inputs.actions, inputs.dist_info_old)
+        return AdaptationStep(inputs, params, dist_info, log_prob, old_log_prob)
+
+    def _build_mean_kl(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the divergence `KL(pi_old || pi_theta_k)` of one step, nats; mean over samples, then over tasks."""
+        kl = self.policy.distribution.kl_sym(step.inputs.dist_info_old, step.dist_info)
+        return tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights))
+
+    def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the loss that an inner step descends, `[M]`; by default the likelihood-ratio loss."""
+        weights, advantages = step.inputs.weights, step.inputs.advantages
+        return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, advantages, weights).loss
+
+    @abc.abstractmethod
+    def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
+        """Builds the meta-objective and hands it to `self.optimizer`.
+
+        Args:
+            chain: the `K` inner steps, and last the adapted policies with the samples drawn from them.
+        """
+
+    # Inputs ----------------------------------------------------------------------------------------------------
+
+    def _last_step_keys(self) -> Tuple[str, ...]:
+        """Names of further sample entries `[N]` that the meta-objective needs of the adapted policies' samples."""
+        return ()
+
+    def _make_inputs(self, prefix: str, extra_keys: Sequence[str] = ()) -> StepInputs:
+        """Creates stacked placeholders for one step's samples of all tasks."""
+        policy = self.policy
+        shapes: Dict[str, List[Optional[int]]] = OrderedDict(
+            observations=[None, None, policy.obs_dim],
+            actions=[None, None, policy.action_dim],
+            advantages=[None, None],
+            mask=[None, None],
+        )
+        for key, shape in policy.distribution.dist_info_specs:
+            shapes[f"agent_infos/{key}"] = [None, None, *shape]
+        for key in extra_keys:
+            shapes[key] = [None, None]
+        phs = {key: tf.placeholder(tf.float32, shape, name=key.replace("/", "_")) for key, shape in shapes.items()}
+        return StepInputs(
+            placeholders={f"{prefix}/{key}": ph for key, ph in phs.items()},
+            observations=phs["observations"],
+            actions=phs["actions"],
+            advantages=phs["advantages"],
+            mask=phs["mask"],
+            weights=ragged.sample_weights(phs["mask"]),
+            dist_info_old={key: phs[f"agent_infos/{key}"] for key, _ in policy.distribution.dist_info_specs},
+            extra={key: phs[key] for key in extra_keys},
+        )
+
+    def _input_values(
+        self, samples: Sequence[TaskSamples], step: str, extra_keys: Sequence[str] = ()
+    ) -> Dict[str, np.ndarray]:
+        """Returns the values of one step's placeholders by input name.
+
+        Raises:
+            ValueError: the number of tasks is wrong, or a task lacks an entry or has no samples.
+        """
+        if len(samples) != self.meta_batch_size:
+            raise ValueError(f"{step}: expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
+        entries: Dict[str, List[np.ndarray]] = OrderedDict()
+        info_keys = [key for key, _ in self.policy.distribution.dist_info_specs]
+        for task, task_samples in enumerate(samples):
+            try:
+                values = {key: task_samples[key] for key in ("observations", "actions", "advantages", *extra_keys)}
+                values.update({f"agent_infos/{key}": task_samples["agent_infos"][key] for key in info_keys})
+            except KeyError as error:
+                raise ValueError(f"{step}: the samples of task {task} lack the entry {error}") from None
+            lengths = {key: len(value) for key, value in values.items()}
+            if len(set(lengths.values())) != 1 or 0 in lengths.values():
+                raise ValueError(f"{step}: expected equally many samples, at least one, of task {task}, got {lengths}")
+            for key, value in values.items():
+                entries.setdefault(key, []).append(value)
+        stacked = {f"{step}/{key}": ragged.stack_tasks(arrays) for key, arrays in entries.items()}
+        stacked[f"{step}/mask"] = ragged.task_mask([len(array) for array in entries["observations"]])
+        return stacked
+
+    def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
+        """Creates placeholders for one step's samples, one per task; for objectives of one's own.
+
+        The algorithms here feed all tasks through one stacked placeholder each; `ops.ragged.stack_placeholders`
+        makes that form of these.
+
+        Args:
+            prefix: prepended to the name of each placeholder.
+
+        Returns:
+            `(observations, actions, advantages, agent_infos)`: lists of length `M` of float32 placeholders `[N, O]`,
+            `[N, A]`, `[N]`, and of dicts of placeholders for the distribution the actions were sampled from.
+        """
+        observations, actions, advantages, agent_infos = [], [], [], []
+        for task in range(self.meta_batch_size):
+            with tf.name_scope(f"{prefix}task{task}/"):
+                observations.append(tf.placeholder(tf.float32, [None, self.policy.obs_dim], name="obs"))
+                actions.append(tf.placeholder(tf.float32, [None, self.policy.action_dim], name="action"))
+                advantages.append(tf.placeholder(tf.float32, [None], name="advantage"))
+                agent_infos.append(self.policy.distribution_info_keys(observations[-1], {}))
+        return observations, actions, advantages, agent_infos
+
+    # Use -------------------------------------------------------------------------------------------------------
+
+    def adapt(self, samples: Sequence[TaskSamples]) -> None:
+        """Adapts the policy to each task by one inner step, from where each task's policy stands.
+
+        Afterwards the policy acts with the adapted parameters; `policy.switch_to_pre_update` undoes this.
+
+        Args:
+            samples: the processed samples of each task, drawn with its present policy.
+
+        Raises:
+            ValueError: the number of tasks is wrong, or a task lacks an entry or has no samples.
+        """
+        values = self._input_values(samples, "adaptation")
+        feed = {self._adaptation_inputs.placeholders[name]: value for name, value in values.items()}
+        session = self._log_step_sizes.session()
+        adapted = session.run(self._adapted_params, {**feed, **self.policy.policies_params_feed_dict})
+        self.policy.update_task_parameters(
+            [{name: stacked[task] for name, stacked in adapted.items()} for task in range(self.meta_batch_size)]
+        )
+
+    def get_step_sizes(self) -> "OrderedDict[str, np.ndarray]":
+        """Returns the inner step sizes by name of the policy's parameter: scalars, or of the parameter's shape."""
+        session = self._log_step_sizes.session()
+        return OrderedDict(zip(self._step_sizes, session.run(list(self._step_sizes.values()))))
+
+    def _meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
+        """Returns the values of all placeholders of the meta-objective by input name."""
+        expected = self.num_inner_grad_steps + 1
+        if len(all_samples_data) != expected:
+            raise ValueError(
+                f"all_samples_data: expected the samples of {expected} steps (num_inner_grad_steps + 1), "
+                f"got {len(all_samples_data)}"
+            )
+        values: Dict[str, np.ndarray] = {}
+        for index, samples in enumerate(all_samples_data):
+            extra_keys = self._last_step_keys() if index == self.num_inner_grad_steps else ()
+            values.update(self._input_values(samples, f"step{index}", extra_keys))
+        return values
+
+    @staticmethod
+    def _meta_placeholders(chain: Sequence[AdaptationStep]) -> Dict[str, tf.Tensor]:
+        return {name: ph for step in chain for name, ph in step.inputs.placeholders.items()}
+
+    @staticmethod
+    def _last_step_sample_axes(chain: Sequence[AdaptationStep]) -> Dict[str, int]:
+        """Names what minibatches split: the samples of the adapted policies (splitting those before adaptation
+        would change the adapted policies themselves).
+        """
+        return {name: 1 for name in chain[-1].inputs.placeholders}
+
+    def get_state(self) -> Dict[str, Any]:
+        """Returns everything beside the policy that the next meta-update depends on, for a snapshot."""
+        return {"log_step_sizes": self._log_step_sizes.read(), "optimizer": self.optimizer.get_state()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores what `get_state` returned."""
+        self._log_step_sizes.write(state["log_step_sizes"], "log_step_sizes")
+        self.optimizer.set_state(state["optimizer"])
+
+
+class ExploringMAMLAlgo(MAMLAlgo):
+    """MAML with a choice of inner objective, and with E-MAML's exploration term.
+
+    The samples before adaptation decide where adaptation leads. E-MAML (arXiv:1803.01118) therefore adds the score
+    of those samples, times what the adapted policy achieved. Per task `m`,
+
+        L_m = L_outer,m - c * B_m * sum_k sum_n (pi_{theta_k}(a_kn | o_kn) / pi_old(a_kn | o_kn) - 1),
+
+    where the sum runs over all samples of all inner steps, each under the parameters of its own step, `B_m` is the
+    task's mean of `adj_avg_rewards` after adaptation (its mean reward, less the mean over all tasks, in standard
+    deviations of the rewards), and `c` is `exploration_coeff`. Common code takes the mean over the samples of each
+    step in place of the sum, which corresponds to `c = 1 / N`.
+
+    Args:
+        *args: as for `MAMLAlgo`.
+        inner_type (str): `'likelihood_ratio'` or `'log_likelihood'`, the loss of the inner step.
+        exploration (bool): whether to add the exploration term (E-MAML).
+        exploration_coeff (float): the coefficient `c`, at least 0; default 1.
+        **kwargs: as for `MAMLAlgo`.
+
+    Raises:
+        ValueError: unknown `inner_type`, or as for `MAMLAlgo`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        inner_type: str = "likelihood_ratio",
+        exploration: bool = False,
+        exploration_coeff: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        if inner_type == "dice":
+            raise ValueError(
+                f"inner_type: 'dice' is not available in this version; expected one of {', '.join(INNER_TYPES)}"
+            )
+        self.inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
+        self.exploration = check_bool("exploration", exploration)
+        self.exploration_coeff = check_non_negative("exploration_coeff", exploration_coeff)
+
+    def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the loss that an inner step descends, `[M]`."""
+        if self.inner_type == "log_likelihood":
+            return losses.log_likelihood_loss(step.log_prob, step.inputs.advantages, step.inputs.weights).loss
+        return super().build_inner_loss(step)
+
+    def _last_step_keys(self) -> Tuple[str, ...]:
+        return ("adj_avg_rewards",) if self.exploration else ()
+
+    def build_exploration_loss(self, chain: Sequence[AdaptationStep]) -> tf.Tensor:
+        """Builds the exploration term, `[M]`; zero without `exploration`."""
+        last = chain[-1].inputs
+        if not self.exploration:
+            return tf.zeros_like(last.weights[:, 0])
+        achieved = losses.weighted_mean(last.extra["adj_avg_rewards"], last.weights)
+        scores = [losses.exploration_score(s.log_prob, s.old_log_prob, s.inputs.mask) for s in chain[:-1]]
+        return -self.exploration_coeff * achieved * tf.add_n(scores)

@@ -1,0 +1,135 @@
+"""ProMP: Proximal Meta-Policy Search (arXiv:1810.06784)."""
+from typing import Any, Dict, Mapping, Sequence
+
+import numpy as np
+
+from meta_policy_search.meta_algos.base import AdaptationStep, MAMLAlgo
+from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import TaskSamples
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_bool, check_fraction, check_non_negative, check_positive
+
+
+class ProMP(MAMLAlgo):
+    """Proximal Meta-Policy Search.
+
+    Minimizes, in several gradient steps on the same samples, the mean over tasks of the clipped surrogate of the
+    adapted policies plus the divergence of the policies that sampled at each inner step (arXiv:1810.06784, Eq. 10),
+
+        L = mean_m L_clip,m(theta_K) + mean_k eta_k * mean_m KL(pi_old,k || pi_{theta_k}),
+
+    with the likelihood-ratio loss as inner objective, which gives low-variance second derivatives (section 5).
+
+    Args:
+        *args: as for `MAMLAlgo`.
+        name (str): name scope of the algorithm's operations.
+        learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
+        num_ppo_steps (int): passes over the samples per meta-update, without sampling again; default 5.
+        num_minibatches (int): parts that the adapted policies' samples are split into in each pass; default 1.
+        clip_eps (float): half-width of the interval that likelihood ratios are clipped to, above 0; default 0.2.
+        target_inner_step (float): divergence per inner step, nats, that the adaptive penalty aims at; default 0.01.
+        init_inner_kl_penalty (float): initial coefficient eta of the divergence, the same for each inner step, at
+            least 0; default 0.01.
+        adaptive_inner_kl_penalty (bool): whether eta is doubled after a meta-update that moved further than 1.5
+            times `target_inner_step`, and halved after one that moved less than 1/1.5 of it; default True.
+        anneal_factor (float): `clip_eps` is multiplied by it after every meta-update, in (0, 1]; default 1.
+        **kwargs: as for `MAMLAlgo`.
+
+    Raises:
+        ValueError: a number out of range.
+        TypeError: an argument of the wrong type.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        name: str = "ppo_maml",
+        learning_rate: float = 1e-3,
+        num_ppo_steps: int = 5,
+        num_minibatches: int = 1,
+        clip_eps: float = 0.2,
+        target_inner_step: float = 0.01,
+        init_inner_kl_penalty: float = 1e-2,
+        adaptive_inner_kl_penalty: bool = True,
+        anneal_factor: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, name=name, **kwargs)
+        self.optimizer = MAMLPPOOptimizer(
+            learning_rate=learning_rate, max_epochs=num_ppo_steps, num_minibatches=num_minibatches
+        )
+        self.clip_eps = check_positive("clip_eps", clip_eps)
+        self.target_inner_step = check_positive("target_inner_step", target_inner_step)
+        penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
+        self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty, np.float32)
+        self.adaptive_inner_kl_penalty = check_bool("adaptive_inner_kl_penalty", adaptive_inner_kl_penalty)
+        self.anneal_factor = check_fraction("anneal_factor", anneal_factor)
+        self.build_graph()
+
+    def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
+        """Builds the clipped surrogate of the adapted policies and the penalty on the inner divergences."""
+        with tf.name_scope("meta_objective"):
+            clip_eps = tf.placeholder(tf.float32, [], name="clip_eps")
+            inner_kl_coeff = tf.placeholder(tf.float32, [self.num_inner_grad_steps], name="inner_kl_coeff")
+            last = chain[-1]
+            surrogate = losses.clipped_surrogate(
+                last.log_prob, last.old_log_prob, last.inputs.advantages, last.inputs.weights, clip_eps
+            )
+            kls = tf.stack([self._build_mean_kl(step) for step in chain])
+            inner_kl, outer_kl = kls[:-1], kls[-1]
+            loss = tf.reduce_mean(surrogate.loss) + tf.reduce_mean(inner_kl_coeff * inner_kl)
+        self.optimizer.build_graph(
+            loss=loss,
+            target=self.meta_parameters,
+            input_ph_dict={
+                **self._meta_placeholders(chain), "clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff
+            },
+            inner_kl=inner_kl,
+            outer_kl=outer_kl,
+            sample_axes=self._last_step_sample_axes(chain),
+        )
+
+    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
+        """Takes one meta-update, of `num_ppo_steps` passes over the samples.
+
+        Args:
+            all_samples_data: `[K + 1][M]` processed samples: of each inner step, and last of the adapted policies.
+            log: whether to log `LossBefore`, `LossAfter`, `KLInner`, `KLOuter`, `KLCoeffInner` and `ClipEps`.
+
+        Raises:
+            ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
+            FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
+        """
+        values = self._meta_input_values(all_samples_data)
+        values.update(clip_eps=np.float32(self.clip_eps), inner_kl_coeff=self.inner_kl_coeff)
+        loss_before = self.optimizer.optimize(values)
+        stats = self.optimizer.compute_stats(values)
+        if log:
+            logger.logkv("LossBefore", loss_before)
+            logger.logkv("LossAfter", stats.loss)
+            logger.logkv("KLInner", float(np.mean(stats.inner_kl)))
+            logger.logkv("KLOuter", stats.outer_kl)
+            logger.logkv("KLCoeffInner", float(np.mean(self.inner_kl_coeff)))
+            logger.logkv("ClipEps", self.clip_eps)
+        if self.adaptive_inner_kl_penalty:
+            self.inner_kl_coeff = self._adapted_kl_coeff(stats.inner_kl)
+        self.clip_eps *= self.anneal_factor
+
+    def _adapted_kl_coeff(self, inner_kl: np.ndarray) -> np.ndarray:
+        """Returns the penalty coefficients for the next meta-update (as in arXiv:1707.06347, section 4)."""
+        coeff = self.inner_kl_coeff.copy()
+        coeff[inner_kl < self.target_inner_step / 1.5] /= 2.0
+        coeff[inner_kl > self.target_inner_step * 1.5] *= 2.0
+        return coeff
+
+    def get_state(self) -> Dict[str, Any]:
+        """Adds the annealed clipping and the adapted penalties."""
+        return {**super().get_state(), "clip_eps": self.clip_eps, "inner_kl_coeff": self.inner_kl_coeff.copy()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores what `get_state` returned."""
+        super().set_state(state)
+        self.clip_eps = state["clip_eps"]
+        self.inner_kl_coeff = state["inner_kl_coeff"].copy()

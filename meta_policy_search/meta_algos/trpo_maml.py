@@ -1,0 +1,89 @@
+"""TRPO-MAML: model-agnostic meta-learning with a trust-region outer step (arXiv:1703.03400, section 5.3)."""
+from typing import Any, Optional, Sequence
+
+from meta_policy_search.meta_algos.base import AdaptationStep, ExploringMAMLAlgo
+from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import TaskSamples
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_positive
+
+
+class TRPOMAML(ExploringMAMLAlgo):
+    """MAML whose meta-update is one trust-region step (TRPO, arXiv:1502.05477).
+
+    Minimizes the mean over tasks of the adapted policies' likelihood-ratio loss (plus, with `exploration`, E-MAML's
+    term, see `ExploringMAMLAlgo`), such that their mean divergence from the policies that sampled stays below
+    `step_size`.
+
+    Args:
+        *args: as for `MAMLAlgo`.
+        name (str): name scope of the algorithm's operations.
+        step_size (float): largest mean divergence `KL(pi_old || pi_theta_K)` per meta-update, nats; default 0.01.
+        inner_type (str): `'likelihood_ratio'` or `'log_likelihood'`, the loss of the inner step.
+        exploration (bool): whether to add the exploration term (E-MAML).
+        optimizer (ConjugateGradientOptimizer or None): by default one with its own defaults.
+        **kwargs: as for `MAMLAlgo`, and `exploration_coeff`.
+
+    Raises:
+        ValueError: a number out of range, or an unknown `inner_type`.
+        TypeError: an argument of the wrong type.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        name: str = "trpo_maml",
+        step_size: float = 0.01,
+        inner_type: str = "likelihood_ratio",
+        exploration: bool = False,
+        optimizer: Optional[ConjugateGradientOptimizer] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, name=name, inner_type=inner_type, exploration=exploration, **kwargs)
+        self.step_size = check_positive("step_size", step_size)
+        if optimizer is not None and not isinstance(optimizer, ConjugateGradientOptimizer):
+            raise TypeError(f"optimizer: expected a ConjugateGradientOptimizer or None, got {optimizer!r}")
+        self.optimizer: ConjugateGradientOptimizer = optimizer or ConjugateGradientOptimizer()
+        self.build_graph()
+
+    def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
+        """Builds the adapted policies' likelihood-ratio loss and divergence."""
+        with tf.name_scope("meta_objective"):
+            last = chain[-1]
+            outer = losses.likelihood_ratio_loss(
+                last.log_prob, last.old_log_prob, last.inputs.advantages, last.inputs.weights
+            )
+            loss = tf.reduce_mean(outer.loss + self.build_exploration_loss(chain))
+            mean_kl = self._build_mean_kl(last)
+        self.optimizer.build_graph(
+            loss=loss,
+            target=self.meta_parameters,
+            input_ph_dict=self._meta_placeholders(chain),
+            leq_constraint=(mean_kl, self.step_size),
+            sample_axes=self._last_step_sample_axes(chain),
+        )
+
+    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
+        """Takes one meta-update.
+
+        Args:
+            all_samples_data: `[K + 1][M]` processed samples: of each inner step, and last of the adapted policies.
+            log: whether to log `MeanKLBefore`, `MeanKL`, `LossBefore`, `LossAfter` and `dLoss`.
+
+        Raises:
+            ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
+            FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
+        """
+        values = self._meta_input_values(all_samples_data)
+        if log:
+            logger.logkv("MeanKLBefore", self.optimizer.constraint_val(values))
+        self.optimizer.optimize(values)
+        if log:
+            search = self.optimizer.last_search
+            logger.logkv("MeanKL", search.constraint)
+            logger.logkv("LossBefore", search.loss_before)
+            logger.logkv("LossAfter", search.loss)
+            logger.logkv("dLoss", search.loss_before - search.loss)
+            logger.logkv("StepFraction", search.step_fraction)

@@ -1,0 +1,311 @@
+"""The training loop: samples, adapts, samples again, and takes a meta-update."""
+import random
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import numpy as np
+from scipy.special import stdtrit
+from tqdm.auto import tqdm
+
+from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.meta_algos.base import MetaAlgo
+from meta_policy_search.policies.base import MetaPolicy
+from meta_policy_search.samplers.base import SampleProcessor, Sampler
+from meta_policy_search.sessions import adopt_session
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import PathsMetaBatch, TaskSamples
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_same
+from meta_policy_search.utils.logger import Row
+
+__all__ = ["EarlyStopping", "Trainer"]
+
+Callback = Callable[["Trainer", Row], Optional[bool]]
+
+
+class Trainer:
+    """Performs steps of meta-policy search.
+
+    Pseudocode::
+
+        for itr in n_itr:
+            sample tasks
+            for step in num_inner_grad_steps:
+                sample trajectories with each task's policy
+                adapt each task's policy
+            sample trajectories with the adapted policies
+            meta-policy optimization step
+
+    Every iteration logs one row (`utils.logger`) and saves a snapshot. After training, the policy goes on working in
+    this process, acting with the parameters before adaptation.
+
+    Args:
+        algo (MetaAlgo): the algorithm.
+        env (MetaEnv): the environment, for snapshots and diagnostics.
+        sampler (Sampler): collects the paths.
+        sample_processor (SampleProcessor): turns paths into samples.
+        policy (MetaPolicy): the policy.
+        n_itr (int): number of the iteration to end before; iterations count from 0.
+        start_itr (int): number of the first iteration, if some were done before; default 0.
+        num_inner_grad_steps (int): inner steps per iteration, the algorithm's; default 1.
+        sess (tf.Session or None): session to run in, with the parameters of a policy that was loaded, say. By
+            default the session of the policy's graph.
+        callbacks (sequence of callables): each is called as `callback(trainer, row)` after every iteration, `row`
+            being what was logged; training stops after an iteration for which one of them returns True.
+        progress_bar (bool): whether to show a bar with the remaining time; default False.
+
+    Attributes:
+        itr (int): number of the next iteration.
+
+    Raises:
+        ValueError: a number out of range, or one that differs between trainer, algorithm, sampler and policy.
+        TypeError: an argument of the wrong type.
+    """
+
+    def __init__(
+        self,
+        algo: MetaAlgo,
+        env: MetaEnv,
+        sampler: Sampler,
+        sample_processor: SampleProcessor,
+        policy: MetaPolicy,
+        n_itr: int,
+        start_itr: int = 0,
+        num_inner_grad_steps: int = 1,
+        sess: Optional[tf.Session] = None,
+        callbacks: Sequence[Callback] = (),
+        progress_bar: bool = False,
+    ) -> None:
+        self.algo = algo
+        self.env = env
+        self.sampler = sampler
+        self.sample_processor = sample_processor
+        self.policy = policy
+        self.n_itr = check_positive_int("n_itr", n_itr)
+        self.start_itr = check_int_at_least("start_itr", start_itr, 0)
+        if self.start_itr >= self.n_itr:
+            raise ValueError(f"start_itr: expected less than n_itr={self.n_itr}, got {self.start_itr}")
+        self.num_inner_grad_steps = check_positive_int("num_inner_grad_steps", num_inner_grad_steps)
+        self._check_agreement()
+        if sess is not None:
+            if not isinstance(sess, tf.Session):
+                raise TypeError(f"sess: expected a tf.Session or None, got {sess!r}")
+            adopt_session(sess)
+        self.callbacks = list(callbacks)
+        self.progress_bar = check_bool("progress_bar", progress_bar)
+        self.itr = self.start_itr
+        self._started = time.perf_counter()
+
+    def _check_agreement(self) -> None:
+        """Checks that what is given twice is the same everywhere."""
+        check_same("num_inner_grad_steps", self.num_inner_grad_steps, "algo.num_inner_grad_steps",
+                   self.algo.num_inner_grad_steps)
+        for name in ("algo", "sampler"):
+            size = getattr(getattr(self, name), "meta_batch_size", self.policy.meta_batch_size)
+            check_same(f"{name}.meta_batch_size", size, "policy.meta_batch_size", self.policy.meta_batch_size)
+            if getattr(getattr(self, name), "policy", self.policy) is not self.policy:
+                raise ValueError(f"policy: expected the same object as {name}.policy")
+
+    def train(self) -> None:
+        """Trains until iteration `n_itr`; called again after that, goes on for as many iterations again.
+
+        Pseudocode::
+
+            for itr in n_itr:
+                for step in num_inner_grad_steps:
+                    sampler.obtain_samples()
+                    algo.adapt()
+                sampler.obtain_samples()
+                algo.optimize_policy()
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; a message says what was saved last.
+        """
+        end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
+        with tqdm(total=end, initial=self.itr, disable=not self.progress_bar, desc="training", unit="itr",
+                  smoothing=0.1) as bar:
+            while self.itr < end:
+                try:
+                    row = self.train_itr()
+                except KeyboardInterrupt:
+                    logger.log(f"Interrupted in iteration {self.itr}, which is not saved; iterations before it are "
+                               f"complete{_where_saved()}")
+                    raise
+                bar.update()
+                if any([callback(self, row) is True for callback in self.callbacks]):
+                    logger.log(f"Stopped by a callback after iteration {self.itr - 1}")
+                    break
+
+    def train_itr(self) -> Row:
+        """Performs one iteration and saves its snapshot.
+
+        Returns:
+            The row that was logged.
+        """
+        started = time.perf_counter()
+        self._begin_iteration()
+        all_samples, returns = [], []
+        sampling_time = processing_time = inner_time = 0.0
+        for step in range(self.num_inner_grad_steps + 1):
+            times = [time.perf_counter()]
+            paths = self.sampler.obtain_samples(log=True, log_prefix=f"Step_{step}-")
+            times.append(time.perf_counter())
+            samples = self.sample_processor.process_samples(paths, log="all", log_prefix=f"Step_{step}-")
+            self._log_diagnostics(paths, f"Step_{step}-")
+            times.append(time.perf_counter())
+            if step < self.num_inner_grad_steps:
+                self.algo.adapt(samples)
+            times.append(time.perf_counter())
+            all_samples.append(samples)
+            returns.append(_task_returns(paths))
+            sampling, processing, inner = np.diff(times)
+            sampling_time, processing_time, inner_time = (
+                sampling_time + sampling, processing_time + processing, inner_time + inner)
+        inner_ended = time.perf_counter()
+        self._optimize(all_samples)
+        ended = time.perf_counter()
+        _log_gain(returns)
+        logger.logkvs({
+            "Itr": self.itr,
+            "n_timesteps": getattr(self.sampler, "total_timesteps_sampled", 0),
+            "Time-Sampling": sampling_time,
+            "Time-SampleProc": processing_time,
+            "Time-InnerStep": inner_time,
+            "Time-TotalInner": inner_ended - started,
+            "Time-OuterStep": ended - inner_ended,
+            "Time-MAMLSteps": inner_time + ended - inner_ended,
+            "ItrTime": ended - started,
+            "Time": ended - self._started,
+        })
+        row = logger.dumpkvs()
+        self._end_iteration()
+        return row
+
+    def _begin_iteration(self) -> None:
+        if hasattr(self.sampler, "start_at"):  # samplers of other makes count for themselves
+            self.sampler.start_at(self.itr)
+        self.sampler.update_tasks()
+        self.policy.switch_to_pre_update()
+
+    def _log_diagnostics(self, paths: PathsMetaBatch, prefix: str) -> None:
+        all_paths = [path for task_paths in paths.values() for path in task_paths]
+        self.env.log_diagnostics(all_paths, prefix)
+        self.policy.log_diagnostics(all_paths, prefix)
+        self.sample_processor.baseline.log_diagnostics(all_paths, prefix)
+
+    def _optimize(self, all_samples: List[Sequence[TaskSamples]]) -> None:
+        self.algo.optimize_policy(all_samples)
+        self.policy.switch_to_pre_update()
+
+    def _end_iteration(self) -> None:
+        self.itr += 1
+        logger.save_itr_params(self.itr - 1, self.get_itr_snapshot(self.itr - 1))
+
+    def get_itr_snapshot(self, itr: int) -> Dict[str, Any]:
+        """Returns what is saved of an iteration.
+
+        Args:
+            itr: number of the iteration.
+
+        Returns:
+            Dict of `itr`, `policy`, `env` and `baseline`, and `state`: all else that `restore` needs for the run to go
+            on as if it had not been stopped.
+        """
+        return {
+            "itr": itr,
+            "policy": self.policy,
+            "env": self.env,
+            "baseline": self.sample_processor.baseline,
+            "state": {
+                "algo": self.algo.get_state() if hasattr(self.algo, "get_state") else None,
+                "sampler": self.sampler.get_state() if hasattr(self.sampler, "get_state") else None,
+                "policy_params": self.policy.get_param_values(),
+                "seeding": seeding.get_state(),
+                "random": random.getstate(),
+                "numpy_random": np.random.get_state(),
+                "outputs": logger.output_positions(),
+                "time": time.perf_counter() - self._started,
+            },
+        }
+
+    def restore(self, snapshot: Dict[str, Any]) -> None:
+        """Goes on from a snapshot of a trainer that was built like this one.
+
+        The logger is configured by the caller, with `positions=snapshot["state"]["outputs"]`.
+
+        Args:
+            snapshot: what `get_itr_snapshot` returned, or `utils.snapshotter.load_snapshot` read.
+
+        Raises:
+            ValueError: the snapshot does not fit the policy or the algorithm.
+        """
+        state = snapshot["state"]
+        self.policy.set_params(state["policy_params"])
+        self.policy.switch_to_pre_update()
+        if state["algo"] is not None:
+            self.algo.set_state(state["algo"])
+        if state["sampler"] is not None:
+            self.sampler.set_state(state["sampler"])
+        self.sample_processor.baseline.set_params(snapshot["baseline"].get_param_values())
+        seeding.set_state(state["seeding"])
+        random.setstate(state["random"])
+        np.random.set_state(state["numpy_random"])
+        self.itr = snapshot["itr"] + 1
+        self._started = time.perf_counter() - state["time"]
+
+
+class EarlyStopping:
+    """A callback that stops training when a column no longer improves.
+
+    Args:
+        key (str): the column, such as `Step_1-AverageReturn`.
+        patience (int): iterations without improvement after which training stops, at least 1.
+        min_delta (float): smallest change that counts as an improvement, in the column's unit, at least 0.
+        higher_is_better (bool): whether an improvement is a rise; default True.
+        target (float or None): training also stops as soon as the column is at least (if higher is better, else at
+            most) this.
+
+    Raises:
+        ValueError: a number out of range; when called, a column that was not logged.
+    """
+
+    def __init__(self, key: str, patience: int, min_delta: float = 0.0, higher_is_better: bool = True,
+                 target: Optional[float] = None) -> None:
+        self.key = key
+        self.patience = check_positive_int("patience", patience)
+        self.min_delta = float(min_delta)
+        if not self.min_delta >= 0.0:
+            raise ValueError(f"min_delta: expected at least 0, got {min_delta!r}")
+        self._sign = 1.0 if check_bool("higher_is_better", higher_is_better) else -1.0
+        self.target = target
+        self._best, self._since = -np.inf, 0
+
+    def __call__(self, trainer: Trainer, row: Row) -> bool:
+        """Returns whether to stop."""
+        if self.key not in row:
+            raise ValueError(f"key: expected a logged column, one of {sorted(row)}, got {self.key!r}")
+        value = self._sign * float(row[self.key])
+        if value > self._best + self.min_delta:
+            self._best, self._since = value, 0
+        else:
+            self._since += 1
+        reached = self.target is not None and value >= self._sign * self.target
+        return reached or self._since >= self.patience
+
+
+def _task_returns(paths: PathsMetaBatch) -> np.ndarray:
+    """Returns each task's mean undiscounted return, `[M]`."""
+    return np.array([np.mean([np.sum(path["rewards"]) for path in task_paths]) for task_paths in paths.values()])
+
+
+def _log_gain(returns: Sequence[np.ndarray]) -> None:
+    """Logs what adaptation gained: mean over tasks, and half the width of its 95% interval (Student's t)."""
+    gains = returns[-1] - returns[0]
+    half_width = np.nan
+    if len(gains) > 1:
+        half_width = stdtrit(len(gains) - 1, 0.975) * np.std(gains, ddof=1) / np.sqrt(len(gains))
+    logger.logkvs({"AdaptationGain": float(np.mean(gains)), "AdaptationGainCI95": float(half_width)})
+
+
+def _where_saved() -> str:
+    return "" if logger.get_dir() is None else f", and the last snapshot is in {logger.get_dir()}"

@@ -1,0 +1,1 @@
+"""Everything that runs on NumPy alone; nothing here imports TensorFlow."""

@@ -1,0 +1,1 @@
+"""Pure graph functions: tensors in, tensors or NamedTuples out; no session, feed or logger."""

@@ -1,0 +1,53 @@
+"""Tasks with different numbers of samples, as one array with a mask."""
+from typing import Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.tf_compat import tf
+
+
+def stack_tasks(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Stacks one array per task, padding the shorter ones by repeating their first sample.
+
+    Padding with a real sample keeps likelihood ratios finite there; zero weight makes it count for nothing.
+
+    Args:
+        arrays: `M` arrays `[N_m, ...]`, each with at least one sample.
+
+    Returns:
+        float32 `[M, max N_m, ...]`.
+    """
+    longest = max(len(array) for array in arrays)
+    stacked = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], np.float32)
+    for row, array in zip(stacked, arrays):
+        row[: len(array)] = array
+        row[len(array):] = array[0]
+    return stacked
+
+
+def task_mask(lengths: Sequence[int]) -> np.ndarray:
+    """Returns float32 `[M, max length]`: one for samples, zero on padding."""
+    return (np.arange(max(lengths)) < np.asarray(lengths)[:, None]).astype(np.float32)
+
+
+def sample_weights(mask: tf.Tensor) -> tf.Tensor:
+    """Builds weights for means over samples: rows sum to one, or to zero where a task has none. `[M, N]`."""
+    with tf.name_scope("sample_weights"):
+        return tf.math.divide_no_nan(mask, tf.reduce_sum(mask, axis=-1, keepdims=True))
+
+
+def stack_placeholders(placeholders: Sequence[tf.Tensor]) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Stacks one placeholder `[N_m, ...]` per task in the graph, padding as `stack_tasks` does.
+
+    Args:
+        placeholders: `M` tensors with a dynamic first axis.
+
+    Returns:
+        The stacked tensor `[M, N, ...]` and its mask `[M, N]`.
+    """
+    with tf.name_scope("stack_placeholders"):
+        lengths = tf.stack([tf.shape(ph)[0] for ph in placeholders])
+        longest = tf.reduce_max(lengths)
+        index = tf.range(longest)
+        rows = [tf.gather(ph, tf.where(index < tf.shape(ph)[0], index, tf.zeros_like(index))) for ph in placeholders]
+        return tf.stack(rows), tf.sequence_mask(lengths, longest, dtype=tf.float32)

@@ -1,0 +1,19 @@
+"""Optimizers of meta-objectives."""
+from meta_policy_search.optimizers.base import Optimizer
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import (
+    ConjugateGradientOptimizer,
+    ExactHvp,
+    FiniteDifferenceHvp,
+    HessianVectorProduct,
+)
+from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer, MAMLPPOOptimizer
+
+__all__ = [
+    "ConjugateGradientOptimizer",
+    "ExactHvp",
+    "FiniteDifferenceHvp",
+    "HessianVectorProduct",
+    "MAMLFirstOrderOptimizer",
+    "MAMLPPOOptimizer",
+    "Optimizer",
+]

@@ -1,0 +1,132 @@
+"""The interface of optimizers, and what they share: feeding inputs and splitting their samples."""
+import abc
+from typing import Any, Dict, Iterator, Mapping, Optional, Protocol
+
+import numpy as np
+
+from meta_policy_search.sessions import VariableSet
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import seeding
+
+InputValues = Mapping[str, np.ndarray]
+
+
+class Target(Protocol):
+    """What is optimized: a policy, or anything else that names its variables."""
+
+    def get_params(self) -> Mapping[str, tf.Variable]:
+        """Returns the variables to optimize, by name."""
+
+
+class Optimizer(abc.ABC):
+    """Minimizes a loss by changing the variables of a target.
+
+    `build_graph` is called once; `optimize` then takes one set of input values at a time.
+    """
+
+    @abc.abstractmethod
+    def optimize(self, input_val_dict: InputValues) -> float:
+        """Carries out the optimization step.
+
+        Args:
+            input_val_dict: name of an input to its value.
+
+        Returns:
+            The loss before the step.
+
+        Raises:
+            ValueError: an input is missing or unknown.
+            FloatingPointError: the loss or its gradient is not finite; the variables are as they were.
+        """
+
+    def loss(self, input_val_dict: InputValues) -> float:
+        """Computes the loss.
+
+        Args:
+            input_val_dict: name of an input to its value.
+        """
+        return float(self._run(self._loss, self._feed(input_val_dict)))
+
+    def get_state(self) -> Dict[str, Any]:
+        """Returns everything beside the target's variables that the next step depends on, for a snapshot."""
+        return {"rng": self._rng.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores what `get_state` returned."""
+        self._rng.bit_generator.state = state["rng"]
+
+    def _set_problem(
+        self,
+        loss: tf.Tensor,
+        target: Target,
+        input_ph_dict: Mapping[str, tf.Tensor],
+        sample_axes: Optional[Mapping[str, int]],
+    ) -> None:
+        if loss.shape.rank != 0:
+            raise ValueError(f"loss: expected a scalar tensor, got shape {loss.shape}")
+        self._rng = seeding.next_rng(seeding.Stream.OPTIMIZER)
+        self._loss = loss
+        self._inputs = dict(input_ph_dict)
+        self._variables = VariableSet(target.get_params())
+        if sample_axes is None:
+            sample_axes = {name: 0 for name, ph in self._inputs.items() if ph.shape.rank != 0}
+        unknown = sorted(set(sample_axes) - set(self._inputs))
+        if unknown:
+            raise ValueError(f"sample_axes: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
+        self._sample_axes = dict(sample_axes)
+
+    def _run(self, fetches: Any, feed: Mapping[tf.Tensor, np.ndarray]) -> Any:
+        return self._variables.session().run(fetches, feed)
+
+    def _feed(self, input_val_dict: InputValues) -> Dict[tf.Tensor, np.ndarray]:
+        if set(input_val_dict) != set(self._inputs):
+            raise ValueError(
+                f"input_val_dict: expected the names {sorted(self._inputs)}, got {sorted(input_val_dict)}"
+            )
+        return {self._inputs[name]: value for name, value in input_val_dict.items()}
+
+    def _num_samples(self, input_val_dict: InputValues) -> int:
+        sizes = {name: np.shape(input_val_dict[name])[axis] for name, axis in self._sample_axes.items()}
+        if len(set(sizes.values())) != 1:
+            raise ValueError(f"input_val_dict: expected equally many samples in every input, got {sizes}")
+        return next(iter(sizes.values()))
+
+    def _take(self, input_val_dict: InputValues, samples: np.ndarray) -> Dict[str, np.ndarray]:
+        """Returns the inputs with only some of the samples; inputs that are not split stay whole."""
+        return {
+            name: np.take(value, samples, axis=self._sample_axes[name]) if name in self._sample_axes else value
+            for name, value in input_val_dict.items()
+        }
+
+    def _minibatches(self, input_val_dict: InputValues, num_minibatches: int) -> Iterator[Dict[str, np.ndarray]]:
+        """Yields the inputs in `num_minibatches` parts, the samples shuffled."""
+        if num_minibatches == 1:
+            yield dict(input_val_dict)
+            return
+        num_samples = self._num_samples(input_val_dict)
+        if num_minibatches > num_samples:
+            raise ValueError(f"num_minibatches: expected at most the {num_samples} samples, got {num_minibatches}")
+        for part in np.array_split(self._rng.permutation(num_samples), num_minibatches):
+            yield self._take(input_val_dict, np.sort(part))
+
+
+def first_non_finite(tensor: tf.Tensor, session: tf.Session, feed: Mapping[tf.Tensor, np.ndarray]) -> Optional[str]:
+    """Returns the name of the first tensor, in the order of computation, that is not finite; None if all are.
+
+    Args:
+        tensor: whatever it was computed from is looked at.
+        session: where to run.
+        feed: feed dict of the computation.
+    """
+    found, waiting = {tensor.op}, [tensor.op]
+    while waiting:
+        for source in waiting.pop().inputs:
+            if source.op not in found:
+                found.add(source.op)
+                waiting.append(source.op)
+    candidates = [out for op in found for out in op.outputs if out.dtype.is_floating]
+    candidates.sort(key=lambda out: out.op._id)  # noqa: SLF001 - the order in which the graph was built
+    for candidate, value in zip(candidates, session.run(candidates, feed)):
+        if not np.isfinite(value).all():
+            return candidate.name
+    return None

@@ -1,0 +1,368 @@
+"""Constrained optimization with conjugate gradients and a line search: the outer step of TRPO-MAML.
+
+Minimizes a loss subject to a divergence of at most epsilon (TRPO, arXiv:1502.05477, appendix C): the direction `x`
+solves `H x = g` (`H` Hessian of the divergence, `g` gradient of the loss), its length makes the quadratic
+approximation of the divergence epsilon, and a backtracking line search finds a point that lowers the loss within
+the constraint.
+"""
+import abc
+import pdb
+import sys
+from collections import OrderedDict
+from typing import Callable, Mapping, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from meta_policy_search.optimizers.base import InputValues, Optimizer, Target, first_non_finite
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import (
+    check_bool,
+    check_fraction,
+    check_int_at_least,
+    check_non_negative,
+    check_positive,
+    check_positive_int,
+)
+
+
+class HessianVectorProduct(abc.ABC):
+    """A way to multiply the Hessian of a scalar `f` by a vector. An object serves one optimizer."""
+
+    def build_graph(self, f: tf.Tensor, optimizer: "ConjugateGradientOptimizer") -> None:
+        """Builds the operations needed.
+
+        Args:
+            f: scalar whose Hessian by the optimizer's variables is meant.
+            optimizer: gives access to variables, feeds and session.
+
+        Raises:
+            ValueError: the object already serves another optimizer.
+        """
+        if hasattr(self, "_optimizer"):
+            raise ValueError("hvp_approach: this object already serves another optimizer; create one for each")
+        self._optimizer = optimizer
+        self._build(f)
+
+    @abc.abstractmethod
+    def _build(self, f: tf.Tensor) -> None:
+        """Builds the operations needed."""
+
+    @abc.abstractmethod
+    def product(self, input_val_dict: InputValues, x: np.ndarray) -> np.ndarray:
+        """Computes `H x` at the variables' current values.
+
+        Args:
+            input_val_dict: name of an input to its value.
+            x: float64 `[D]`.
+
+        Returns:
+            float64 `[D]`.
+        """
+
+
+class FiniteDifferenceHvp(HessianVectorProduct):
+    """Hessian-vector products from differences of the gradient.
+
+    `H x = (g(theta + e x) - g(theta - e x)) / (2 e)`, `e = base_eps / |x|`: a step of fixed length, since in
+    float32 a fixed `e` drowns in rounding (for small `x`) or leaves the quadratic region (for large `x`).
+
+    Args:
+        base_eps (float): length of the step in parameter space; default 1e-2.
+        symmetric (bool): whether to take the difference on both sides (two gradients a product, error of second
+            order in the step) or against the gradient at the current parameters (one gradient a product; the
+            gradient there is computed once per `optimize`); default True.
+
+    Raises:
+        ValueError: `base_eps` is not positive.
+    """
+
+    def __init__(self, base_eps: float = 1e-2, symmetric: bool = True) -> None:
+        self.base_eps = check_positive("base_eps", base_eps)
+        self.symmetric = check_bool("symmetric", symmetric)
+
+    def _build(self, f: tf.Tensor) -> None:
+        self._gradient = self._optimizer.build_flat_gradient(f)
+
+    def product(self, input_val_dict: InputValues, x: np.ndarray) -> np.ndarray:
+        """Computes `H x`; the variables are restored also if something fails."""
+        norm = float(np.linalg.norm(x))
+        if norm == 0.0:
+            return np.zeros_like(x)
+        optimizer, eps = self._optimizer, self.base_eps / norm
+        theta = optimizer.get_flat()
+        try:
+            optimizer.set_flat(theta + eps * x)
+            above = optimizer.compute(self._gradient, input_val_dict)
+            if self.symmetric:
+                optimizer.set_flat(theta - eps * x)
+                return (above - optimizer.compute(self._gradient, input_val_dict)) / (2.0 * eps)
+        finally:
+            optimizer.set_flat(theta)
+        return (above - optimizer.compute(self._gradient, input_val_dict)) / eps
+
+
+class ExactHvp(HessianVectorProduct):
+    """Hessian-vector products by differentiating `g . x` in the graph (Pearlmutter, 1994)."""
+
+    def _build(self, f: tf.Tensor) -> None:
+        gradient = self._optimizer.build_flat_gradient(f)
+        self._x_ph = tf.placeholder(tf.float32, gradient.shape, name="direction")
+        self._product = self._optimizer.build_flat_gradient(tf.reduce_sum(gradient * self._x_ph))
+
+    def product(self, input_val_dict: InputValues, x: np.ndarray) -> np.ndarray:
+        """Computes `H x` at the variables' current values."""
+        return self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
+
+
+class LineSearch(NamedTuple):
+    """How the last `optimize` ended."""
+
+    loss_before: float
+    loss: float
+    constraint: float  # after the step, in the constraint's unit
+    step_fraction: float  # of the full step; 0 if the step was rejected
+    num_evaluations: int
+
+
+class ConjugateGradientOptimizer(Optimizer):
+    """Minimizes a loss under a constraint: conjugate gradients, then a backtracking line search.
+
+    Args:
+        cg_iters (int): conjugate gradient iterations; default 10.
+        reg_coeff (float): `H + reg_coeff I` is inverted; default 0.
+        subsample_factor (float): share of the samples, drawn at random in each `optimize`, that the Hessian-vector
+            products use, in (0, 1]; default 1.
+        backtrack_ratio (float): factor between the steps that the line search tries, in (0, 1); default 0.8.
+        max_backtracks (int): steps it tries at the most; default 15.
+        debug_nan (bool): if the loss or its gradient is not finite, whether to look for the first tensor that is
+            not and name it in the error; on a terminal a debugger opens there first.
+        accept_violation (bool): whether to keep the smallest step tried if none meets the conditions, rather than
+            none. A step whose loss or constraint is not finite is never kept.
+        hvp_approach (HessianVectorProduct or None): how Hessian-vector products are computed; by default a
+            `FiniteDifferenceHvp` of its own.
+
+    Raises:
+        ValueError: a number out of range.
+        TypeError: an argument of the wrong type.
+    """
+
+    def __init__(
+        self,
+        cg_iters: int = 10,
+        reg_coeff: float = 0,
+        subsample_factor: float = 1.0,
+        backtrack_ratio: float = 0.8,
+        max_backtracks: int = 15,
+        debug_nan: bool = False,
+        accept_violation: bool = False,
+        hvp_approach: Optional[HessianVectorProduct] = None,
+    ) -> None:
+        self._cg_iters = check_positive_int("cg_iters", cg_iters)
+        self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
+        self._subsample_factor = check_fraction("subsample_factor", subsample_factor)
+        self._backtrack_ratio = check_fraction("backtrack_ratio", backtrack_ratio, high_open=True)
+        self._max_backtracks = check_int_at_least("max_backtracks", max_backtracks, 1)
+        self._debug_nan = check_bool("debug_nan", debug_nan)
+        self._accept_violation = check_bool("accept_violation", accept_violation)
+        if hvp_approach is not None and not isinstance(hvp_approach, HessianVectorProduct):
+            raise TypeError(f"hvp_approach: expected a HessianVectorProduct or None, got {hvp_approach!r}")
+        self._hvp = FiniteDifferenceHvp() if hvp_approach is None else hvp_approach
+        self.last_search: Optional[LineSearch] = None
+
+    def build_graph(
+        self,
+        loss: tf.Tensor,
+        target: Target,
+        input_ph_dict: Mapping[str, tf.Tensor],
+        leq_constraint: Tuple[tf.Tensor, float],
+        sample_axes: Optional[Mapping[str, int]] = None,
+    ) -> None:
+        """Sets the objective, the constraint and the variables to optimize.
+
+        Args:
+            loss: scalar, to minimize.
+            target: whose `get_params()` are optimized. It may have a `damping`, a mapping of some of their names
+                to a number that is added to the Hessian's diagonal there.
+            input_ph_dict: name to placeholder, everything loss and constraint depend on.
+            leq_constraint: `(f, epsilon)`: the scalar tensor `f` is to stay at or below `epsilon`.
+            sample_axes: which inputs `subsample_factor` takes a part of, and along which of their axes; by
+                default every input that is not a scalar, along its first axis.
+
+        Raises:
+            ValueError: loss or constraint is no scalar, or epsilon is not positive.
+        """
+        self._set_problem(loss, target, input_ph_dict, sample_axes)
+        self._constraint, epsilon = leq_constraint
+        if self._constraint.shape.rank != 0:
+            raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
+        self._max_constraint = check_positive("leq_constraint[1]", epsilon)
+        shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
+        self._splits = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+        self._shapes = shapes
+        damping: Mapping[str, float] = getattr(target, "damping", {})
+        self._damping = np.concatenate(
+            [
+                np.full(int(np.prod(shape)), self._reg_coeff + damping.get(name, 0.0))
+                for name, shape in zip(self._variables.variables, shapes)
+            ]
+        )
+        with tf.name_scope("conjugate_gradient_optimizer"):
+            self._gradient = self.build_flat_gradient(loss)
+            self._hvp.build_graph(self._constraint, self)
+
+    # What a HessianVectorProduct works with --------------------------------------------------------------------
+
+    def build_flat_gradient(self, f: tf.Tensor) -> tf.Tensor:
+        """Builds the gradient of a scalar by the variables as one vector `[D]`; zero where there is none."""
+        variables = list(self._variables.variables.values())
+        gradients = tf.gradients(f, variables)
+        parts = [tf.zeros_like(v) if g is None else g for g, v in zip(gradients, variables)]
+        return tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
+
+    def compute(
+        self, fetch: tf.Tensor, input_val_dict: InputValues, extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None
+    ) -> np.ndarray:
+        """Runs a tensor for the given inputs; float64."""
+        return np.asarray(self._run(fetch, {**self._feed(input_val_dict), **(extra or {})}), np.float64)
+
+    def get_flat(self) -> np.ndarray:
+        """Returns the variables as one vector, float64 `[D]`."""
+        return np.concatenate([value.ravel() for value in self._variables.read().values()]).astype(np.float64)
+
+    def set_flat(self, flat: np.ndarray) -> None:
+        """Sets the variables from one vector `[D]`."""
+        parts = np.split(flat, self._splits)
+        values = (part.reshape(shape) for part, shape in zip(parts, self._shapes))
+        self._variables.write(OrderedDict(zip(self._variables.variables, values)))
+
+    # Documented interface --------------------------------------------------------------------------------------
+
+    def gradient(self, input_val_dict: InputValues) -> np.ndarray:
+        """Computes the gradient of the loss as one vector `[D]`.
+
+        Args:
+            input_val_dict: name of an input to its value.
+        """
+        return self.compute(self._gradient, input_val_dict)
+
+    def constraint_val(self, input_val_dict: InputValues) -> float:
+        """Computes the constrained divergence.
+
+        Args:
+            input_val_dict: name of an input to its value.
+        """
+        return float(self._run(self._constraint, self._feed(input_val_dict)))
+
+    def optimize(self, input_val_dict: InputValues) -> float:
+        """Takes one constrained step. How it went is in `last_search`.
+
+        Args:
+            input_val_dict: name of an input to its value.
+
+        Returns:
+            The loss before the step.
+
+        Raises:
+            ValueError: an input is missing or unknown.
+            FloatingPointError: the loss or its gradient is not finite; the variables are as they were.
+        """
+        loss_before, gradient = self._loss_and_gradient(input_val_dict)
+        step = self._full_step(self._subsample(input_val_dict), gradient)
+        theta = self.get_flat()
+        try:
+            self.last_search = self._search(input_val_dict, loss_before, theta, step)
+        except BaseException:
+            self.set_flat(theta)
+            raise
+        return loss_before
+
+    def _loss_and_gradient(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray]:
+        feed = self._feed(input_val_dict)
+        loss, gradient = self._run([self._loss, self._gradient], feed)
+        for quantity, value in (("loss", loss), ("gradient of the loss", gradient)):
+            if not np.isfinite(value).all():
+                raise FloatingPointError(
+                    f"the {quantity} is not finite, so the step was refused and the parameters are as they were"
+                    + (self._find_non_finite(feed) if self._debug_nan else "; debug_nan=True names the cause")
+                )
+        return float(loss), np.asarray(gradient, np.float64)
+
+    def _find_non_finite(self, feed: Mapping[tf.Tensor, np.ndarray]) -> str:
+        session = self._variables.session()
+        name = first_non_finite(self._loss, session, feed) or first_non_finite(self._gradient, session, feed)
+        if sys.stdin is not None and sys.stdin.isatty():
+            logger.log(f"{name} is not finite; `session.run(name, feed)` shows its value")
+            pdb.set_trace()
+        return f"; the first tensor that is not finite: {name}"
+
+    def _subsample(self, input_val_dict: InputValues) -> InputValues:
+        if self._subsample_factor == 1.0:
+            return input_val_dict
+        num_samples = self._num_samples(input_val_dict)
+        keep = max(1, int(num_samples * self._subsample_factor))
+        return self._take(input_val_dict, np.sort(self._rng.permutation(num_samples)[:keep]))
+
+    def _full_step(self, input_val_dict: InputValues, gradient: np.ndarray) -> np.ndarray:
+        """Returns the step, to be subtracted, that makes the quadratic approximation of the constraint epsilon."""
+
+        def damped_product(x: np.ndarray) -> np.ndarray:
+            return self._hvp.product(input_val_dict, x) + self._damping * x
+
+        direction, product = conjugate_gradients(damped_product, gradient, self._cg_iters)
+        curvature = float(direction @ product)
+        if not np.isfinite(curvature) or curvature <= 0.0:
+            return np.zeros_like(direction)
+        return direction * np.sqrt(2.0 * self._max_constraint / curvature)
+
+    def _search(
+        self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray, step: np.ndarray
+    ) -> LineSearch:
+        feed = self._feed(input_val_dict)
+        loss, constraint, fraction = np.nan, np.nan, 0.0
+        for trial in range(self._max_backtracks):
+            fraction = self._backtrack_ratio**trial
+            self.set_flat(theta - fraction * step)
+            loss, constraint = (float(v) for v in self._run([self._loss, self._constraint], feed))
+            if loss < loss_before and constraint <= self._max_constraint:
+                return LineSearch(loss_before, loss, constraint, fraction, trial + 1)
+        if self._accept_violation and np.isfinite([loss, constraint]).all():
+            return LineSearch(loss_before, loss, constraint, fraction, self._max_backtracks)
+        logger.log("no step met the conditions of the line search; the parameters stay as they were")
+        self.set_flat(theta)
+        loss, constraint = (float(v) for v in self._run([self._loss, self._constraint], feed))
+        return LineSearch(loss_before, loss, constraint, 0.0, self._max_backtracks)
+
+
+def conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray],
+    b: np.ndarray,
+    max_iterations: int = 10,
+    residual_tolerance: float = 1e-10,
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Solves `H x = b` approximately for a positive semi-definite `H` (Hestenes & Stiefel, 1952).
+
+    Args:
+        product: computes `H p`.
+        b: `[D]`.
+        max_iterations: products at the most.
+        residual_tolerance: stops once the squared residual is below it.
+
+    Returns:
+        `(x, H x)`, each `[D]`; the second comes from the residual, without a further product.
+    """
+    x, residual = np.zeros_like(b), b.copy()
+    direction, squared = b.copy(), float(b @ b)
+    for _ in range(max_iterations):
+        if squared < residual_tolerance:
+            break
+        image = product(direction)
+        curvature = float(direction @ image)
+        if not np.isfinite(curvature) or curvature <= 0.0:
+            break
+        alpha = squared / curvature
+        x += alpha * direction
+        residual -= alpha * image
+        last, squared = squared, float(residual @ residual)
+        direction = residual + (squared / last) * direction
+    return x, b - residual

@@ -1,0 +1,197 @@
+"""First-order optimization of meta-objectives: SGD, Adam and the like, over several epochs of minibatches."""
+from collections import OrderedDict
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Type
+
+import numpy as np
+
+from meta_policy_search.optimizers.base import InputValues, Optimizer, Target, first_non_finite
+from meta_policy_search.sessions import VariableSet
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_bool, check_non_negative, check_positive, check_positive_int
+
+
+class MAMLFirstOrderOptimizer(Optimizer):
+    """Minimizes a loss with a TensorFlow optimizer.
+
+    A step whose loss or gradient is not finite is refused: the variables and the optimizer's own state go back to
+    what they were before `optimize`, and a `FloatingPointError` names the quantity.
+
+    Args:
+        tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): its further arguments.
+        learning_rate (float): step size; default 1e-3.
+        max_epochs (int): passes over the samples per call of `optimize`; default 1.
+        tolerance (float or None): if the loss falls by less than this from one epoch to the next, training stops;
+            default 1e-6. None never stops early.
+        num_minibatches (int): parts the samples are split into at random in each epoch, one step each; default 1.
+        verbose (bool): whether to log each epoch's loss.
+
+    Raises:
+        ValueError: a number out of range.
+        TypeError: an argument of the wrong type.
+    """
+
+    def __init__(
+        self,
+        tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+        tf_optimizer_args: Optional[Mapping[str, Any]] = None,
+        learning_rate: float = 1e-3,
+        max_epochs: int = 1,
+        tolerance: Optional[float] = 1e-6,
+        num_minibatches: int = 1,
+        verbose: bool = False,
+    ) -> None:
+        if not (isinstance(tf_optimizer_cls, type) and issubclass(tf_optimizer_cls, tf.train.Optimizer)):
+            raise TypeError(f"tf_optimizer_cls: expected a subclass of tf.train.Optimizer, got {tf_optimizer_cls!r}")
+        self._learning_rate = check_positive("learning_rate", learning_rate)
+        self._max_epochs = check_positive_int("max_epochs", max_epochs)
+        self._tolerance = None if tolerance is None else check_non_negative("tolerance", tolerance)
+        self._num_minibatches = check_positive_int("num_minibatches", num_minibatches)
+        self._verbose = check_bool("verbose", verbose)
+        arguments = {"learning_rate": self._learning_rate, **(tf_optimizer_args or {})}
+        self._tf_optimizer = tf_optimizer_cls(**arguments)
+
+    def build_graph(
+        self,
+        loss: tf.Tensor,
+        target: Target,
+        input_ph_dict: Mapping[str, tf.Tensor],
+        sample_axes: Optional[Mapping[str, int]] = None,
+    ) -> None:
+        """Sets the objective and the variables to optimize.
+
+        Args:
+            loss: scalar, to minimize.
+            target: whose `get_params()` are optimized.
+            input_ph_dict: name to placeholder, everything the loss depends on.
+            sample_axes: which inputs are split into minibatches, and along which of their axes; by default every
+                input that is not a scalar, along its first axis.
+        """
+        self._set_problem(loss, target, input_ph_dict, sample_axes)
+        with tf.name_scope("first_order_optimizer"):
+            variables = list(target.get_params().values())
+            gradients = [
+                (gradient, variable)
+                for gradient, variable in zip(tf.gradients(loss, variables), variables)
+                if gradient is not None
+            ]
+            checks = [_assert_finite(loss, "loss")]
+            checks += [_assert_finite(gradient, f"gradient by {variable.name}") for gradient, variable in gradients]
+            with tf.control_dependencies(checks):
+                self._train_op = self._tf_optimizer.apply_gradients(gradients)
+            own = OrderedDict((variable.name, variable) for variable in self._tf_optimizer.variables())
+            self._own_variables = VariableSet(own)
+
+    def optimize(self, input_val_dict: InputValues) -> float:
+        """Takes up to `max_epochs * num_minibatches` gradient steps.
+
+        Args:
+            input_val_dict: name of an input to its value.
+
+        Returns:
+            The loss before optimization.
+
+        Raises:
+            ValueError: an input is missing or unknown, or there are fewer samples than minibatches.
+            FloatingPointError: the loss or its gradient is not finite; the variables are as they were.
+        """
+        before = self._variables.read(), self._own_variables.read()
+        loss_before = self.loss(input_val_dict) if self._num_minibatches > 1 else None
+        last_loss = None
+        for epoch in range(self._max_epochs):
+            losses = []
+            for batch in self._minibatches(input_val_dict, self._num_minibatches):
+                try:
+                    losses.append(self._run([self._loss, self._train_op], self._feed(batch))[0])
+                except tf.errors.InvalidArgumentError as error:
+                    self._variables.write(before[0])
+                    self._own_variables.write(before[1])
+                    self._explain(error, batch)
+                    raise
+            loss = float(np.mean(losses))
+            if self._verbose:
+                logger.log(f"Epoch {epoch}: loss {loss:.6g}")
+            loss_before = loss if loss_before is None else loss_before
+            if self._tolerance is not None and last_loss is not None and last_loss - loss < self._tolerance:
+                break
+            last_loss = loss
+        return loss_before
+
+    def _explain(self, error: tf.errors.InvalidArgumentError, batch: InputValues) -> None:
+        """Raises a `FloatingPointError` if the step was refused for a number that is not finite."""
+        if _NOT_FINITE not in error.message:
+            return
+        quantity = error.message.split(_NOT_FINITE)[1].split(";")[0].strip()
+        first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
+        raise FloatingPointError(
+            f"the {quantity} is not finite, so the step was refused and the parameters are as they were; the first "
+            f"tensor of the loss that is not finite: {first or 'none (only the gradient is affected)'}"
+        ) from None
+
+    def get_state(self) -> Dict[str, Any]:
+        """Returns the optimizer's own variables (such as Adam's moments) and random state."""
+        return {**super().get_state(), "variables": self._own_variables.read()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores what `get_state` returned."""
+        super().set_state(state)
+        self._own_variables.write(dict(zip(self._own_variables.variables, state["variables"].values())))
+
+
+_NOT_FINITE = "quantity that is not finite:"
+
+
+def _assert_finite(tensor: tf.Tensor, what: str) -> tf.Operation:
+    finite = tf.reduce_all(tf.math.is_finite(tensor))
+    return tf.debugging.Assert(finite, [f"{_NOT_FINITE} {what};"], name="assert_finite")
+
+
+class MAMLPPOStats(NamedTuple):
+    """What `MAMLPPOOptimizer.compute_stats` returns."""
+
+    loss: float
+    inner_kl: np.ndarray  # [K], nats, mean over tasks, one per inner step
+    outer_kl: float  # nats, mean over tasks
+
+
+class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
+    """A `MAMLFirstOrderOptimizer` that also reports how far the policies have moved, as ProMP needs.
+
+    Args:
+        *args: as for `MAMLFirstOrderOptimizer`.
+        tolerance: as there, but by default None: every epoch is run.
+        **kwargs: as there.
+    """
+
+    def __init__(self, *args: Any, tolerance: Optional[float] = None, **kwargs: Any) -> None:
+        super().__init__(*args, tolerance=tolerance, **kwargs)
+
+    def build_graph(
+        self,
+        loss: tf.Tensor,
+        target: Target,
+        input_ph_dict: Mapping[str, tf.Tensor],
+        inner_kl: tf.Tensor,
+        outer_kl: tf.Tensor,
+        sample_axes: Optional[Mapping[str, int]] = None,
+    ) -> None:
+        """Sets the objective, the variables to optimize, and the divergences to report.
+
+        Args:
+            loss: scalar, to minimize.
+            target: whose `get_params()` are optimized.
+            input_ph_dict: name to placeholder, everything the loss depends on.
+            inner_kl: `[K]`, divergence between sampling and current policy at each inner step, nats.
+            outer_kl: scalar, the same for the adapted policies.
+            sample_axes: as in `MAMLFirstOrderOptimizer.build_graph`.
+        """
+        super().build_graph(loss, target, input_ph_dict, sample_axes)
+        self._inner_kl = inner_kl
+        self._outer_kl = outer_kl
+
+    def compute_stats(self, input_val_dict: InputValues) -> MAMLPPOStats:
+        """Computes loss and divergences for the given inputs."""
+        fetches = [self._loss, self._inner_kl, self._outer_kl]
+        loss, inner_kl, outer_kl = self._run(fetches, self._feed(input_val_dict))
+        return MAMLPPOStats(float(loss), np.asarray(inner_kl), float(outer_kl))

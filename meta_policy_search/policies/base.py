@@ -1,0 +1,394 @@
+"""The interfaces of policies: one policy, and a policy with adapted parameters for each task of a meta-batch."""
+import abc
+from collections import OrderedDict
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.np.policies import NONLINEARITIES
+from meta_policy_search.policies.distributions.base import DistInfoSym, Distribution
+from meta_policy_search.policies.networks.nonlinearities import Nonlinearity, nonlinearity_name, resolve_nonlinearity
+from meta_policy_search.sessions import VariableSet
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import Infos, Params, Path
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.checks import check_bool, check_positive_int
+from meta_policy_search.utils.serializable import Serializable
+
+__all__ = ["MetaPolicy", "Policy"]
+
+
+class Policy(Serializable, abc.ABC):
+    """A stochastic policy whose parameters are TensorFlow variables.
+
+    A policy needs no session of its own to be managed: it runs in the default session if there is one, else in the
+    session of its graph. Pickling keeps constructor arguments, parameter values and random state; unpickling builds
+    a new policy in the default graph and touches no other variable. Several policies may share a name.
+
+    Args:
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action.
+        name (str): name scope of the policy's operations.
+        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
+        learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
+        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
+            the identity.
+        output_nonlinearity (callable, str or None): of the output layer.
+
+    Raises:
+        ValueError: a size below one, or an unknown nonlinearity name.
+        TypeError: an argument of the wrong type, or an unknown one.
+    """
+
+    def __init__(
+        self,
+        obs_dim: int,
+        action_dim: int,
+        name: str = "policy",
+        hidden_sizes: Sequence[int] = (32, 32),
+        learn_std: bool = True,
+        hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+        output_nonlinearity: Union[str, Nonlinearity] = None,
+        **kwargs: Any,
+    ) -> None:
+        if kwargs:
+            raise TypeError(f"{type(self).__name__}: unknown arguments {sorted(kwargs)}")
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"name: expected a non-empty string, got {name!r}")
+        self.obs_dim = check_positive_int("obs_dim", obs_dim)
+        self.action_dim = check_positive_int("action_dim", action_dim)
+        self.name = name
+        self.hidden_sizes = tuple(check_positive_int(f"hidden_sizes[{i}]", n) for i, n in enumerate(hidden_sizes))
+        self.learn_std = check_bool("learn_std", learn_std)
+        self.hidden_nonlinearity = resolve_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
+        self.output_nonlinearity = resolve_nonlinearity("output_nonlinearity", output_nonlinearity)
+        self._rng = seeding.next_rng(seeding.Stream.POLICY)
+
+    @abc.abstractmethod
+    def build_graph(self) -> None:
+        """Builds the policy's variables and the operations that act; called once, by the constructor."""
+
+    @property
+    @abc.abstractmethod
+    def distribution(self) -> Distribution:
+        """The distribution over actions that the policy's outputs are parameters of."""
+
+    @abc.abstractmethod
+    def distribution_info_sym(
+        self, obs_var: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]] = None
+    ) -> Dict[str, tf.Tensor]:
+        """Builds the distribution over actions at the given observations.
+
+        Args:
+            obs_var: `[N, O]`, or `[M, N, O]`.
+            params: name to tensor; or stacked over tasks, with a leading axis `M` on every parameter and on
+                `obs_var`. By default the policy's own variables.
+
+        Returns:
+            Dict of the distribution's parameters, which broadcast to `[N, A]` or `[M, N, A]`.
+        """
+
+    def distribution_info_keys(
+        self, obs: tf.Tensor, state_infos: Optional[Mapping[str, tf.Tensor]]
+    ) -> Dict[str, tf.Tensor]:
+        """Creates placeholders for the distribution that actions were sampled from.
+
+        Args:
+            obs: observations `[..., O]`; the placeholders get its leading axes.
+            state_infos: placeholders of a policy's recurrent state when it acted, passed on into the result; None
+                or an empty dict for policies without a state.
+
+        Returns:
+            Dict of float32 placeholders, one per entry of the distribution.
+        """
+        leading = obs.shape.as_list()[:-1]
+        info = {
+            key: tf.placeholder(tf.float32, leading + list(shape), name=f"{self.name}_{key}")
+            for key, shape in self.distribution.dist_info_specs
+        }
+        return {**info, **(state_infos or {})}
+
+    def likelihood_ratio_sym(
+        self, obs: tf.Tensor, action: tf.Tensor, dist_info_old: DistInfoSym, policy_params: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        """Builds the ratio `pi_new(a | o) / pi_old(a | o)`.
+
+        Args:
+            obs: `[N, O]` or `[M, N, O]`.
+            action: `[N, A]` or `[M, N, A]`.
+            dist_info_old: the distribution that the actions were sampled from.
+            policy_params: name to tensor, the new parameters; stacked for all tasks at once.
+
+        Returns:
+            `[N]` or `[M, N]`.
+        """
+        new = self.distribution_info_sym(obs, params=policy_params)
+        return self.distribution.likelihood_ratio_sym(action, dist_info_old, new)
+
+    def log_likelihood_sym(
+        self, obs: tf.Tensor, action: tf.Tensor, policy_params: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        """Builds the log-density `log pi(a | o)`, nats; arguments and shapes as in `likelihood_ratio_sym`."""
+        info = self.distribution_info_sym(obs, params=policy_params)
+        return self.distribution.log_likelihood_sym(action, info)
+
+    @abc.abstractmethod
+    def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Samples an action.
+
+        Args:
+            observation: `[O]`.
+
+        Returns:
+            `(action [A], agent_info)`; the info holds the distribution the action was sampled from.
+        """
+
+    @abc.abstractmethod
+    def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Samples an action for each observation.
+
+        Args:
+            observations: `[B, O]`.
+
+        Returns:
+            `(actions [B, A], agent_infos)`, each info `[B, A]`.
+        """
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
+        """Logs figures about the policy on the given paths; none by default.
+
+        Args:
+            paths: the paths of all tasks.
+            prefix: put before each key.
+        """
+
+    # Parameters ------------------------------------------------------------------------------------------------
+
+    def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
+        """Declares the policy's parameters; called by `build_graph`."""
+        self._variables = VariableSet(variables)
+
+    def get_params(self) -> "OrderedDict[str, tf.Variable]":
+        """Returns the policy's parameters as TensorFlow variables by name."""
+        return OrderedDict(self._variables.variables)
+
+    def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
+        """Returns the current parameter values by name, as `set_params` takes them."""
+        return self._variables.read()
+
+    def set_params(self, policy_params: Params) -> None:
+        """Sets all parameters.
+
+        Args:
+            policy_params: name to value, for every parameter.
+
+        Raises:
+            ValueError: names or shapes differ, or a value is not finite.
+        """
+        self._variables.write(policy_params, "policy_params")
+
+    def get_flat_params(self) -> np.ndarray:
+        """Returns all parameters as one vector, float32 `[D]`, in the order of `get_params`."""
+        return np.concatenate([value.ravel() for value in self.get_param_values().values()])
+
+    def set_flat_params(self, flat_params: np.ndarray) -> None:
+        """Sets all parameters from one vector `[D]`, as `get_flat_params` returns it."""
+        self.set_params(self._unflatten("flat_params", np.asarray(flat_params)))
+
+    def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:
+        """Sets all parameters from a vector `[D]` (as `set_flat_params`) or a dict (as `set_params`)."""
+        if isinstance(policy_params, Mapping):
+            self.set_params(policy_params)
+        else:
+            self.set_params(self._unflatten("policy_params", np.asarray(policy_params)))
+
+    def _unflatten(self, argument: str, flat: np.ndarray) -> "OrderedDict[str, np.ndarray]":
+        """Splits vectors `[..., D]` into parameters `[..., *shape]` by name."""
+        shapes = [(name, tuple(v.shape.as_list())) for name, v in self._variables.variables.items()]
+        sizes = [int(np.prod(shape)) for _, shape in shapes]
+        if flat.ndim < 1 or flat.shape[-1] != sum(sizes):
+            raise ValueError(f"{argument}: expected {sum(sizes)} numbers in the last axis, got shape {flat.shape}")
+        parts = np.split(flat, np.cumsum(sizes)[:-1], axis=-1)
+        return OrderedDict((name, part.reshape(flat.shape[:-1] + shape)) for (name, shape), part in zip(shapes, parts))
+
+    # Sampling and pickling -------------------------------------------------------------------------------------
+
+    def _check_observations(self, argument: str, observations: Any, ndim: int) -> np.ndarray:
+        observations = np.asarray(observations)
+        if observations.ndim != ndim or observations.shape[-1] != self.obs_dim:
+            expected = "(" + "any, " * (ndim - 1) + f"{self.obs_dim})"
+            raise ValueError(f"{argument}: expected shape {expected}, got {observations.shape}")
+        if not np.isfinite(observations).all():
+            raise ValueError(f"{argument}: expected finite numbers, got {observations}")
+        return observations
+
+    def _numpy_nonlinearities(self) -> Optional[Tuple[Optional[str], Optional[str]]]:
+        """Returns the names of hidden and output nonlinearity, or None if one has no NumPy form."""
+        names = []
+        for nonlinearity in (self.hidden_nonlinearity, self.output_nonlinearity):
+            name = nonlinearity_name(nonlinearity)
+            if nonlinearity is not None and name not in NONLINEARITIES:
+                return None
+            names.append(name)
+        return names[0], names[1]
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Keeps constructor arguments, parameter values and random state."""
+        arguments = super().__getstate__()
+        arguments = {
+            "args": tuple(_by_name(value) for value in arguments["args"]),
+            "kwargs": {key: _by_name(value) for key, value in arguments["kwargs"].items()},
+        }
+        return {"arguments": arguments, "params": self.get_param_values(), "rng": self._rng}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """Builds the policy in the default graph and restores its parameters."""
+        super().__setstate__(state["arguments"])
+        self.set_params(state["params"])
+        self._rng = state["rng"]
+
+
+class MetaPolicy(Policy):
+    """A policy that also holds adapted parameters, one set per task of a meta-batch.
+
+    The parameters before adaptation are TensorFlow variables; the adapted ones are NumPy arrays, fed through
+    placeholders stacked over tasks (`[M, ...]`), so that the graph does not grow with the number of tasks. After
+    construction, and after `switch_to_pre_update`, every task acts with the parameters before adaptation.
+
+    Args:
+        meta_batch_size (int): number `M` of tasks.
+        *args: as for `Policy`.
+        **kwargs: as for `Policy`.
+
+    Raises:
+        ValueError: `meta_batch_size` below one; else as for `Policy`.
+    """
+
+    def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Any) -> None:
+        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+        self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
+        super().__init__(*args, **kwargs)
+
+    @abc.abstractmethod
+    def build_graph(self) -> None:
+        """Builds the variables, the stacked placeholders of adapted parameters and the acting operations."""
+
+    def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
+        super()._register_parameters(variables)
+        with tf.name_scope("adapted"):
+            self.policies_params_phs = OrderedDict(
+                (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
+                for name, v in variables.items()
+            )
+
+    @property
+    def policies_params_vals(self) -> List["OrderedDict[str, np.ndarray]"]:
+        """The parameters each task acts with: a list of `M` ordered dicts (views; do not write to them)."""
+        stacked = self.stacked_param_values()
+        return [
+            OrderedDict((name, values[task]) for name, values in stacked.items())
+            for task in range(self.meta_batch_size)
+        ]
+
+    @property
+    def policies_params_feed_dict(self) -> Dict[tf.Tensor, np.ndarray]:
+        """Feed dict of the parameters each task acts with: stacked placeholder to float32 `[M, ...]`."""
+        stacked = self.stacked_param_values()
+        return {placeholder: stacked[name] for name, placeholder in self.policies_params_phs.items()}
+
+    def stacked_param_values(self) -> "OrderedDict[str, np.ndarray]":
+        """Returns the parameters each task acts with, float32 `[M, ...]` by name (read-only)."""
+        if self._stacked_values is not None:
+            return self._stacked_values
+        return OrderedDict(
+            (name, np.broadcast_to(value, (self.meta_batch_size,) + value.shape))
+            for name, value in self.get_param_values().items()
+        )
+
+    def switch_to_pre_update(self) -> None:
+        """Makes every task act with the parameters before adaptation; adapted ones are dropped."""
+        self._stacked_values = None
+
+    def update_task_parameters(self, updated_policies_parameters: Sequence[Params]) -> None:
+        """Makes each task act with parameters of its own.
+
+        Args:
+            updated_policies_parameters: `M` dicts of parameter name to value.
+
+        Raises:
+            ValueError: the number of dicts, a name or a shape is wrong, or a value is not finite.
+        """
+        if len(updated_policies_parameters) != self.meta_batch_size:
+            raise ValueError(
+                f"updated_policies_parameters: expected {self.meta_batch_size} dicts (meta_batch_size), "
+                f"got {len(updated_policies_parameters)}"
+            )
+        stacked = OrderedDict()
+        for name, variable in self._variables.variables.items():
+            shape = tuple(variable.shape.as_list())
+            values = []
+            for task, params in enumerate(updated_policies_parameters):
+                where = f"updated_policies_parameters[{task}]"
+                if set(params) != set(self._variables.variables):
+                    expected = sorted(self._variables.variables)
+                    raise ValueError(f"{where}: expected the names {expected}, got {sorted(params)}")
+                value = np.asarray(params[name], np.float32)
+                if value.shape != shape:
+                    raise ValueError(f"{where}[{name!r}]: expected shape {shape}, got {value.shape}")
+                values.append(value)
+            stacked[name] = np.stack(values)
+            finite = np.isfinite(stacked[name]).reshape(self.meta_batch_size, -1).all(axis=1)
+            if not finite.all():
+                task = int(np.argmin(finite))
+                raise ValueError(f"updated_policies_parameters[{task}][{name!r}]: expected finite numbers")
+        self._stacked_values = stacked
+
+    def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:
+        """Sets parameters from arrays.
+
+        Args:
+            policy_params: `[M, D]`, one vector of adapted parameters per task (as `update_task_parameters`); or a
+                vector `[D]` or a dict, for the parameters before adaptation.
+        """
+        if not isinstance(policy_params, Mapping) and np.ndim(policy_params) == 2:
+            stacked = self._unflatten("policy_params", np.asarray(policy_params))
+            self.update_task_parameters(
+                [{name: values[task] for name, values in stacked.items()} for task in range(len(policy_params))]
+            )
+        else:
+            super().load_params(policy_params)
+
+    @abc.abstractmethod
+    def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
+        """Samples an action with the parameters of one task; else as `Policy.get_action`."""
+
+    @abc.abstractmethod
+    def get_actions(self, observations: Sequence[np.ndarray]) -> Tuple[List[np.ndarray], List[List[Infos]]]:
+        """Samples actions for every task.
+
+        Args:
+            observations: `M` arrays `[B, O]`, or one array `[M, B, O]`.
+
+        Returns:
+            A list of `M` action arrays `[B, A]`, and a list of `M` lists of `B` agent-info dicts.
+        """
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Adapted parameters are kept too."""
+        return {**super().__getstate__(), "adapted": self._stacked_values}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """See `Policy.__setstate__`."""
+        super().__setstate__(state)
+        self._stacked_values = state["adapted"]
+
+
+def _by_name(argument: Any) -> Any:
+    """Returns the name of a known nonlinearity (not all of their functions can be pickled), else the argument."""
+    return nonlinearity_name(argument) or argument
+
+
+def log_policy_std(paths: Sequence[Path], prefix: str) -> None:
+    """Logs the mean standard deviation of the actions of all paths as `AveragePolicyStd`."""
+    log_stds = [path["agent_infos"]["log_std"] for path in paths]
+    logger.logkv(prefix + "AveragePolicyStd", float(np.mean([np.exp(log_std).mean() for log_std in log_stds])))

@@ -1,0 +1,5 @@
+"""Distributions over actions."""
+from meta_policy_search.policies.distributions.base import Distribution
+from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
+
+__all__ = ["DiagonalGaussian", "Distribution"]

@@ -1,0 +1,69 @@
+"""The interface of a distribution over actions."""
+import abc
+from typing import Mapping, Tuple
+
+import numpy as np
+
+from meta_policy_search.tf_compat import tf
+
+DistInfo = Mapping[str, np.ndarray]
+DistInfoSym = Mapping[str, tf.Tensor]
+
+
+class Distribution(abc.ABC):
+    """A family of distributions over actions of size `dim`, its members given by dicts (`dist_info`).
+
+    Methods ending in `_sym` build tensors, the others compute NumPy arrays. Leading axes broadcast.
+    """
+
+    @property
+    @abc.abstractmethod
+    def dim(self) -> int:
+        """Size `A` of an action."""
+
+    @property
+    @abc.abstractmethod
+    def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
+        """Name and shape, without leading axes, of each entry of a `dist_info`."""
+
+    @property
+    def dist_info_keys(self) -> Tuple[str, ...]:
+        """Names of the entries of a `dist_info`."""
+        return tuple(name for name, _ in self.dist_info_specs)
+
+    @abc.abstractmethod
+    def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds `KL(old || new)`, nats, `[...]`."""
+
+    @abc.abstractmethod
+    def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
+        """Computes `KL(old || new)`, nats, `[...]`."""
+
+    @abc.abstractmethod
+    def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds the log-density of actions `x_var` `[..., A]`, nats, `[...]`."""
+
+    @abc.abstractmethod
+    def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
+        """Computes the log-density of actions `xs` `[..., A]`, nats, `[...]`."""
+
+    def likelihood_ratio_sym(
+        self, x_var: tf.Tensor, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym
+    ) -> tf.Tensor:
+        """Builds `p_new(x) / p_old(x)`, `[...]`."""
+        with tf.name_scope("likelihood_ratio"):
+            return tf.exp(
+                self.log_likelihood_sym(x_var, new_dist_info_vars) - self.log_likelihood_sym(x_var, old_dist_info_vars)
+            )
+
+    @abc.abstractmethod
+    def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds the entropy, nats, `[...]`."""
+
+    @abc.abstractmethod
+    def entropy(self, dist_info: DistInfo) -> np.ndarray:
+        """Computes the entropy, nats, `[...]`."""
+
+    @abc.abstractmethod
+    def sample(self, dist_info: DistInfo, rng: np.random.Generator) -> np.ndarray:
+        """Draws actions `[..., A]` from `rng`."""

@@ -1,0 +1,65 @@
+"""The Gaussian with a diagonal covariance matrix."""
+import math
+from typing import Tuple
+
+import numpy as np
+
+from meta_policy_search.ops import likelihoods
+from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.checks import check_positive_int
+
+
+class DiagonalGaussian(Distribution):
+    """Gaussian over actions; a `dist_info` holds `mean` and `log_std`, each `[..., A]`.
+
+    Args:
+        dim: size `A` of an action, at least one.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._dim = check_positive_int("dim", dim)
+
+    @property
+    def dim(self) -> int:
+        """Size `A` of an action."""
+        return self._dim
+
+    @property
+    def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
+        """`mean` and `log_std`, each of shape `(A,)`."""
+        return ("mean", (self._dim,)), ("log_std", (self._dim,))
+
+    def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds `KL(old || new)`, nats, `[...]`."""
+        old, new = old_dist_info_vars, new_dist_info_vars
+        return likelihoods.gaussian_kl(old["mean"], old["log_std"], new["mean"], new["log_std"])
+
+    def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
+        """Computes `KL(old || new)`, nats, `[...]`."""
+        old, new = old_dist_info, new_dist_info
+        variance_term = 0.5 * np.expm1(2.0 * (old["log_std"] - new["log_std"]))
+        mean_term = 0.5 * np.square((old["mean"] - new["mean"]) * np.exp(-new["log_std"]))
+        return np.sum(mean_term + variance_term + new["log_std"] - old["log_std"], axis=-1)
+
+    def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds the log-density of actions `x_var` `[..., A]`, nats, `[...]`."""
+        return likelihoods.gaussian_log_prob(x_var, dist_info_vars["mean"], dist_info_vars["log_std"])
+
+    def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
+        """Computes the log-density of actions `xs` `[..., A]`, nats, `[...]`."""
+        z = (xs - dist_info["mean"]) * np.exp(-dist_info["log_std"])
+        return -np.sum(0.5 * np.square(z) + dist_info["log_std"], axis=-1) - 0.5 * self._dim * math.log(2 * math.pi)
+
+    def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds the entropy, nats, `[...]`."""
+        return likelihoods.gaussian_entropy(dist_info_vars["log_std"])
+
+    def entropy(self, dist_info: DistInfo) -> np.ndarray:
+        """Computes the entropy, nats, `[...]`."""
+        return np.sum(dist_info["log_std"], axis=-1) + 0.5 * self._dim * (1.0 + math.log(2 * math.pi))
+
+    def sample(self, dist_info: DistInfo, rng: np.random.Generator) -> np.ndarray:
+        """Draws actions `[..., A]`, `mean + std * noise`, from `rng`."""
+        mean = np.asarray(dist_info["mean"])
+        return mean + np.exp(dist_info["log_std"]) * rng.standard_normal(mean.shape, dtype=mean.dtype)

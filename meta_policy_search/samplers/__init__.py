@@ -1,0 +1,14 @@
+"""Sampling of paths and their processing; nothing here imports TensorFlow."""
+from meta_policy_search.samplers.base import SampleProcessor, Sampler
+from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
+from meta_policy_search.samplers.meta_sampler import MetaSampler
+
+__all__ = [
+    "DiceMetaSampleProcessor",
+    "DiceSampleProcessor",
+    "MetaSampleProcessor",
+    "MetaSampler",
+    "SampleProcessor",
+    "Sampler",
+]

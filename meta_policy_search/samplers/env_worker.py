@@ -1,0 +1,195 @@
+"""The worker processes of `MetaParallelEnvExecutor`: how they are started and stopped, and what runs in them.
+
+A worker is a fresh Python interpreter that imports this module and nothing of the script that started it, so a
+script needs no `__main__` guard, and what a worker needs (NumPy, gym, the environment's own modules; no
+TensorFlow) is loaded in a few tenths of a second. What the user may have made travels as `cloudpickle` bytes
+(environments, tasks, env_infos): they carry classes of a script or a notebook by value, where plain pickle would
+look for them in the other process.
+
+The two ends talk over a socket pair, one request and one answer at a time: a request is `(command, *args)`, an
+answer `(True, result)` or `(False, Failure)`. A worker ends when told to, or when its end of the pipe reports that
+the parent is gone, however it went. Ctrl-C does not end it: that is the parent's to handle.
+"""
+import contextlib
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, Iterator, List, NamedTuple, Optional
+
+import cloudpickle
+import numpy as np
+
+from meta_policy_search.types import BatchedStep
+
+__all__ = ["Failure", "WorkerProcess", "main", "stop_workers"]
+
+_START = (
+    "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
+    f"from {__name__} import main; main(fd)"
+)
+_ONE_THREAD = ("META_POLICY_SEARCH_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_GRACE = 2.0  # seconds that a worker may take to close its environments before it is killed
+
+
+class Failure(NamedTuple):
+    """What a worker says about an exception that was raised in it."""
+
+    message: str  # type and text of the exception, or the text alone where it already tells the story
+    traceback: str  # as Python would print it, of the exception that the environment raised
+    env_ids: List[int]  # numbers, among all of the executor's, of the environments to blame, where that is known
+    is_value_error: bool  # whether a value was wrong, rather than anything else
+
+
+class WorkerProcess:
+    """A worker as seen from the parent. Starting one returns at once, before the interpreter is up."""
+
+    def __init__(self) -> None:
+        self.connection, theirs = Pipe()
+        environ = {**os.environ, **{name: "1" for name in _ONE_THREAD}}
+        command = [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path]
+        try:
+            with _sigint_blocked():
+                self.process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environ)
+        finally:
+            theirs.close()
+
+    def send(self, *request: Any) -> None:
+        """Sends `(command, *args)`; raises `OSError` if the worker is gone."""
+        self.connection.send_bytes(pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL))
+
+    def receive(self) -> Any:
+        """Returns `(succeeded, result or Failure)`; raises `EOFError` or `OSError` if the worker is gone."""
+        return pickle.loads(self.connection.recv_bytes())
+
+    def has_died(self) -> bool:
+        """Whether the process has ended and left no answer behind."""
+        return self.process.poll() is not None and not self.connection.poll()
+
+    def exit_code(self) -> Optional[int]:
+        """Returns how a process that is ending has ended: a signal is a negative number, None is still running."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=_GRACE)
+        return self.process.returncode
+
+
+def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
+    """Ends all `workers` and empties the list: asks them first, kills those that do not comply within seconds.
+
+    Args:
+        workers: the processes; some may have ended already.
+        owner: id of the process that started them. A fork of it holds copies of these objects, and must not
+            end what is not its own: there nothing happens.
+    """
+    if os.getpid() != owner:
+        return
+    for worker in workers:
+        with contextlib.suppress(OSError):
+            worker.send("close")
+    deadline = time.monotonic() + _GRACE
+    while workers:
+        worker = workers.pop()
+        try:
+            worker.process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            worker.process.kill()  # without effect on a process that has ended
+            worker.process.wait()
+            worker.connection.close()
+
+
+def main(fd: int) -> None:
+    """Runs a worker until it is told to end, or its parent is gone.
+
+    Args:
+        fd: file descriptor of the worker's end of the pipe.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    os.set_inheritable(fd, False)  # a program that an environment starts must not keep the pipe open
+    threading.Thread(target=_exit_after_parent, args=(fd,), daemon=True).start()
+    connection = Connection(fd)
+    worker = _Worker()
+    with contextlib.suppress(EOFError, OSError):  # the parent is gone
+        while True:
+            request = connection.recv_bytes()
+            try:
+                command, *args = pickle.loads(request)
+                if command == "close":
+                    break
+                answer = cloudpickle.dumps((True, getattr(worker, command)(*args)))
+            except BaseException as error:  # also SystemExit: the parent is waiting for an answer
+                answer = cloudpickle.dumps((False, _failure(error)))
+            connection.send_bytes(answer)
+    worker.close()
+
+
+class _Worker:
+    """What runs in a worker: each method but `close` answers the request of its name."""
+
+    def __init__(self) -> None:
+        self._executor = None
+
+    def build(self, env: bytes, first_task: int, *sizes: int) -> None:
+        """Builds the executor of this worker's share; `sizes` as its constructor takes them."""
+        from meta_policy_search.samplers.vectorized_env_executor import make_local_executor  # it imports this module
+
+        self._executor = make_local_executor(pickle.loads(env), *sizes)
+        self._executor.first_task = first_task
+
+    def set_tasks(self, tasks: bytes) -> None:
+        self._executor.set_tasks(pickle.loads(tasks))
+
+    def reset(self, env_ids: np.ndarray, rngs: List[np.random.Generator]) -> np.ndarray:
+        return self._executor.reset_envs(env_ids, rngs)
+
+    def step(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        return self._executor.advance(actions, env_ids)
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._executor.close()
+
+
+def _failure(error: BaseException) -> Failure:
+    from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
+
+    cause = error.__cause__ or error
+    is_told = isinstance(error, EnvWorkerError)
+    return Failure(
+        message=str(error) if is_told else f"{type(error).__name__}: {error}",
+        traceback="".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip(),
+        env_ids=error.env_ids if is_told else [],
+        is_value_error=isinstance(error, ValueError),
+    )
+
+
+def _exit_after_parent(fd: int) -> None:
+    """Waits until the other end of the pipe is closed; ends a process that does not then end by itself.
+
+    One that is waiting for a request sees the end of the pipe and closes its environments; one that is caught
+    in a step that never returns would otherwise stay behind.
+    """
+    hang_up = select.poll()
+    hang_up.register(fd, 0)  # a hang-up is reported whether asked for or not, and nothing else is
+    hang_up.poll()
+    time.sleep(_GRACE)
+    os._exit(1)
+
+
+@contextlib.contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """Lets a process started inside begin with Ctrl-C blocked; here one pressed meanwhile is only delayed."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

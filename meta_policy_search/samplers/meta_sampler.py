@@ -1,0 +1,344 @@
+"""Collects paths of all tasks of a meta-batch at once."""
+import time
+from collections import OrderedDict
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, sample_tasks
+from meta_policy_search.samplers.base import Sampler
+from meta_policy_search.samplers.vectorized_env_executor import (
+    EnvWorkerError,
+    MetaBatchedEnvExecutor,
+    MetaEnvExecutor,
+    MetaIterativeEnvExecutor,
+    MetaParallelEnvExecutor,
+)
+from meta_policy_search.types import Infos, PathsMetaBatch, Task
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, check_same
+
+EXECUTORS = {
+    "iterative": MetaIterativeEnvExecutor,
+    "batched": MetaBatchedEnvExecutor,
+    "parallel": MetaParallelEnvExecutor,
+}
+
+ExecutorFactory = Callable[[MetaEnv, int, int, int], MetaEnvExecutor]
+
+
+class MetaSampler(Sampler):
+    """Collects `rollouts_per_meta_task` paths of each of `meta_batch_size` tasks.
+
+    Every random number of a path belongs to that path: it comes from the generator of (iteration, adaptation step,
+    task, rollout) under the root seed (`set_seed`). So the paths depend neither on the executor nor on
+    `envs_per_task`. An iteration begins with `update_tasks`, and each `obtain_samples` is its next adaptation step.
+    Every path that is started is finished and returned, so early ends do not bias the samples.
+
+    Args:
+        env (MetaEnv): environment to sample in; it is copied.
+        policy (MetaPolicy): policy that acts, with the parameters it has for each task.
+        rollouts_per_meta_task (int): paths per task `P`.
+        meta_batch_size (int): number of tasks `M`, the policy's.
+        max_path_length (int): a path is cut off after so many steps.
+        envs_per_task (int or None): paths of a task that are under way at the same time, at most
+            `rollouts_per_meta_task` (the default). Fewer need less memory and more time.
+        parallel (bool): whether environments are stepped in worker processes. If not, they are stepped as arrays
+            where the environment has such a form, else one after the other.
+        executor (str, callable or None): forces an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
+            `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`.
+
+    Attributes:
+        total_timesteps_sampled (int): environment steps taken so far.
+        tasks (list or None): the tasks of the current iteration.
+
+    Raises:
+        ValueError: a size is out of range or differs from the policy's, or sizes of observation or action differ
+            between environment and policy.
+        TypeError: an argument of the wrong type, or an environment without `sample_tasks` or `set_task`.
+    """
+
+    def __init__(
+        self,
+        env: MetaEnv,
+        policy: Any,
+        rollouts_per_meta_task: int,
+        meta_batch_size: int,
+        max_path_length: int,
+        envs_per_task: Optional[int] = None,
+        parallel: bool = False,
+        executor: Union[str, ExecutorFactory, None] = None,
+    ) -> None:
+        check_meta_env(env)
+        super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
+                         max_path_length)
+        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+        check_same("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
+        for name, size, space in (("obs_dim", policy.obs_dim, env.observation_space),
+                                  ("action_dim", policy.action_dim, env.action_space)):
+            if tuple(space.shape) != (size,):
+                raise ValueError(f"policy.{name}: expected {space.shape}, the shape of the environment's space, "
+                                 f"got {size}")
+        self.rollouts_per_meta_task = self.batch_size
+        self.envs_per_task = self.batch_size if envs_per_task is None else check_int_at_least(
+            "envs_per_task", envs_per_task, 1)
+        if self.envs_per_task > self.batch_size:
+            raise ValueError(f"envs_per_task: expected at most rollouts_per_meta_task={self.batch_size}, "
+                             f"got {envs_per_task}")
+        self.total_timesteps_sampled = 0
+        self.tasks: Optional[List[Task]] = None
+        self._itr, self._step = -1, 0
+        self.vec_env = self._make_executor(parallel, executor)
+
+    def _make_executor(self, parallel: bool, executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
+        if executor is None:
+            if parallel == "ray":
+                raise ValueError("parallel: 'ray' is not available in this version; expected True or False")
+            is_batched = batched_form(self.env) is not None
+            serial = "batched" if is_batched else "iterative"
+            executor = "parallel" if check_choice("parallel", parallel, (False, True)) else serial
+        if isinstance(executor, str):
+            executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
+        if not callable(executor):
+            raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
+        return executor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length)
+
+    def update_tasks(self) -> None:
+        """Begins an iteration: samples a new task for each place in the meta-batch."""
+        self._begin_iteration(self._itr + 1)
+
+    def _begin_iteration(self, itr: int) -> None:
+        rng = seeding.rng_for(seeding.Stream.TASKS, itr)
+        self._set_iteration(itr, 0, sample_tasks(self.env, self.meta_batch_size, rng))
+
+    def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
+        self.vec_env.set_tasks(tasks)
+        self._itr, self._step, self.tasks = itr, step, tasks
+
+    def obtain_samples(self, log: bool = False, log_prefix: str = "") -> PathsMetaBatch:
+        """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
+
+        Args:
+            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds.
+            log_prefix: put before these keys.
+
+        Returns:
+            Ordered dict of task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path`.
+
+        Raises:
+            ValueError: an observation, reward or action is not finite; names task, path and step.
+            EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
+        """
+        if self.tasks is None:
+            self.update_tasks()
+        actor = _make_actor(self.policy, self.meta_batch_size, self.batch_size)
+        collection = _Collection(self, actor, self._itr, self._step)
+        paths = collection.run()
+        self._step += 1
+        self.total_timesteps_sampled += collection.num_steps
+        if log:
+            logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
+            logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
+        return paths
+
+    def close(self) -> None:
+        """Closes environments and worker processes; a second call does nothing."""
+        self.vec_env.close()
+
+    def __enter__(self) -> "MetaSampler":
+        """Returns the sampler, to be closed at the end of the `with` block."""
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        """Closes the sampler."""
+        self.close()
+
+    def get_state(self) -> Dict[str, Any]:
+        """Returns what the next samples depend on beside policy and root seed, for a snapshot."""
+        return {"itr": self._itr, "step": self._step, "tasks": self.tasks, "num_steps": self.total_timesteps_sampled}
+
+    def set_state(self, state: Dict[str, Any]) -> None:
+        """Restores what `get_state` returned."""
+        self.total_timesteps_sampled = state["num_steps"]
+        if state["tasks"] is None:
+            self._itr, self._step, self.tasks = state["itr"], state["step"], None
+        else:
+            self._set_iteration(state["itr"], state["step"], state["tasks"])
+
+    def start_at(self, itr: int) -> None:
+        """Makes `itr` the number of the iteration that the next `update_tasks` begins."""
+        self._itr, self.tasks = check_int_at_least("itr", itr, 0) - 1, None
+
+
+Actor = Callable[[np.ndarray, np.ndarray], Tuple[np.ndarray, Infos]]
+
+
+def _make_actor(policy: Any, num_tasks: int, num_rollouts: int) -> Actor:
+    """Returns a function of observations `[M, P, O]` and noise `[M, P, A]` that acts for all paths.
+
+    It is the policy's NumPy copy where it has one. Every call computes all `M x P` rows, whichever paths are under
+    way: the numbers a matrix product gives for a row may depend on the number of rows.
+    """
+    copy = policy.numpy_copy() if hasattr(policy, "numpy_copy") else None
+    if copy is not None:
+        return copy.act
+
+    def act(observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        actions, agent_infos = policy.get_actions(list(observations))
+        rows = [info for task_infos in agent_infos for info in task_infos]
+        infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_rollouts, *np.shape(rows[0][key]))
+                 for key in rows[0]}
+        return np.asarray(actions), infos
+
+    return act
+
+
+class _Place(NamedTuple):
+    """Where something happened, for error messages."""
+
+    task: int
+    path: int
+    step: int
+
+    def __str__(self) -> str:
+        return f"task {self.task}, path {self.path}, step {self.step}"
+
+
+class _Collection:
+    """One round of sampling: which path each environment is on, and what the paths hold so far.
+
+    Path `p = task * P + rollout`, environment `e = task * E + j`.
+    """
+
+    def __init__(self, sampler: MetaSampler, actor: Actor, itr: int, step: int) -> None:
+        self._executor, self._actor = sampler.vec_env, actor
+        self._num_tasks, self._num_rollouts = sampler.meta_batch_size, sampler.batch_size
+        self._max_path_length = sampler.max_path_length
+        self._key = (itr, step)
+        self._action_dim = sampler.policy.action_dim
+        num_paths = self._num_tasks * self._num_rollouts
+        self._noise = np.empty((num_paths, self._max_path_length, self._action_dim), np.float32)
+        self._last_observations = np.zeros((num_paths, sampler.policy.obs_dim))  # also: what the policy sees now
+        self._noise_now = np.zeros((num_paths, self._action_dim), np.float32)
+        self._buffers: Dict[str, "OrderedDict[str, np.ndarray]"] = {
+            "path": OrderedDict(), "env_infos": OrderedDict(), "agent_infos": OrderedDict()
+        }
+        self._lengths = np.zeros(num_paths, int)
+        self._terminated = np.zeros(num_paths, bool)
+        self.num_steps = 0
+        self.policy_time = self.env_time = 0.0
+
+    def run(self) -> PathsMetaBatch:
+        """Collects all paths."""
+        tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
+        env_ids = np.arange(self._executor.num_envs)
+        path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
+        waiting = [list(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
+        self._start(env_ids, path_of)
+        while len(env_ids):
+            paths = path_of[env_ids]
+            ended = self._step(env_ids, paths)
+            if ended.any():
+                restarted = []
+                for e in env_ids[ended]:
+                    task_waiting = waiting[e // envs_per_task]
+                    if task_waiting:
+                        path_of[e] = task_waiting.pop(0)
+                        restarted.append(e)
+                if restarted:
+                    self._start(np.asarray(restarted), path_of[restarted])
+                env_ids = np.sort(np.concatenate([env_ids[~ended], np.asarray(restarted, int)]))
+        return self._collect()
+
+    def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
+        """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
+        rngs = []
+        for p in paths:
+            task, rollout = divmod(int(p), self._num_rollouts)
+            rng = seeding.rng_for(seeding.Stream.ROLLOUT, *self._key, task, rollout)
+            rng.standard_normal(dtype=np.float32, out=self._noise[p])
+            rngs.append(rng)
+        started = time.perf_counter()
+        observations = self._in_env(lambda: self._executor.reset_envs(env_ids, rngs), paths)
+        self.env_time += time.perf_counter() - started
+        self._check_finite("observation", observations, paths)
+        self._last_observations[paths] = observations
+
+    def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
+        """Takes one step of each path under way; returns which of them ended."""
+        steps = self._lengths[paths]
+        observations = self._last_observations[paths]
+        actions, agent_infos = self._act(paths, steps)
+        started = time.perf_counter()
+        answer = self._in_env(lambda: self._executor.step_envs(actions, env_ids), paths)
+        self.env_time += time.perf_counter() - started
+        self._check_finite("observation", answer.observations, paths)
+        self._check_finite("reward", answer.rewards, paths)
+        self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, paths, steps)
+        self._store("env_infos", answer.env_infos, paths, steps)
+        self._store("agent_infos", agent_infos, paths, steps)
+        self._last_observations[paths] = answer.observations
+        self._lengths[paths] += 1
+        self._terminated[paths] = answer.terminated
+        self.num_steps += len(paths)
+        return answer.terminated | answer.truncated | (self._lengths[paths] >= self._max_path_length)
+
+    def _act(self, paths: np.ndarray, steps: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        started = time.perf_counter()
+        self._noise_now[paths] = self._noise[paths, steps]
+        shape = (self._num_tasks, self._num_rollouts, -1)
+        actions, infos = self._actor(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
+        rows = len(self._lengths)
+        actions = actions.reshape(rows, self._action_dim)[paths]
+        infos = {key: value.reshape(rows, *value.shape[2:])[paths] for key, value in infos.items()}
+        self._check_finite("action", actions, paths)
+        self.policy_time += time.perf_counter() - started
+        return actions, infos
+
+    def _store(self, kind: str, values: Dict[str, np.ndarray], paths: np.ndarray, steps: np.ndarray) -> None:
+        buffers = self._buffers[kind]
+        for key, value in values.items():
+            value = np.asarray(value)
+            if key not in buffers:
+                buffers[key] = _empty_buffer((len(self._lengths), self._max_path_length), value)
+            elif not np.can_cast(value.dtype, buffers[key].dtype, "same_kind"):
+                buffers[key] = buffers[key].astype(np.promote_types(buffers[key].dtype, value.dtype))
+            buffers[key][paths, steps] = value
+
+    def _in_env(self, call: Callable[[], Any], paths: np.ndarray) -> Any:
+        """Calls the executor; an error of an environment then also names path and step."""
+        try:
+            return call()
+        except EnvWorkerError as error:
+            envs = error.env_ids or range(self._executor.num_envs)
+            tasks = {e // self._executor.envs_per_task for e in envs}
+            places = [self._place(p) for p in paths if p // self._num_rollouts in tasks]
+            where = str(places[0]) if len(places) == 1 else f"{len(places)} paths, the first one {places[0]}"
+            raise type(error)(f"{error} [while sampling {where}]", error.env_ids) from error
+
+    def _place(self, path: int) -> _Place:
+        return _Place(*divmod(int(path), self._num_rollouts), int(self._lengths[path]))
+
+    def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.argwhere(~finite)[0, 0])
+            raise ValueError(f"{what}: expected finite numbers, got {values[row]} in {self._place(paths[row])}")
+
+    def _collect(self) -> PathsMetaBatch:
+        batch: PathsMetaBatch = OrderedDict()
+        for p, length in enumerate(self._lengths):
+            path = {key: buffer[p, :length] for key, buffer in self._buffers["path"].items()}
+            for kind in ("env_infos", "agent_infos"):
+                path[kind] = {key: buffer[p, :length] for key, buffer in self._buffers[kind].items()}
+            path["last_observation"] = self._last_observations[p]
+            path["terminated"] = bool(self._terminated[p])
+            batch.setdefault(p // self._num_rollouts, []).append(path)
+        return batch
+
+
+def _empty_buffer(leading: Sequence[int], value: np.ndarray) -> np.ndarray:
+    """Returns a buffer for rows like those of `value`; what stays unset is NaN, None, zero or False, by type."""
+    fill = {"f": np.nan, "O": None}.get(value.dtype.kind, 0)
+    return np.full((*leading, *value.shape[1:]), fill, value.dtype)

@@ -1,0 +1,102 @@
+"""One session per graph, and sets of variables that initialize, read and write themselves in it.
+
+Whoever uses a policy needs no `with session:` block: the session that holds a graph's variables is found
+through the graph. A session entered with `with` or `session.as_default()`, or given to the `Trainer`, wins.
+Every operation is built up front, so all of this works on a finalized graph too.
+"""
+import weakref
+from collections import OrderedDict
+from typing import List, Mapping, Optional
+
+import numpy as np
+
+from meta_policy_search.tf_compat import tf
+
+_COLLECTION = "meta_policy_search/session"
+
+
+def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
+    """Returns the session of a graph: the default one if it is of this graph, else the graph's own.
+
+    Args:
+        graph: the graph; by default the default graph.
+
+    Raises:
+        RuntimeError: the graph's session was closed, and its variables are lost with it.
+    """
+    graph = tf.get_default_graph() if graph is None else graph
+    default = tf.get_default_session()
+    if default is not None and default.graph is graph:
+        return default
+    known: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
+    if not known:
+        known.append(tf.Session(graph=graph))
+    if known[0]._closed:  # noqa: SLF001 - the session has no public way to ask
+        raise RuntimeError(
+            "the TensorFlow session that held these variables was closed; enter another one "
+            "(`with session.as_default():`) or keep the session open as long as the policy is used"
+        )
+    return known[0]
+
+
+def adopt_session(session: tf.Session) -> None:
+    """Makes `session` the one that `get_session` finds for its graph."""
+    session.graph.get_collection_ref(_COLLECTION)[:] = [session]
+
+
+class VariableSet:
+    """Named variables that are read and written together, and initialized when first needed.
+
+    Args:
+        variables: ordered mapping of name to resource variable.
+    """
+
+    def __init__(self, variables: Mapping[str, tf.Variable]) -> None:
+        self.variables: "OrderedDict[str, tf.Variable]" = OrderedDict(variables)
+        self._graph = tf.get_default_graph()
+        self._ready: "weakref.WeakSet[tf.Session]" = weakref.WeakSet()
+        with tf.name_scope("access"):
+            self._is_initialized = [tf.is_variable_initialized(v) for v in self.variables.values()]
+            self._initializers = [v.initializer for v in self.variables.values()]
+            self._new_values = OrderedDict(
+                (name, tf.placeholder(v.dtype.base_dtype, v.shape)) for name, v in self.variables.items()
+            )
+            self._assign = tf.group(*(v.assign(self._new_values[name]) for name, v in self.variables.items()))
+
+    def session(self) -> tf.Session:
+        """Returns the session to run in, with the variables initialized in it; set values are kept."""
+        session = get_session(self._graph)
+        if session not in self._ready:
+            done = session.run(self._is_initialized)
+            session.run([op for op, is_done in zip(self._initializers, done) if not is_done])
+            self._ready.add(session)
+        return session
+
+    def read(self) -> "OrderedDict[str, np.ndarray]":
+        """Returns the current values by name."""
+        values = self.session().run(list(self.variables.values()))
+        return OrderedDict(zip(self.variables, values))
+
+    def write(self, values: Mapping[str, np.ndarray], what: str = "values") -> None:
+        """Sets all variables.
+
+        Args:
+            values: name to value, for every variable.
+            what: the argument's name in error messages.
+
+        Raises:
+            ValueError: names differ, a shape does not fit, or a value is not finite.
+        """
+        feed = {}
+        if set(values) != set(self.variables):
+            raise ValueError(f"{what}: expected the names {sorted(self.variables)}, got {sorted(values)}")
+        for name, placeholder in self._new_values.items():
+            value = np.asarray(values[name])
+            if value.shape != tuple(placeholder.shape.as_list()):
+                raise ValueError(
+                    f"{what}[{name!r}]: expected shape {tuple(placeholder.shape.as_list())}, got {value.shape}"
+                )
+            if not np.isfinite(value).all():
+                raise ValueError(f"{what}[{name!r}]: expected finite numbers, got {value}")
+            feed[placeholder] = value
+        self.session().run(self._assign, feed)

@@ -1,0 +1,137 @@
+"""Checks of arguments: each returns the value in canonical Python type, or says what is wrong with it.
+
+A wrong type raises `TypeError`, a wrong value `ValueError`; both name the argument, the value and what was expected.
+NumPy scalars (and zero-dimensional arrays) count as the numbers they hold; booleans never count as numbers.
+"""
+import math
+from typing import Any, Iterable, NoReturn, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+def _fail(error: type[Exception], name: str, value: Any, expected: str) -> NoReturn:
+    raise error(f"{name}: expected {expected}, got {value!r}")
+
+
+def _scalar(value: Any) -> Any:
+    """Returns the Python scalar that a NumPy scalar or zero-dimensional array holds; anything else unchanged."""
+    return value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
+
+
+def _integer(name: str, value: Any, expected: str) -> int:
+    scalar = _scalar(value)
+    if isinstance(scalar, bool) or not isinstance(scalar, int):
+        _fail(TypeError, name, value, expected)
+    return int(scalar)
+
+
+def _number(name: str, value: Any, expected: str) -> float:
+    scalar = _scalar(value)
+    if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
+        _fail(TypeError, name, value, expected)
+    try:
+        number = float(scalar)
+    except OverflowError:  # an integer beyond the range of floats
+        number = math.inf
+    if not math.isfinite(number):
+        _fail(ValueError, name, value, expected)
+    return number
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two values, arrays among them, are equal; `True` and `1` are not."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return bool(np.array_equal(a, b))
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def check_int_at_least(name: str, value: Any, low: int) -> int:
+    """Returns `value` as `int` if it is an integer of at least `low`.
+
+    Raises:
+        TypeError: `value` is not an integer (floats such as 2.0 and booleans are not).
+        ValueError: `value` is smaller than `low`.
+    """
+    expected = f"an integer of at least {low}"
+    number = _integer(name, value, expected)
+    if number < low:
+        _fail(ValueError, name, value, expected)
+    return number
+
+
+def check_positive_int(name: str, value: Any) -> int:
+    """Returns `value` as `int` if it is an integer of at least one; raises like `check_int_at_least`."""
+    return check_int_at_least(name, value, 1)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Returns `value` as `float` if it is a finite number above zero.
+
+    Raises:
+        TypeError: `value` is not a real number (booleans and strings are not).
+        ValueError: `value` is zero, negative, infinite or NaN.
+    """
+    expected = "a finite number above 0"
+    number = _number(name, value, expected)
+    if number <= 0.0:
+        _fail(ValueError, name, value, expected)
+    return number
+
+
+def check_non_negative(name: str, value: Any) -> float:
+    """Returns `value` as `float` if it is a finite number of at least zero; raises like `check_positive`."""
+    expected = "a finite number of at least 0"
+    number = _number(name, value, expected)
+    if number < 0.0:
+        _fail(ValueError, name, value, expected)
+    return number
+
+
+def check_fraction(name: str, value: Any, low_open: bool = True, high_open: bool = False) -> float:
+    """Returns `value` as `float` if it lies between zero and one.
+
+    Args:
+        name: argument's name, for the message.
+        value: what was given.
+        low_open: whether zero itself is excluded.
+        high_open: whether one itself is excluded. The default interval is `(0, 1]`.
+
+    Raises:
+        TypeError: `value` is not a real number (booleans and strings are not).
+        ValueError: `value` is outside the interval or not finite.
+    """
+    expected = f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
+    number = _number(name, value, expected)
+    above = number > 0.0 if low_open else number >= 0.0
+    below = number < 1.0 if high_open else number <= 1.0
+    if not (above and below):
+        _fail(ValueError, name, value, expected)
+    return number
+
+
+def check_bool(name: str, value: Any) -> bool:
+    """Returns `value` as `bool` if it is a Python or NumPy boolean (0 and 1 are not); else raises `TypeError`."""
+    scalar = _scalar(value)
+    if not isinstance(scalar, bool):
+        _fail(TypeError, name, value, "True or False")
+    return scalar
+
+
+def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
+    """Returns the member of `choices` that equals `value` (`True` does not equal `1`); else raises `ValueError`."""
+    scalar = _scalar(value)
+    choices = list(choices)
+    for choice in choices:
+        if _equal(scalar, choice):
+            return choice
+    _fail(ValueError, name, value, "one of " + ", ".join(repr(choice) for choice in choices))
+
+
+def check_same(name_a: str, a: T, name_b: str, b: T) -> T:
+    """Returns `a` (as a Python scalar where it is a NumPy one) if it equals `b`; else raises `ValueError`."""
+    a, b = _scalar(a), _scalar(b)
+    if not _equal(a, b):
+        raise ValueError(f"{name_a} and {name_b}: expected the same value, got {name_a}={a!r} and {name_b}={b!r}")
+    return a

@@ -1,0 +1,67 @@
+"""Objects that are copied and pickled by how they were built."""
+import inspect
+from typing import Any, TypeVar
+
+S = TypeVar("S", bound="Serializable")
+
+
+class Serializable:
+    """Base class of objects that remember their constructor's arguments, and are rebuilt from them.
+
+    The arguments of the call that builds the object are remembered without further ado, whatever the chain of
+    `__init__` methods does with them (containers by reference). Pickling and copying keep these arguments alone: what
+    an object learnt since is kept by the subclass that knows about it, which extends `__getstate__` and
+    `__setstate__`::
+
+        class Policy(Serializable):
+            def __getstate__(self):
+                return {"init_args": super().__getstate__(), "params": self.get_param_values()}
+
+            def __setstate__(self, state):
+                super().__setstate__(state["init_args"])
+                self.set_params(state["params"])
+
+    A subclass with a `__new__` of its own passes the arguments on: `super().__new__(cls, *args, **kwargs)`.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Builds the object, remembering the arguments of the call."""
+        self = super().__new__(cls)
+        self.__args = args
+        self.__kwargs = kwargs
+        return self
+
+    def quick_init(self, local_variables: Any) -> None:
+        """Does nothing: older subclasses call it to have their arguments remembered, which happens by itself.
+
+        Args:
+            local_variables: what `locals()` returns in the subclass's `__init__`; not looked at.
+        """
+
+    def clone(self: S, **overrides: Any) -> S:
+        """Returns a new object, built from the same arguments except for those given here.
+
+        It is built afresh: a policy's clone has new weights (copy them with `set_params`, or use `copy.deepcopy`).
+        `Serializable.clone(obj, name="other")` does the same.
+
+        Raises:
+            TypeError: from the constructor, which knows no such argument.
+        """
+        args = list(self.__args)
+        kwargs = {**self.__kwargs, **overrides}
+        parameters = inspect.signature(self.__init__).parameters.values()
+        by_position = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        for position, name in enumerate(by_position[: len(args)]):
+            if name in overrides:
+                args[position] = kwargs.pop(name)
+        return type(self)(*args, **kwargs)
+
+    def __getstate__(self) -> dict:
+        """Returns the constructor's arguments: `{"args": tuple, "kwargs": dict}`."""
+        return {"args": self.__args, "kwargs": self.__kwargs}
+
+    def __setstate__(self, state: dict) -> None:
+        """Builds the object from what `__getstate__` returned."""
+        self.__args = state["args"]
+        self.__kwargs = state["kwargs"]
+        self.__init__(*self.__args, **self.__kwargs)

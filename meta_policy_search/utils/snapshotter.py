@@ -1,0 +1,281 @@
+"""Snapshots of a run that are whole or recognised as damaged.
+
+A snapshot file is a pickle (written by cloudpickle, so that classes and functions of the running script or notebook
+survive) followed by a trailer: what the file holds, its iteration, when it was written and a SHA-256 digest. Plain
+`joblib.load` and `pickle.load` read it too, without the check.
+
+Loading a snapshot runs code that it contains: load those that you trust.
+"""
+import contextlib
+import hashlib
+import os
+import pickle
+import re
+import struct
+import time
+from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Union
+
+import cloudpickle
+
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
+
+MODES = ("all", "last", "gap", "last_gap", "none")
+
+LATEST = "params.pkl"
+PREVIOUS = "params.prev.pkl"
+_SNAPSHOT_NAME = re.compile(r"params(\.prev)?\.pkl|itr_\d+\.pkl")
+_TEMPORARY = ".tmp"
+
+_MAGIC = b"\nMPSNAP1"
+_TRAILER = struct.Struct("<8sqqQ32s")  # magic, iteration, time of writing (ns), bytes of pickle, SHA-256 of all before
+_DIGEST_SIZE = 32
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class SnapshotError(RuntimeError):
+    """A snapshot cannot be written, is damaged or missing; the message names the file and what can be used."""
+
+
+class SnapshotFile(NamedTuple):
+    """A snapshot in a run folder."""
+
+    path: str
+    itr: int  # iteration after which it was taken
+    written_ns: int  # when, nanoseconds since 1970
+
+
+class Snapshotter:
+    """Writes the snapshots of a run into its folder.
+
+    ==========  ==========================================================================================
+    mode        files
+    ==========  ==========================================================================================
+    `all`       `itr_N.pkl` of every iteration
+    `last`      `params.pkl`, the latest, and `params.prev.pkl`, the one before it
+    `gap`       `itr_N.pkl` of every iteration that `gap` divides
+    `last_gap`  those of `last` and those of `gap`
+    `none`      none
+    ==========  ==========================================================================================
+
+    A file appears under its name only when all of it is on the disk: a kill at any moment, a full disk or an object
+    that cannot be pickled leave the earlier snapshots as they were. A folder belongs to one run at a time.
+
+    Args:
+        dir: run folder, made if missing.
+        mode: one of the above.
+        gap: iterations, at least 1; used by `gap` and `last_gap`.
+
+    Raises:
+        ValueError: unknown mode, or `gap` below 1.
+        OSError: the folder cannot be made.
+    """
+
+    def __init__(self, dir: PathLike, mode: str = "last", gap: int = 1) -> None:
+        self.mode = check_choice("snapshot_mode", mode, MODES)
+        self.gap = check_positive_int("snapshot_gap", gap)
+        self.dir = os.path.abspath(os.fspath(dir))
+        os.makedirs(self.dir, exist_ok=True)
+        for name in os.listdir(self.dir):  # of a process that was killed while it wrote
+            if name.endswith(_TEMPORARY) and _SNAPSHOT_NAME.fullmatch(name[: -len(_TEMPORARY)]):
+                os.remove(os.path.join(self.dir, name))
+
+    def save(self, itr: int, params: Any) -> Optional[str]:
+        """Writes the snapshot of iteration `itr` (at least 0), where the mode wants one.
+
+        Returns:
+            The file written (`params.pkl` where there are two), or None.
+
+        Raises:
+            SnapshotError: it could not be written (disk full, folder gone, `params` cannot be pickled).
+        """
+        itr = check_int_at_least("itr", itr, 0)
+        written = None
+        if self.mode == "all" or (self.mode in ("gap", "last_gap") and itr % self.gap == 0):
+            written = os.path.join(self.dir, f"itr_{itr}.pkl")
+            self._write(written, itr, params)
+        if self.mode in ("last", "last_gap"):
+            written = os.path.join(self.dir, LATEST)
+            self._write(written, itr, params)
+        return written
+
+    def _write(self, path: str, itr: int, params: Any) -> None:
+        is_latest = os.path.basename(path) == LATEST
+        try:
+            with atomic_file(path, before_replace=self._keep_predecessor if is_latest else None) as file:
+                _dump(file, itr, params)
+        except Exception as error:
+            raise SnapshotError(
+                f"could not write the snapshot {path}: {type(error).__name__}: {error}. {_last_whole(self.dir)}"
+            ) from error
+
+    def _keep_predecessor(self) -> None:
+        """Gives the latest snapshot its second name; the first one goes on existing until it is replaced."""
+        latest, previous = os.path.join(self.dir, LATEST), os.path.join(self.dir, PREVIOUS)
+        if _describe(latest) is None:  # missing or damaged: the predecessor stays what it is
+            return
+        if os.path.exists(previous) and os.path.samefile(latest, previous):  # a kill came between the two renames
+            return
+        second_name = previous + _TEMPORARY
+        try:
+            os.link(latest, second_name)
+        except OSError:  # a file system without links: for a moment there is the predecessor alone
+            os.replace(latest, previous)
+        else:
+            os.replace(second_name, previous)
+
+
+def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
+    """Returns the snapshots in a run folder that were written to their end, the latest written last.
+
+    Their digests are not computed (`load_snapshot` does that).
+    """
+    folder = os.fspath(folder)
+    paths = [os.path.join(folder, name) for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
+    found = [snapshot for snapshot in map(_describe, paths) if snapshot is not None]
+    return sorted(found, key=lambda snapshot: snapshot.written_ns)
+
+
+def load_snapshot(path: PathLike, itr: Optional[int] = None) -> Any:
+    """Returns what a snapshot holds, after comparing it with its digest. This runs code from the file.
+
+    Args:
+        path: a snapshot file, or a run folder.
+        itr: iteration of the snapshot, for a folder; by default the one that was written last.
+
+    Raises:
+        SnapshotError: there is no such snapshot, or it is damaged; the message names the file and the newest whole
+            snapshot of the folder.
+        ValueError: `itr` given for a file.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        path = _find(path, None if itr is None else check_int_at_least("itr", itr, 0))
+    elif itr is not None:
+        raise ValueError(f"itr: expected None where the path is that of a file ({path}), got {itr!r}")
+    try:
+        damage = _damage(path)
+    except OSError as error:
+        raise SnapshotError(f"could not read the snapshot {path}: {error}") from error
+    if damage is not None:
+        raise SnapshotError(f"the snapshot {path} is damaged: {damage}. {_last_whole(os.path.dirname(path) or '.')}")
+    try:
+        with open(path, "rb") as file:
+            return pickle.load(file)
+    except Exception as error:
+        raise SnapshotError(f"the snapshot {path} is whole, but rebuilding its objects failed: {error!r}") from error
+
+
+@contextlib.contextmanager
+def atomic_file(path: PathLike, before_replace: Optional[Callable[[], None]] = None) -> Iterator[BinaryIO]:
+    """Opens a binary file that replaces `path` when the block ends, all of it on the disk, and not before.
+
+    If the block or the writing fails, what was at `path` stays, and the new file is removed.
+
+    Args:
+        path: file to write.
+        before_replace: called when the new file is on the disk, and has not replaced the old one yet.
+    """
+    path = os.fspath(path)
+    temporary = path + _TEMPORARY
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if before_replace is not None:
+            before_replace()
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(temporary)
+        raise
+    _sync_folder(os.path.dirname(path) or ".")
+
+
+def _sync_folder(folder: str) -> None:
+    """Puts the names in a folder on the disk, where the system has that (Windows does not)."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class _Digesting:
+    """A file to write to that counts and digests what it is given."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.size = 0
+        self.sha256 = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self.size += view.nbytes
+        self.sha256.update(view)
+        return self.file.write(view)
+
+
+def _dump(file: BinaryIO, itr: int, params: Any) -> None:
+    digesting = _Digesting(file)
+    cloudpickle.dump(params, digesting)
+    head = _TRAILER.pack(_MAGIC, itr, time.time_ns(), digesting.size, b"")[:-_DIGEST_SIZE]
+    digesting.write(head)
+    file.write(digesting.sha256.digest())
+
+
+def _describe(path: str) -> Optional[SnapshotFile]:
+    """Returns what the trailer says, or None where there is no whole trailer that fits the file's size."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END) - _TRAILER.size
+            if size < 0:
+                return None
+            file.seek(size)
+            magic, itr, written_ns, pickle_size, _ = _TRAILER.unpack(file.read(_TRAILER.size))
+    except FileNotFoundError:
+        return None
+    return SnapshotFile(path, itr, written_ns) if (magic, pickle_size) == (_MAGIC, size) else None
+
+
+def _damage(path: str) -> Optional[str]:
+    """Returns what is wrong with a snapshot file, None for a whole one."""
+    with open(path, "rb") as file:
+        if _describe(path) is None:
+            return f"it does not end as a snapshot does ({os.path.getsize(path)} bytes; cut off, or some other file)"
+        sha256 = hashlib.sha256()
+        left = os.path.getsize(path) - _DIGEST_SIZE
+        while left:
+            block = file.read(min(left, 1 << 20))
+            sha256.update(block)
+            left -= len(block)
+        return None if sha256.digest() == file.read() else "its contents do not have the digest that it ends with"
+
+
+def _find(folder: str, itr: Optional[int]) -> str:
+    """Returns the file of an iteration, or the one written last: a damaged one counts by its time of change."""
+    names = [name for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
+    if not names:
+        raise SnapshotError(f"the folder {folder} holds no snapshot (params.pkl or itr_N.pkl)")
+    whole = list_snapshots(folder)
+    if itr is None:
+        written = {snapshot.path: snapshot.written_ns for snapshot in whole}
+        paths = [os.path.join(folder, name) for name in names]
+        return max(paths, key=lambda path: written.get(path) or os.stat(path).st_mtime_ns)
+    matching = [snapshot.path for snapshot in whole if snapshot.itr == itr]
+    if matching:
+        return matching[-1]
+    if f"itr_{itr}.pkl" in names:
+        return os.path.join(folder, f"itr_{itr}.pkl")
+    there = ", ".join(str(number) for number in sorted({snapshot.itr for snapshot in whole}))
+    raise SnapshotError(f"the folder {folder} holds no snapshot of iteration {itr}; it holds those of: {there}")
+
+
+def _last_whole(folder: str) -> str:
+    """Returns a sentence that names the newest snapshot of a folder that can be used."""
+    for snapshot in reversed(list_snapshots(folder) if os.path.isdir(folder) else []):
+        if _damage(snapshot.path) is None:
+            return f"The last whole snapshot in its folder is {snapshot.path} (iteration {snapshot.itr})"
+    return "There is no whole snapshot in its folder"

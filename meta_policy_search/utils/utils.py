@@ -1,0 +1,140 @@
+"""Small helpers: seeds, the statistics that sample processors share, and settings as JSON."""
+import dataclasses
+import enum
+import json
+import os
+import random
+import sys
+from typing import Any
+
+import numpy as np
+
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_int_at_least, check_non_negative
+
+_EPSILON = 1e-8  # keeps divisors, and advantages that are to be positive, away from zero
+
+
+def set_seed(seed: int) -> None:
+    """Seeds every source of random numbers of this process.
+
+    These are the root of the library's own generators (`utils.seeding`), Python's `random`, NumPy's global
+    generator and, where TensorFlow is loaded, the seed of its current default graph. Call it first thing: networks
+    draw their weights when they are built.
+
+    Args:
+        seed: non-negative integer of any size. NumPy's global generator takes 32 bits, so it gets the seed modulo
+            `2**32`.
+
+    Raises:
+        TypeError: `seed` is not an integer.
+        ValueError: `seed` is negative.
+    """
+    seed = check_int_at_least("seed", seed, 0)
+    seeding.set_root(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None:
+        tensorflow.compat.v1.set_random_seed(seed)
+
+
+def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
+    """Returns the discounted sums of what is still to come, `y_t = x_t + discount * y_{t+1}`.
+
+    Args:
+        x: `[T, ...]`, such as the rewards of a path.
+        discount: factor per step, at least 0; dimensionless.
+
+    Returns:
+        float64 `[T, ...]`, summed along the first axis.
+
+    Raises:
+        ValueError: `discount` is negative or not finite, or `x` has no axis.
+    """
+    from scipy.signal import lfilter  # takes 0.7 s to import, so not before it is needed
+
+    x = np.asarray(x, dtype=np.float64)
+    if x.ndim == 0:
+        raise ValueError(f"x: expected an array with a leading time axis, got {x.item()!r}")
+    return lfilter([1.0], [1.0, -check_non_negative("discount", discount)], x[::-1], axis=0)[::-1]
+
+
+def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
+    """Returns the share of a target's variance that a prediction explains.
+
+    It is `1 - Var[target - prediction] / Var[target]`: 1 is a perfect prediction (up to a constant), 0 is as good as
+    a constant, below 0 is worse than one. A target that does not vary counts as explained (1) by a prediction that
+    does not vary, and as unexplained (0) by any other.
+
+    Args:
+        prediction: `[N]`.
+        target: `[N]`, in the same unit.
+
+    Raises:
+        ValueError: the arrays are not one-dimensional, differ in length or are empty.
+    """
+    prediction = np.asarray(prediction, dtype=np.float64)
+    target = np.asarray(target, dtype=np.float64)
+    if prediction.ndim != 1 or prediction.shape != target.shape or prediction.size == 0:
+        raise ValueError(
+            "prediction and target: expected two non-empty arrays of the same shape [N], "
+            f"got shapes {prediction.shape} and {target.shape}"
+        )
+    if np.ptp(target) == 0.0:  # the variance of equal numbers may round to a little above zero
+        return float(np.ptp(prediction) == 0.0)
+    return float(1.0 - np.var(target - prediction) / np.var(target))
+
+
+def normalize_advantages(advantages: np.ndarray) -> np.ndarray:
+    """Returns the advantages `[N]` with mean zero and (population) standard deviation one.
+
+    Advantages that are all equal become zeros.
+    """
+    advantages = np.asarray(advantages)
+    return (advantages - np.mean(advantages)) / (np.std(advantages) + _EPSILON)
+
+
+def shift_advantages_to_positive(advantages: np.ndarray) -> np.ndarray:
+    """Returns the advantages `[N]` shifted by a constant so that the smallest is just above zero (1e-8)."""
+    advantages = np.asarray(advantages)
+    return (advantages - np.min(advantages)) + _EPSILON
+
+
+class ClassEncoder(json.JSONEncoder):
+    """Writes settings as JSON, naming the classes and functions among them.
+
+    ==========================  =======================================================
+    value                       in the file
+    ==========================  =======================================================
+    class                       `{"$class": "module.Name"}`
+    function, other callable    `{"function": "module.name"}`, a callable object by its class
+    NumPy scalar or array       number, or nested lists of numbers
+    path (`os.PathLike`)        string
+    dataclass                   object of its fields
+    enumeration member          its value
+    ==========================  =======================================================
+
+    Everything else raises `TypeError`, as in `json.JSONEncoder`. Use: `json.dumps(settings, cls=ClassEncoder)`.
+    """
+
+    def default(self, o: Any) -> Any:
+        """Returns something that JSON can hold in place of `o`."""
+        if isinstance(o, type):
+            return {"$class": _full_name(o)}
+        if isinstance(o, (np.ndarray, np.generic)):
+            return o.tolist()
+        if isinstance(o, os.PathLike):
+            return os.fspath(o)
+        if isinstance(o, enum.Enum):
+            return o.value
+        if dataclasses.is_dataclass(o):
+            return {field.name: getattr(o, field.name) for field in dataclasses.fields(o)}
+        if callable(o):
+            return {"function": _full_name(o if hasattr(o, "__name__") else type(o))}
+        return super().default(o)
+
+
+def _full_name(named: Any) -> str:
+    name = getattr(named, "__qualname__", named.__name__)
+    return f"{named.__module__}.{name}" if getattr(named, "__module__", None) else name

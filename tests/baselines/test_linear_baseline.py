@@ -1,0 +1,287 @@
+"""Linear baselines and the zero baseline: features, fit, singular fits, parameters, diagnostics, bad input."""
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.utils import logger
+
+LINEAR = [LinearFeatureBaseline, LinearTimeBaseline]
+
+
+def make_paths(lengths=(7, 12, 5), obs_dim=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return [
+        {"observations": rng.normal(size=(n, obs_dim)), "rewards": rng.normal(size=n), "returns": rng.normal(size=n)}
+        for n in lengths
+    ]
+
+
+def reference_features(path, with_observations):
+    """One row per step, written down as in the formula."""
+    rows = []
+    for step, observation in enumerate(path["observations"]):
+        t = step / 100.0
+        clipped = [min(max(o, -10.0), 10.0) for o in observation] if with_observations else []
+        rows.append(clipped + [o * o for o in clipped] + [t, t ** 2, t ** 3, 1.0])
+    return np.array(rows)
+
+
+# Features -----------------------------------------------------------------------------------------------------------
+
+
+def test_feature_baseline_predicts_by_hand():
+    baseline = LinearFeatureBaseline()
+    #                   o1   o2   o1^2  o2^2  t      t^2      t^3      1
+    baseline.set_params([1., 10., 100., 1e3, 1e4, 1e6, 1e8, 0.5])
+    path = {"observations": np.array([[1.0, 2.0], [-3.0, 0.0]])}
+    # t = 0: 1 + 20 + 100 + 4000 + 0.5;  t = 0.01: -3 + 0 + 900 + 0 + 100 + 100 + 100 + 0.5
+    np.testing.assert_allclose(baseline.predict(path), [4121.5, 1197.5], rtol=1e-13)
+
+
+@pytest.mark.parametrize("observation, clipped", [(25.0, 10.0), (-1e9, -10.0), (9.5, 9.5)])
+def test_observations_are_clipped_before_they_are_squared(observation, clipped):
+    baseline = LinearFeatureBaseline()
+    baseline.set_params([1.0, 1000.0, 0.0, 0.0, 0.0, 0.0])
+    assert baseline.predict({"observations": [[observation]]}) == pytest.approx([clipped + 1000.0 * clipped ** 2])
+
+
+def test_time_baseline_predicts_by_hand_and_ignores_observations():
+    baseline = LinearTimeBaseline()
+    baseline.set_params([1e2, 1e4, 1e6, 7.0])
+    for observations in (np.zeros((3, 2)), np.full((3, 5), 4.0)):
+        np.testing.assert_allclose(baseline.predict({"observations": observations}), [7.0, 10.0, 21.0], rtol=1e-13)
+
+
+# Fit ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", LINEAR)
+@pytest.mark.parametrize("reg_coeff", [1e-5, 0.3, 50.0])
+def test_fit_solves_the_damped_normal_equations(cls, reg_coeff):
+    # given paths of unequal length; time starts anew in each
+    paths = make_paths()
+    # when fitted
+    baseline = cls(reg_coeff=reg_coeff)
+    baseline.fit(paths)
+    # then w = (X^T X + reg I)^-1 X^T y
+    x = np.concatenate([reference_features(path, cls is LinearFeatureBaseline) for path in paths])
+    y = np.concatenate([path["returns"] for path in paths])
+    expected = np.linalg.inv(x.T @ x + reg_coeff * np.eye(x.shape[1])) @ x.T @ y
+    np.testing.assert_allclose(baseline.get_param_values(), expected, rtol=1e-6, atol=1e-9)
+    for path in paths:
+        np.testing.assert_allclose(
+            baseline.predict(path), reference_features(path, cls is LinearFeatureBaseline) @ expected, atol=1e-8)
+
+
+def test_fit_recovers_a_target_within_the_model():
+    paths = make_paths(lengths=(60, 40))
+    for path in paths:
+        t = np.arange(len(path["returns"])) / 100.0
+        path["returns"] = 2.0 + path["observations"][:, 0] - 3.0 * path["observations"][:, 2] ** 2 + 5.0 * t ** 2
+    baseline = LinearFeatureBaseline(reg_coeff=1e-12)
+    baseline.fit(paths)
+    np.testing.assert_allclose(baseline.get_param_values(), [1, 0, 0, 0, 0, -3, 0, 5, 0, 2], atol=1e-5)
+
+
+@pytest.mark.parametrize("cls", LINEAR)
+def test_target_key_chooses_what_is_fitted(cls):
+    paths = make_paths()
+    by_default, by_key, by_reward = cls(), cls(), cls()
+    by_default.fit(paths)
+    by_key.fit(paths, target_key="returns")
+    by_reward.fit(paths, target_key="rewards")
+    np.testing.assert_array_equal(by_default.get_param_values(), by_key.get_param_values())
+    assert not np.allclose(by_reward.get_param_values(), by_key.get_param_values())
+
+
+def test_each_fit_forgets_the_one_before():
+    used, fresh = LinearFeatureBaseline(), LinearFeatureBaseline()
+    used.fit(make_paths(seed=1))
+    used.fit(make_paths(seed=2))
+    fresh.fit(make_paths(seed=2))
+    np.testing.assert_array_equal(used.get_param_values(), fresh.get_param_values())
+
+
+# Singular fits ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reg_coeff", [0.0, 1e-30, 1e-5])
+@pytest.mark.parametrize("observations", [
+    pytest.param(np.zeros((50, 2)), id="all zero"),
+    pytest.param(np.full((50, 2), 10.0), id="constant, like the constant feature"),
+    pytest.param(np.repeat(np.random.default_rng(0).normal(size=(50, 1)), 2, axis=1), id="twice the same"),
+    pytest.param(np.sign(np.random.default_rng(0).normal(size=(50, 2))), id="squares all one"),
+])
+def test_singular_fit_is_finite_and_as_good_as_least_squares(observations, reg_coeff):
+    # given features of less than full rank, and the residual of the best fit by them
+    target = np.random.default_rng(1).normal(size=50)
+    path = {"observations": observations, "returns": target}
+    x = reference_features(path, True)
+    assert np.linalg.matrix_rank(x) < x.shape[1]
+    best = target - x @ np.linalg.pinv(x) @ target
+    # when fitted
+    baseline = LinearFeatureBaseline(reg_coeff=reg_coeff)
+    baseline.fit([path])
+    # then the coefficients are moderate, and the residual is the best there is
+    assert np.abs(baseline.get_param_values()).max() < 1e4
+    residual = target - baseline.predict(path)
+    assert np.sum(residual ** 2) == pytest.approx(np.sum(best ** 2), rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nearly_singular_fit_is_as_good_as_least_squares(seed):
+    # given two observations that differ by 1e-10 to 1e-6 of their size, which the normal equations cannot resolve
+    rng = np.random.default_rng(seed)
+    first = rng.normal(size=(50, 1))
+    second = first + 10.0 ** rng.uniform(-10.0, -6.0) * rng.normal(size=(50, 1))
+    path = {"observations": 3.0 * np.hstack([first, second]), "returns": rng.normal(size=50)}
+    # when fitted without damping, then no worse than least squares on the features themselves
+    baseline = LinearFeatureBaseline(reg_coeff=0.0)
+    baseline.fit([path])
+    x = reference_features(path, True)
+    best = path["returns"] - x @ np.linalg.lstsq(x, path["returns"], rcond=None)[0]
+    residual = path["returns"] - baseline.predict(path)
+    assert np.sum(residual ** 2) == pytest.approx(np.sum(best ** 2), rel=1e-3)
+
+
+@pytest.mark.parametrize("cls", LINEAR)
+def test_fewer_samples_than_features(cls):
+    baseline = cls(reg_coeff=0.0)
+    path = {"observations": np.ones((1, 6)), "returns": np.array([3.0])}
+    baseline.fit([path])
+    assert baseline.predict(path) == pytest.approx([3.0])
+
+
+# Parameters ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", LINEAR)
+def test_unfitted_baseline_predicts_zero_and_has_no_parameters(cls):
+    baseline = cls()
+    assert baseline.get_param_values() is None
+    prediction = baseline.predict({"observations": np.ones((4, 2))})
+    assert prediction.dtype == np.float64
+    np.testing.assert_array_equal(prediction, np.zeros(4))
+
+
+@pytest.mark.parametrize("cls", LINEAR)
+def test_parameters_round_trip(cls):
+    paths = make_paths()
+    fitted, other = cls(), cls()
+    fitted.fit(paths)
+    other.set_params(fitted.get_param_values(trainable=True), trainable=True)
+    np.testing.assert_array_equal(other.predict(paths[0]), fitted.predict(paths[0]))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(paths[0]), fitted.predict(paths[0]))
+    other.set_params(cls().get_param_values())  # None: unfitted again
+    np.testing.assert_array_equal(other.predict(paths[0]), np.zeros(len(paths[0]["returns"])))
+
+
+def test_parameters_are_copies():
+    baseline = LinearTimeBaseline()
+    given = np.array([1.0, 2.0, 3.0, 4.0])
+    baseline.set_params(given)
+    given[:] = 0.0
+    baseline.get_param_values()[:] = 0.0
+    np.testing.assert_array_equal(baseline.get_param_values(), [1.0, 2.0, 3.0, 4.0])
+
+
+def test_zero_baseline():
+    baseline = ZeroBaseline()
+    baseline.fit(make_paths())
+    baseline.fit(make_paths(), target_key="rewards")
+    prediction = baseline.predict({"observations": np.ones((4, 2), dtype=np.float32)})
+    assert prediction.dtype == np.float64
+    np.testing.assert_array_equal(prediction, np.zeros(4))
+    assert baseline.get_param_values() is None
+    baseline.set_params(baseline.get_param_values())
+    baseline.log_diagnostics(make_paths(), "Step_0-")
+    with pytest.raises(ValueError, match="value: expected None"):
+        baseline.set_params(np.ones(3))
+
+
+def test_interface_asks_for_an_implementation():
+    baseline = Baseline()
+    for call in (lambda: baseline.fit([]), lambda: baseline.predict({}), baseline.get_param_values,
+                 lambda: baseline.set_params(None)):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+# Diagnostics --------------------------------------------------------------------------------------------------------
+
+
+def test_log_diagnostics_logs_explained_variance_of_the_fitted_target(monkeypatch):
+    logged = {}
+    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+    paths = make_paths()
+    baseline = LinearFeatureBaseline()
+    for target_key, prefix in (("returns", "Step_0-"), ("rewards", "Step_1-")):
+        baseline.fit(paths, target_key=target_key)
+        baseline.log_diagnostics(paths, prefix)
+        target = np.concatenate([path[target_key] for path in paths])
+        residual = target - np.concatenate([baseline.predict(path) for path in paths])
+        # 1 - Var[y - b] / Var[y]
+        assert logged[prefix + "ExplainedVariance"] == pytest.approx(1.0 - residual.var() / target.var())
+    assert set(logged) == {"Step_0-ExplainedVariance", "Step_1-ExplainedVariance"}
+
+
+# Bad input ----------------------------------------------------------------------------------------------------------
+
+
+def broken(key, value):
+    paths = make_paths(lengths=(4, 4))
+    if value is None:
+        del paths[1][key]
+    else:
+        paths[1][key] = value
+    return paths
+
+
+@pytest.mark.parametrize("paths, message", [
+    ([], "paths: expected at least one path, got none"),
+    (broken("returns", None), "paths[1]: expected a key 'returns', got only ['observations', 'rewards']"),
+    (broken("observations", None), "paths[1]: expected a key 'observations'"),
+    (broken("returns", [0.0, 1.0, np.nan, 2.0]), "paths[1]: returns: expected finite numbers, got nan at step 2"),
+    (broken("returns", [0.0, -np.inf, 1.0, 2.0]), "paths[1]: returns: expected finite numbers, got -inf at step 1"),
+    (broken("observations", np.full((4, 3), np.nan)), "paths[1]: observations: expected finite numbers"),
+    (broken("returns", np.zeros((4, 1))), "paths[1]: returns: expected shape [T] with T of at least 1, got (4, 1)"),
+    (broken("observations", np.zeros(4)), "paths[1]: observations: expected shape [T, O]"),
+    (broken("returns", np.zeros(0)), "paths[1]: returns: expected shape [T] with T of at least 1, got (0,)"),
+    (broken("returns", np.zeros(5)), "paths[1]: observations: expected shape (5, 3) to go with 'returns'"),
+    (broken("observations", np.zeros((4, 2))), "paths[1]: observations: expected shape (4, 3)"),
+    (broken("returns", np.full(4, 1e308)), "targets as large as 1e+308 overflow the fit"),
+])
+def test_fit_says_what_is_wrong_and_keeps_its_parameters(paths, message):
+    baseline = LinearFeatureBaseline()
+    with pytest.raises(ValueError, match=re.escape(message)):
+        baseline.fit(paths)
+    assert baseline.get_param_values() is None
+
+
+def test_predict_and_log_diagnostics_say_what_is_wrong():
+    baseline = LinearFeatureBaseline()
+    baseline.fit(make_paths(obs_dim=3))
+    with pytest.raises(ValueError, match=re.escape("observations of shape (4, 2) make 8 features, but the baseline has "
+                                                   "10 coefficients")):
+        baseline.predict({"observations": np.zeros((4, 2))})
+    with pytest.raises(ValueError, match="path: expected a key 'observations'"):
+        baseline.predict({"rewards": np.zeros(4)})
+    with pytest.raises(ValueError, match="paths: expected at least one path"):
+        baseline.log_diagnostics([], "")
+    with pytest.raises(ValueError, match=re.escape("paths[0]: expected a key 'returns'")):
+        baseline.log_diagnostics([{"observations": np.zeros((4, 3))}], "")
+
+
+@pytest.mark.parametrize("value", [np.zeros((2, 2)), [1.0, np.nan], 3.0])
+def test_set_params_rejects_what_are_no_coefficients(value):
+    with pytest.raises(ValueError, match="value: expected None or a vector of finite coefficients"):
+        LinearTimeBaseline().set_params(value)
+
+
+@pytest.mark.parametrize("reg_coeff, error", [(-1e-3, ValueError), (np.nan, ValueError), ("1", TypeError)])
+def test_reg_coeff_is_checked(reg_coeff, error):
+    with pytest.raises(error, match="reg_coeff: expected"):
+        LinearFeatureBaseline(reg_coeff=reg_coeff)

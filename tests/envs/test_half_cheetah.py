@@ -1,0 +1,300 @@
+"""The half-cheetah environments: reward by hand, observation, start, tasks, and the batched form."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from meta_policy_search.envs.base import PhysicsError
+from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
+from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_vel import HalfCheetahRandVelEnv
+from meta_policy_search.utils import logger
+
+ENVS = [HalfCheetahRandDirecEnv, HalfCheetahRandVelEnv]
+
+
+def generators(count, seed=0):
+    return [np.random.default_rng((seed, i)) for i in range(count)]
+
+
+def positions(env):
+    """Positions of the robot of a single environment, `[9]`; the first is its x."""
+    return env._batched.engine.get_state().qpos[0]
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_spaces_and_gym_interface(env_class):
+    env = env_class()
+    assert env.observation_space.shape == (17,) and env.observation_space.dtype == np.float64
+    assert env.action_space.shape == (6,)
+    assert (env.action_space.low == -1.0).all() and (env.action_space.high == 1.0).all()
+
+    observation, info = env.reset(seed=3)
+    assert env.observation_space.contains(observation) and info == {}
+    observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+    assert env.observation_space.contains(observation)
+    assert isinstance(reward, float) and terminated is False and truncated is False
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_the_observation_is_qpos_without_x_then_qvel(env_class):
+    env = env_class()
+    env.reset(seed=0)
+    observation = env.step(np.full(6, 0.3))[0]
+    qpos, qvel = env._batched.engine.get_state()
+    np.testing.assert_array_equal(observation, [*qpos[0, 1:], *qvel[0]])
+
+
+@pytest.mark.parametrize("direction", [-1.0, 1.0])
+def test_direction_reward_by_hand(direction):
+    env = HalfCheetahRandDirecEnv()
+    env.reset(seed=0)
+    env.set_task(direction)
+    x = positions(env)[0]
+    action = np.array([0.5, -0.5, 1.0, 0.0, 0.2, -1.0])
+    _, reward, _, _, info = env.step(action)
+    velocity = (positions(env)[0] - x) / 0.05  # m/s: 5 simulation steps of 0.01 s
+    assert abs(velocity) > 1e-3
+    assert info["reward_run"] == pytest.approx(direction * velocity, abs=1e-12)
+    assert info["reward_ctrl"] == pytest.approx(-0.05 * (0.25 + 0.25 + 1.0 + 0.0 + 0.04 + 1.0), abs=1e-12)
+    assert reward == info["reward_run"] + info["reward_ctrl"]
+    assert set(info) == {"reward_run", "reward_ctrl"}
+
+
+def test_velocity_reward_by_hand():
+    env = HalfCheetahRandVelEnv()
+    env.reset(seed=0)
+    env.set_task(2.0)
+    x = positions(env)[0]
+    _, reward, _, _, info = env.step(np.full(6, 0.5))
+    velocity = (positions(env)[0] - x) / 0.05
+    assert info["forward_vel"] == pytest.approx(velocity, abs=1e-12)
+    assert info["reward_run"] == pytest.approx(-abs(velocity - 2.0), abs=1e-12)
+    assert info["reward_ctrl"] == pytest.approx(-0.05 * 6 * 0.25, abs=1e-12)
+    assert reward == info["reward_run"] + info["reward_ctrl"]
+    assert set(info) == {"forward_vel", "reward_run", "reward_ctrl"}
+
+
+def test_the_motion_itself_does_not_depend_on_the_task():
+    forward, backward = HalfCheetahRandDirecEnv(), HalfCheetahRandDirecEnv()
+    backward.set_task(-1.0)
+    forward.reset(seed=0), backward.reset(seed=0)
+    ahead, back = forward.step(np.ones(6)), backward.step(np.ones(6))
+    np.testing.assert_array_equal(ahead[0], back[0])
+    assert ahead[4]["reward_run"] == -back[4]["reward_run"]
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_actions_are_clipped_for_motion_and_cost_alike(env_class):
+    wild, clipped = env_class(), env_class()
+    wild.reset(seed=0), clipped.reset(seed=0)
+    given = wild.step(np.array([3.0, -2.0, 0.5, 1.0, -1.0, 100.0], dtype=np.float32))
+    meant = clipped.step(np.array([1.0, -1.0, 0.5, 1.0, -1.0, 1.0]))
+    np.testing.assert_array_equal(given[0], meant[0])
+    assert given[1] == meant[1] and given[4]["reward_ctrl"] == pytest.approx(-0.05 * 5.25)
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_start_noise_is_uniform_in_position_and_normal_in_velocity(env_class):
+    batched = env_class().make_batched(2000)
+    batched.reset(np.arange(2000), generators(2000))
+    qpos, qvel = batched.engine.get_state()
+    assert np.abs(qpos).max() <= 0.1 and np.abs(qpos).max() > 0.0999  # the model's own position is zero
+    np.testing.assert_allclose(qpos.std(axis=0), 0.2 / np.sqrt(12), rtol=0.06)
+    np.testing.assert_allclose(qvel.std(axis=0), 0.1, rtol=0.06)
+    np.testing.assert_allclose(qvel.mean(axis=0), 0.0, atol=0.01)
+    assert np.abs(qvel).max() > 0.3  # normal: not cut off where a uniform one would be
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_a_reset_starts_some_and_leaves_the_others(env_class):
+    batched = env_class().make_batched(3)
+    start = batched.reset(np.arange(3), generators(3))
+    moved = batched.step(np.ones((3, 6))).observations
+    again = batched.reset(np.array([2, 0]), [generators(3)[2], generators(3)[0]])
+    np.testing.assert_array_equal(again, start[[2, 0]])
+    untouched = batched.step(np.zeros((3, 6))).observations[1]
+    alone = env_class().make_batched(3)
+    alone.reset(np.arange(3), generators(3))
+    np.testing.assert_array_equal(alone.step(np.ones((3, 6))).observations, moved)
+    np.testing.assert_array_equal(alone.step(np.zeros((3, 6))).observations[1], untouched)
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_same_seed_same_run(env_class):
+    def run(seed):
+        env = env_class()
+        observations = [env.reset(seed=seed)[0]]
+        for t in range(5):
+            observations.append(env.step(np.full(6, 0.1 * t))[0])
+        return np.array(observations)
+
+    np.testing.assert_array_equal(run(1), run(1))
+    assert (run(1) != run(2)).all()
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_n_together_equal_n_alone_bit_for_bit(env_class):
+    n, steps = 30, 10
+    env = env_class(num_threads=2)
+    tasks = env.sample_tasks(n, np.random.default_rng(0))
+    actions = np.random.default_rng(1).normal(0.0, 1.0, (steps, n, 6))
+    together = env.make_batched(n)
+    together.set_tasks(tasks)
+    starts = together.reset(np.arange(n), generators(n))
+    answers = [together.step(actions[t]) for t in range(steps)]
+
+    for i in (0, 13, 29):
+        alone = env_class()
+        alone.set_task(tasks[i])
+        alone.np_random = generators(n)[i]
+        np.testing.assert_array_equal(alone.reset()[0], starts[i])
+        for t in range(steps):
+            observation, reward, terminated, truncated, info = alone.step(actions[t, i])
+            np.testing.assert_array_equal(observation, answers[t].observations[i])
+            assert reward == answers[t].rewards[i]
+            assert not terminated and not truncated
+            assert info == {key: values[i] for key, values in answers[t].env_infos.items()}
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_a_subset_is_rewarded_for_its_own_tasks(env_class):
+    tasks = [-1.0, 1.0, 1.0, -1.0]
+    whole, parts = env_class().make_batched(4), env_class().make_batched(4)
+    for batched in (whole, parts):
+        batched.set_tasks(tasks)
+        batched.reset(np.arange(4), generators(4))
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 6))
+    everything = whole.step(actions)
+    ids = np.array([2, 0])
+    some = parts.step(actions[ids], ids)
+    np.testing.assert_array_equal(some.rewards, everything.rewards[ids])
+    np.testing.assert_array_equal(some.observations, everything.observations[ids])
+    assert some.terminated.tolist() == some.truncated.tolist() == [False, False]
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_made_mid_run_goes_on_identically(env_class, copied):
+    env = env_class(num_threads=2)
+    env.reset(seed=5)
+    env.set_task(1.0)
+    env.step(np.ones(6))
+    twin = copied(env)
+    assert twin.get_task() == 1.0
+    for _ in range(5):
+        ours, theirs = env.step(np.full(6, -0.5)), twin.step(np.full(6, -0.5))
+        np.testing.assert_array_equal(ours[0], theirs[0])
+        assert ours[1] == theirs[1]
+    np.testing.assert_array_equal(env.reset()[0], twin.reset()[0])  # the generator is copied too
+
+
+def test_directions_have_equal_probability():
+    tasks = HalfCheetahRandDirecEnv().sample_tasks(10000, np.random.default_rng(0))
+    assert set(tasks) == {-1.0, 1.0}
+    assert abs(np.mean(tasks)) < 0.04  # four standard errors
+
+
+def test_velocities_are_uniform():
+    tasks = np.array(HalfCheetahRandVelEnv().sample_tasks(10000, np.random.default_rng(0)))
+    assert 0.0 <= tasks.min() < 0.01 and 2.99 < tasks.max() < 3.0
+    assert tasks.mean() == pytest.approx(1.5, abs=0.04)
+    assert tasks.std() == pytest.approx(3.0 / np.sqrt(12), abs=0.02)
+
+
+def test_max_velocity_is_the_end_of_the_distribution():
+    env = HalfCheetahRandVelEnv(max_velocity=2.0)
+    assert 1.95 < max(env.sample_tasks(1000, np.random.default_rng(0))) < 2.0
+    assert env.get_task() == 1.0
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_tasks_come_from_the_generator_given_or_the_seeded_one_of_the_environment(env_class):
+    env = env_class()
+    assert env.sample_tasks(20, np.random.default_rng(1)) == env.sample_tasks(20, np.random.default_rng(1))
+    env.reset(seed=9)
+    tasks = env.sample_tasks(20)
+    env.reset(seed=9)
+    assert env.sample_tasks(20) == tasks != env.sample_tasks(20)
+
+
+def test_goal_direction_is_the_first_task():
+    assert HalfCheetahRandDirecEnv().get_task() == 1.0
+    assert HalfCheetahRandDirecEnv(goal_direction=-1).get_task() == -1.0
+    assert HalfCheetahRandDirecEnv(-1.0).make_batched(3).get_tasks() == [-1.0] * 3
+
+
+@pytest.mark.parametrize("env_class, task", [
+    (HalfCheetahRandDirecEnv, 0.5), (HalfCheetahRandDirecEnv, True), (HalfCheetahRandDirecEnv, None),
+    (HalfCheetahRandVelEnv, np.nan), (HalfCheetahRandVelEnv, "fast"), (HalfCheetahRandVelEnv, True),
+])
+def test_a_bad_task_is_named_and_changes_nothing(env_class, task):
+    batched = env_class().make_batched(2)
+    before = batched.get_tasks()
+    with pytest.raises(ValueError, match="task 1: expected"):
+        batched.set_tasks([1.0, task])
+    with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 3"):
+        batched.set_tasks([1.0, 1.0, 1.0])
+    assert batched.get_tasks() == before
+
+
+def test_tasks_are_returned_in_a_form_that_set_tasks_takes():
+    batched = HalfCheetahRandDirecEnv().make_batched(2)
+    batched.set_tasks(np.array([-1.0, 1.0]))
+    assert batched.get_tasks() == [-1.0, 1.0]
+    batched.set_tasks(batched.get_tasks())
+    assert batched.get_tasks() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("env_class, arguments, error, named", [
+    (HalfCheetahRandDirecEnv, dict(goal_direction=2.0), ValueError, "goal_direction: .*2.0"),
+    (HalfCheetahRandDirecEnv, dict(inertials="old"), ValueError, "inertials: .*'old'"),
+    (HalfCheetahRandDirecEnv, dict(num_threads=0), ValueError, "num_threads: .*0"),
+    (HalfCheetahRandVelEnv, dict(max_velocity=0.0), ValueError, "max_velocity: .*0.0"),
+    (HalfCheetahRandVelEnv, dict(max_velocity="fast"), TypeError, "max_velocity: .*'fast'"),
+])
+def test_bad_arguments_are_named(env_class, arguments, error, named):
+    with pytest.raises(error, match=named):
+        env_class(**arguments)
+
+
+def test_bad_actions_are_named():
+    env = HalfCheetahRandDirecEnv()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"actions: expected shape \(1, 6\), got \(1, 5\)"):
+        env.step(np.zeros(5))
+    with pytest.raises(ValueError, match="actions: expected finite numbers"):
+        env.step(np.full(6, np.nan))
+
+
+@pytest.mark.parametrize("env_class", ENVS)
+def test_the_arguments_reach_the_engine_also_of_the_batched_form(env_class):
+    batched = env_class(inertials="modern", num_threads=3).make_batched(7)
+    assert (batched.engine.inertials, batched.engine.num_threads, batched.num_envs) == ("modern", 3, 7)
+    assert env_class()._batched.engine.inertials == "mujoco210"
+
+
+def test_a_diverged_path_is_an_error_that_names_the_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes its warnings to a file in the working directory
+    batched = HalfCheetahRandDirecEnv().make_batched(3)
+    batched.reset(np.arange(3), generators(3))
+    qvel = np.zeros((1, 9))
+    qvel[0, 4] = 1e9  # rad/s
+    batched.engine.set_state(np.zeros((1, 9)), qvel, np.array([1]))
+    with pytest.raises(PhysicsError) as raised:
+        batched.step(np.zeros((3, 6)))
+    assert raised.value.env_ids == (1,)
+
+
+@pytest.mark.parametrize("env_class, key", [
+    (HalfCheetahRandDirecEnv, "reward_run"), (HalfCheetahRandVelEnv, "forward_vel")])
+def test_diagnostics_are_means_over_steps_and_last_steps(monkeypatch, env_class, key):
+    logged = {}
+    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+    paths = [
+        {"env_infos": {key: np.array([1.0, 2.0, 3.0]), "reward_ctrl": np.array([-0.1, -0.1, -0.1])}},
+        {"env_infos": {key: np.array([6.0]), "reward_ctrl": np.array([-0.5])}},
+    ]
+    env_class().log_diagnostics(paths, prefix="Step_1-")
+    assert logged == pytest.approx(
+        {"Step_1-AvgForwardVel": 3.0, "Step_1-AvgFinalForwardVel": 4.5, "Step_1-AvgCtrlCost": 0.2})

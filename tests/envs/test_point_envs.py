@@ -1,0 +1,533 @@
+"""The 2D point environments: each reward and each rule by hand, then what holds for all of them."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from meta_policy_search.envs.point_envs import (
+    MetaPointEnv,
+    MetaPointEnvCorner,
+    MetaPointEnvCornerGoals,
+    MetaPointEnvMomentum,
+    MetaPointEnvV2,
+    MetaPointEnvWalls,
+    corner_goals_point_env_2d,
+    point_env_2d,
+    point_env_2d_corner,
+    point_env_2d_momentum,
+    point_env_2d_v2,
+    point_env_2d_walls,
+)
+
+NAVIGATION = [MetaPointEnv, MetaPointEnvV2, MetaPointEnvCornerGoals]
+TO_CORNERS = [MetaPointEnvCorner, MetaPointEnvMomentum, MetaPointEnvWalls]
+ALL = NAVIGATION + TO_CORNERS
+REWARD_TYPES = ["dense", "dense_squared", "sparse"]
+
+
+class StartAt:
+    """In place of a generator: a path starts at the given position (and then velocity)."""
+
+    def __init__(self, *starts):
+        self._starts = [np.array(start, dtype=float) for start in starts]
+
+    def uniform(self, low, high, size):
+        """Returns the next of the given starts."""
+        return self._starts.pop(0)
+
+
+def step_from(env_class, start, task, action, velocity=(0.0, 0.0), **arguments):
+    """Returns the answer of one environment to `action`, from the given start (`velocity` where there is one)."""
+    batched = env_class(**arguments).make_batched(1)
+    batched.set_tasks([task])
+    batched.reset(np.array([0]), [StartAt(start, velocity)])
+    return batched.step(np.array([action]))
+
+
+def walk(env, actions, seed):
+    """Returns observations and rewards of one environment from a seeded reset under the given actions."""
+    observations, rewards = [env.reset(seed=seed)[0]], []
+    for action in actions:
+        observation, reward, _, _, _ = env.step(action)
+        observations.append(observation)
+        rewards.append(reward)
+    return np.array(observations), np.array(rewards)
+
+
+# Navigation
+
+
+@pytest.mark.parametrize("env_class", NAVIGATION)
+def test_navigation_starts_at_the_origin_and_pays_minus_the_distance(env_class):
+    env = env_class()
+    env.set_task((-0.4, 0.3))
+    observation, info = env.reset()
+    assert observation.tolist() == [0.0, 0.0] and info == {}
+
+    observation, reward, terminated, truncated, _ = env.step(np.array([0.0, 0.0]))
+    assert observation.tolist() == [0.0, 0.0]
+    assert reward == pytest.approx(-0.5)  # 3-4-5
+    assert (terminated, truncated) == (False, False)
+
+    observation, reward, _, _, _ = env.step(np.array([-5.0, 0.05]))  # clipped to a step of 0.1
+    np.testing.assert_allclose(observation, [-0.1, 0.05])
+    assert reward == pytest.approx(-np.sqrt(0.3**2 + 0.25**2))
+
+
+@pytest.mark.parametrize("env_class", NAVIGATION)
+@pytest.mark.parametrize("action, ends", [
+    ((0.1, -0.1), True),
+    ((0.0905, -0.0905), True),
+    ((0.0895, -0.1), False),  # x is 0.0105 away
+    ((0.1, -0.0895), False),  # y is
+])
+def test_navigation_ends_at_the_goal(env_class, action, ends):
+    env = env_class()
+    env.set_task((0.1, -0.1))
+    env.reset()
+    assert env.step(np.array(action))[2] is ends
+
+
+@pytest.mark.parametrize("env_class, goal_range", [(MetaPointEnv, 0.5), (MetaPointEnvV2, 2.0)])
+def test_navigation_goals_are_uniform_in_a_square(env_class, goal_range):
+    goals = np.array(env_class().sample_tasks(4000, rng=np.random.default_rng(0)))
+    assert goals.shape == (4000, 2)
+    assert np.abs(goals).max() <= goal_range
+    assert np.abs(goals).max() > 0.99 * goal_range
+    np.testing.assert_allclose(goals.mean(axis=0), 0.0, atol=0.05 * goal_range)
+    np.testing.assert_allclose(goals.var(axis=0), goal_range**2 / 3.0, rtol=0.06)
+    assert abs(np.corrcoef(goals.T)[0, 1]) < 0.06
+
+
+def test_v2_keeps_its_public_name_in_its_module():
+    assert point_env_2d_v2.MetaPointEnv is MetaPointEnvV2
+    assert point_env_2d.MetaPointEnv is MetaPointEnv
+    assert MetaPointEnv is not MetaPointEnvV2
+
+
+# Corners
+
+
+@pytest.mark.parametrize("env_class, size", [
+    (MetaPointEnvCorner, 2.0), (MetaPointEnvMomentum, 2.0), (MetaPointEnvWalls, 2.0), (MetaPointEnvCornerGoals, 0.5),
+])
+def test_corners_are_equally_likely(env_class, size):
+    tasks = env_class().sample_tasks(4000, rng=np.random.default_rng(1))
+    goals = [tuple((task["goal"] if env_class is MetaPointEnvWalls else task).tolist()) for task in tasks]
+    corners, counts = np.unique(goals, axis=0, return_counts=True)
+    assert {tuple(corner) for corner in corners} == {(-size, -size), (-size, size), (size, -size), (size, size)}
+    np.testing.assert_allclose(counts, 1000, atol=140)  # five standard deviations
+
+
+@pytest.mark.parametrize("env_class", TO_CORNERS)
+def test_start_is_uniform_around_the_origin(env_class):
+    batched = env_class().make_batched(2000)
+    starts = batched.reset(np.arange(2000), [np.random.default_rng(0)] * 2000)
+    assert np.abs(starts[:, :2]).max() <= 0.2
+    np.testing.assert_allclose(starts[:, :2].var(axis=0), 0.2**2 / 3.0, rtol=0.08)
+    if env_class is MetaPointEnvMomentum:
+        assert np.abs(starts[:, 2:]).max() <= 0.1
+        np.testing.assert_allclose(starts[:, 2:].var(axis=0), 0.1**2 / 3.0, rtol=0.08)
+
+
+@pytest.mark.parametrize("env_class", TO_CORNERS)
+@pytest.mark.parametrize("reward_type, reward", [("dense", -5.0), ("dense_squared", -25.0)])
+def test_dense_rewards_are_minus_the_distance_and_minus_its_square(env_class, reward_type, reward):
+    """Ends at (-1, -2), 3 and 4 from the goal (2, 2): 5 away."""
+    task = [2.0, 2.0] if env_class is not MetaPointEnvWalls else {"goal": [2, 2], "gap_1": [0, 1], "gap_2": [0, 2]}
+    answer = step_from(env_class, (-1.1, -1.9), task, (0.1, -0.1), reward_type=reward_type)
+    np.testing.assert_allclose(answer.observations[0, :2], [-1.0, -2.0])
+    assert answer.rewards[0] == pytest.approx(reward)
+    assert not answer.terminated.any() and not answer.truncated.any() and answer.env_infos == {}
+
+
+@pytest.mark.parametrize("start, action, reward", [
+    ((1.4, 1.2), (0.15, 0.2), 0.25),  # from (0.6, 0.8) = 1 away to (0.45, 0.6) = 0.75 away
+    ((1.55, 1.4), (-0.15, -0.2), -0.25),  # and back
+    ((1.4, 1.2), (9.0, 9.0), 1.0 - np.sqrt(0.4**2 + 0.6**2)),  # clipped to (0.2, 0.2)
+    ((0.1, 0.1), (0.1, 0.1), 0.0),  # |x| + |y| = 0.4
+    ((0.1, 0.1), (0.2, 0.2), 0.2 * np.sqrt(2.0)),  # |x| + |y| = 0.6
+    ((0.0, 0.625), (0.0, -0.125), np.hypot(2.0, 1.375) - np.hypot(2.0, 1.5)),  # exactly 0.5, on the axis: counts
+    ((-1.0, 1.0), (0.2, 0.0), 0.0),  # (-2, 2) is nearer
+    ((1.0, -1.0), (0.0, 0.2), 0.0),  # (2, -2) is nearer
+    ((-1.0, -1.0), (0.2, 0.2), 0.0),  # (-2, -2) is nearer
+    ((-0.1, 1.0), (0.2, 0.0), np.hypot(2.1, 1.0) - np.hypot(1.9, 1.0)),  # enters the quadrant of the goal
+    ((0.1, 1.0), (-0.2, 0.0), 0.0),  # leaves it
+])
+def test_corner_sparse_reward(start, action, reward):
+    answer = step_from(MetaPointEnvCorner, start, (2.0, 2.0), action)
+    assert answer.rewards[0] == pytest.approx(reward, abs=1e-12)
+
+
+def test_corner_sparse_reward_is_that_of_the_definition():
+    """Given random moves, then the reward is the definition's, with distances to all four corners."""
+    rng = np.random.default_rng(0)
+    corners = np.array([[-2, -2], [2, -2], [-2, 2], [2, 2]])
+    for _ in range(200):
+        start, action, goal = rng.uniform(-1, 1, 2), rng.uniform(-0.2, 0.2, 2), corners[rng.integers(4)]
+        end = start + action
+        to_corners = np.linalg.norm(end - corners, axis=1)
+        to_goal = np.linalg.norm(end - goal)
+        expected = 0.0
+        if np.abs(end).sum() >= 0.5 and to_goal == to_corners.min():
+            expected = np.linalg.norm(start - goal) - to_goal
+        assert step_from(MetaPointEnvCorner, start, goal, action).rewards[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_corner_sparse_reward_radius():
+    move = {"start": (0.1, 0.1), "task": (2.0, 2.0), "action": (0.2, 0.2)}  # ends at |x| + |y| = 0.6
+    assert step_from(MetaPointEnvCorner, **move, sparse_reward_radius=0.59).rewards[0] > 0.28
+    assert step_from(MetaPointEnvCorner, **move, sparse_reward_radius=0.61).rewards[0] == 0.0
+
+
+# Momentum
+
+
+def test_momentum_adds_the_clipped_action_to_the_velocity_then_the_velocity_to_the_position():
+    answer = step_from(MetaPointEnvMomentum, (0.1, 0.0), (2.0, 2.0), (0.3, 0.05), velocity=(0.05, -0.05))
+    np.testing.assert_allclose(answer.observations, [[0.25, 0.0, 0.15, 0.0]], atol=1e-15)
+
+
+def test_momentum_is_kept():
+    batched = MetaPointEnvMomentum().make_batched(1)
+    batched.reset(np.array([0]), [StartAt((0.0, 0.0), (0.05, -0.1))])
+    for _ in range(10):
+        answer = batched.step(np.zeros((1, 2)))
+    np.testing.assert_allclose(answer.observations, [[0.5, -1.0, 0.05, -0.1]])
+
+
+@pytest.mark.parametrize("start, radius, reward", [
+    ((1.4, 1.2), 2.0, 1.0),  # (0.6, 0.8) = 1 away
+    ((1.4, 1.2), 1.5, 0.5),
+    ((0.2, -0.4), 2.0, 0.0),  # (1.8, 2.4) = 3 away
+])
+def test_momentum_sparse_reward_grows_towards_the_goal(start, radius, reward):
+    answer = step_from(MetaPointEnvMomentum, start, (2.0, 2.0), (0.0, 0.0), sparse_reward_radius=radius)
+    assert answer.rewards[0] == pytest.approx(reward)
+
+
+# Walls
+
+
+def walls_task(goal=(2.0, 2.0), gap_1=(1.0, 0.0), gap_2=(2.0, 0.0)):
+    return {"goal": goal, "gap_1": gap_1, "gap_2": gap_2}
+
+
+@pytest.mark.parametrize("start, action, gaps, end", [
+    ((0.9, 0.0), (0.2, 0.0), {"gap_1": (1.0, 0.0)}, (1.1, 0.0)),  # through the middle of the gap
+    ((0.9, 0.0), (0.2, 0.0), {"gap_1": (-1.0, 0.0)}, (1.0, 0.0)),  # stopped
+    ((0.54, 0.72), (0.2, 0.06), {"gap_1": (-1.0, 0.0)}, (0.74 / np.hypot(0.74, 0.78), 0.78 / np.hypot(0.74, 0.78))),
+    ((1.9, 0.0), (0.2, 0.0), {"gap_2": (2.0, 0.0)}, (2.1, 0.0)),
+    ((1.9, 0.0), (0.2, 0.0), {"gap_2": (0.0, 2.0)}, (2.0, 0.0)),
+    ((1.1, 0.0), (-0.2, 0.0), {"gap_1": (-1.0, 0.0)}, (0.9, 0.0)),  # inwards nothing stops
+    ((2.1, 0.0), (-0.2, 0.0), {"gap_2": (-2.0, 0.0)}, (1.9, 0.0)),
+    ((0.5, 0.0), (0.2, 0.0), {"gap_1": (-1.0, 0.0)}, (0.7, 0.0)),  # far from any wall
+    ((1.3, 0.0), (0.2, 0.2), {"gap_1": (-1.0, 0.0), "gap_2": (-2.0, 0.0)}, (1.5, 0.2)),
+    ((0.6, 0.8), (0.2, 0.2), {"gap_1": (-1.0, 0.0)}, (0.8 / np.hypot(0.8, 1.0), 1.0 / np.hypot(0.8, 1.0))),  # on it
+])
+def test_walls_stop_what_does_not_go_through_a_gap(start, action, gaps, end):
+    answer = step_from(MetaPointEnvWalls, start, walls_task(**gaps), action)
+    np.testing.assert_allclose(answer.observations[0], end, atol=3e-6)
+
+
+@pytest.mark.parametrize("gap_angle, passes", [(0.9, True), (1.1, False)])
+def test_walls_gap_is_one_in_radius(gap_angle, passes):
+    """The step ends at (1.01, 0); its distance to a gap at angle 0.9 is 0.88, to one at 1.1 it is 1.05."""
+    gap = (np.cos(gap_angle), np.sin(gap_angle))
+    answer = step_from(MetaPointEnvWalls, (0.9, 0.0), walls_task(gap_1=gap), (0.11, 0.0))
+    assert (answer.observations[0, 0] > 1.0) == passes
+
+
+def test_walls_are_tight():
+    """Given points that push outwards for long, then every crossing was through a gap."""
+    n = 300
+    batched = MetaPointEnvWalls().make_batched(n)
+    rng = np.random.default_rng(0)
+    tasks = batched.sample_tasks(n, rng)
+    batched.set_tasks(tasks)
+    before = batched.reset(np.arange(n), [rng] * n)
+    directions = rng.normal(size=(n, 2))
+    crossings = 0
+    for _ in range(60):
+        after = batched.step(directions + 0.3 * rng.normal(size=(n, 2))).observations
+        for wall, key in ((1.0, "gap_1"), (2.0, "gap_2")):
+            crossed = (np.linalg.norm(before, axis=1) <= wall) & (np.linalg.norm(after, axis=1) > wall)
+            to_gap = np.linalg.norm(after - np.array([task[key] for task in tasks]), axis=1)
+            assert (to_gap[crossed] <= 1.0).all()
+            crossings += crossed.sum()
+        before = after
+    radii = np.linalg.norm(before, axis=1)
+    assert crossings > 50 and (radii < 1.0).sum() > 50  # some got through, some did not
+
+
+def test_walls_reward_is_for_where_the_point_is():
+    """Given a gap elsewhere, when it pushes against the wall again and again, then no step pays."""
+    batched = MetaPointEnvWalls(reward_type="sparse").make_batched(1)
+    batched.set_tasks([walls_task(gap_2=(-2.0, 0.0))])
+    batched.reset(np.array([0]), [StartAt((1.41, 1.41))])
+    first = batched.step(np.array([[0.2, 0.2]]))
+    again = batched.step(np.array([[0.2, 0.2]]))
+    assert first.rewards[0] == pytest.approx(np.hypot(0.59, 0.59) - (np.sqrt(8.0) - 2.0), abs=3e-6)
+    assert again.rewards[0] == pytest.approx(0.0, abs=1e-6)
+
+    dense = step_from(MetaPointEnvWalls, (0.9, 0.0), walls_task(gap_1=(-1.0, 0.0)), (0.2, 0.0))
+    assert dense.rewards[0] == pytest.approx(-np.sqrt(5.0), abs=1e-5)  # from (1, 0) to (2, 2)
+
+
+@pytest.mark.parametrize("radius, reward", [(2.0, 0.25), (0.7, 0.0)])
+def test_walls_sparse_reward_is_the_decrease_of_the_distance_near_the_goal(radius, reward):
+    answer = step_from(MetaPointEnvWalls, (1.4, 1.2), walls_task(gap_2=(np.sqrt(2.0), np.sqrt(2.0))), (0.15, 0.2),
+                       reward_type="sparse", sparse_reward_radius=radius)
+    assert answer.rewards[0] == pytest.approx(reward)
+
+
+def test_walls_gaps_are_uniform_on_their_walls():
+    tasks = MetaPointEnvWalls().sample_tasks(4000, rng=np.random.default_rng(2))
+    angles = []
+    for key, wall in (("gap_1", 1.0), ("gap_2", 2.0)):
+        gaps = np.array([task[key] for task in tasks])
+        np.testing.assert_allclose(np.linalg.norm(gaps, axis=1), wall)
+        angles.append(np.arctan2(gaps[:, 1], gaps[:, 0]))
+        counts = np.histogram(angles[-1], bins=8, range=(-np.pi, np.pi))[0]
+        np.testing.assert_allclose(counts, 500, atol=105)  # five standard deviations
+    assert abs(np.mean(np.exp(1j * (angles[0] - angles[1])))) < 0.08  # independent directions
+
+
+@pytest.mark.parametrize("task, complaint", [
+    ((2.0, 2.0), "task 0: expected a dict with the keys goal, gap_1 and gap_2"),
+    ({"goal": (2.0, 2.0)}, "task 0: expected a dict with the keys goal, gap_1 and gap_2"),
+    (walls_task(goal=(2.0, 1.0)), r"task 0, goal: expected one of the corners .*got \(2.0, 1.0\)"),
+    (walls_task(gap_1=(0.5, 0.0)), "task 0, gap_1: expected a point at distance 1.0"),
+    (walls_task(gap_2=(1.0, 0.0)), "task 0, gap_2: expected a point at distance 2.0"),
+    (walls_task(gap_2=(np.nan, 0.0)), r"task 0, gap_2: expected two finite numbers"),
+])
+def test_walls_tasks_are_checked(task, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        MetaPointEnvWalls().set_task(task)
+
+
+# All of them
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_steps_together_equal_steps_alone_bit_for_bit(env_class):
+    """Given seven environments, when they step together in changing groups, then each fares as it does alone."""
+    n, steps = 7, 40
+    singles = [env_class() for _ in range(n)]
+    batched = singles[0].make_batched(n)
+    tasks = batched.sample_tasks(n, np.random.default_rng(3))
+    batched.set_tasks(tasks)
+    for env, task in zip(singles, tasks, strict=True):
+        env.set_task(task)
+
+    expected = np.array([env.reset(seed=i)[0] for i, env in enumerate(singles)])
+    observations = batched.reset(np.arange(n), [np.random.default_rng(i) for i in range(n)])
+    np.testing.assert_array_equal(observations, expected)
+
+    rng = np.random.default_rng(4)
+    for step in range(steps):
+        env_ids = None if step % 3 == 0 else rng.permutation(n)[: 1 + step % n]
+        rows = np.arange(n) if env_ids is None else env_ids
+        actions = rng.normal(scale=0.2, size=(len(rows), 2))
+        answer = batched.step(actions, env_ids)
+        alone = [singles[row].step(action) for row, action in zip(rows, actions, strict=True)]
+        np.testing.assert_array_equal(answer.observations, [one[0] for one in alone])
+        np.testing.assert_array_equal(answer.rewards, [one[1] for one in alone])
+        np.testing.assert_array_equal(answer.terminated, [one[2] for one in alone])
+        np.testing.assert_array_equal(answer.truncated, [one[3] for one in alone])
+
+
+@pytest.mark.parametrize("env_class", TO_CORNERS)
+@pytest.mark.parametrize("reward_type", REWARD_TYPES)
+def test_a_row_does_not_depend_on_the_number_of_rows(env_class, reward_type):
+    rng = np.random.default_rng(0)
+    env = env_class(reward_type=reward_type)
+    tasks = env.sample_tasks(33, rng)
+    actions = rng.normal(scale=0.3, size=(50, 33, 2))
+    rewards = {}
+    for n in (1, 2, 33):
+        batched = env.make_batched(n)
+        batched.set_tasks(tasks[:n])
+        batched.reset(np.arange(n), [np.random.default_rng(i) for i in range(n)])
+        rewards[n] = np.array([batched.step(action[:n]).rewards for action in actions])
+    np.testing.assert_array_equal(rewards[33][:, :2], rewards[2])
+    np.testing.assert_array_equal(rewards[33][:, :1], rewards[1])
+    assert np.ptp(rewards[33]) > 0.0
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_some_step_while_others_stay(env_class):
+    batched = env_class().make_batched(3)
+    start = batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
+    moved = batched.step(np.full((2, 2), 0.05), np.array([2, 0])).observations
+    answer = batched.step(np.zeros((3, 2)))
+    if env_class is not MetaPointEnvMomentum:
+        np.testing.assert_array_equal(answer.observations[[2, 0]], moved)
+        np.testing.assert_array_equal(answer.observations[1], start[1])
+    else:  # there a step without an action is a move
+        np.testing.assert_array_equal(answer.observations[1, :2], start[1, :2] + start[1, 2:])
+
+    again = batched.reset(np.array([1]), [np.random.default_rng(1)])
+    np.testing.assert_array_equal(again, start[[1]])
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_same_seed_same_path_and_other_seed_other_path(env_class):
+    actions = np.random.default_rng(0).normal(scale=0.1, size=(20, 2))
+    env = env_class()
+    env.set_task(env.sample_tasks(1, rng=np.random.default_rng(0))[0])
+    first, again, other = (walk(env, actions, seed) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+    if env_class in TO_CORNERS:
+        assert not np.array_equal(first[0], other[0])
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_tasks_come_from_the_generator_given_or_from_the_environments_own(env_class):
+    env = env_class()
+    flat = lambda tasks: np.array([list(t.values()) if isinstance(t, dict) else t for t in tasks])  # noqa: E731
+    first = flat(env.sample_tasks(20, rng=np.random.default_rng(7)))
+    np.testing.assert_array_equal(first, flat(env.sample_tasks(20, rng=np.random.default_rng(7))))
+    assert not np.array_equal(first, flat(env.sample_tasks(20, rng=np.random.default_rng(8))))
+    env.np_random = np.random.default_rng(7)
+    np.testing.assert_array_equal(first, flat(env.sample_tasks(20)))
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_the_task_given_is_the_task_returned(env_class):
+    env = env_class()
+    default = env.get_task()
+    for task in env.sample_tasks(3, rng=np.random.default_rng(0)):
+        env.set_task(task)
+        np.testing.assert_equal(env.get_task(), task)
+    env.set_task(default)  # what get_task returns can be set
+    np.testing.assert_equal(env.get_task(), default)
+
+
+@pytest.mark.parametrize("env_class", ALL)
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_on_alone(env_class, clone):
+    """Given a copy made in the middle of a path, when both go on, then they go alike and do not disturb each other."""
+    env = env_class()
+    env.set_task(env.sample_tasks(1, rng=np.random.default_rng(1))[0])
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).normal(scale=0.1, size=(8, 2))
+    for action in actions[:4]:
+        env.step(action)
+    twin = clone(env)
+    for action in actions[4:]:
+        answer = env.step(action)
+    for action in actions[4:]:
+        answer_of_twin = twin.step(action)
+    np.testing.assert_array_equal(answer[0], answer_of_twin[0])
+    assert answer[1:] == answer_of_twin[1:]
+    np.testing.assert_equal(twin.get_task(), env.get_task())
+    np.testing.assert_array_equal(env.reset()[0], twin.reset()[0])  # the generator was copied, too
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_what_is_handed_out_is_the_callers_to_keep(env_class):
+    """Given arrays from and for an environment, when the caller overwrites them, then the environment goes on."""
+    env, reference = env_class(), env_class()
+    task = env.sample_tasks(1, rng=np.random.default_rng(1))[0]
+    env.set_task(task)
+    reference.set_task(copy.deepcopy(task))
+    for array in task.values() if isinstance(task, dict) else [task]:
+        array[:] = 77.0
+    for array in env.get_task().values() if isinstance(task, dict) else [env.get_task()]:
+        array[:] = 88.0
+    env.reset(seed=0)[0][:] = 99.0
+    reference.reset(seed=0)
+    for _ in range(3):
+        answer, expected = env.step(np.full(2, 0.05)), reference.step(np.full(2, 0.05))
+        np.testing.assert_array_equal(answer[0], expected[0])
+        assert answer[1] == expected[1]
+        answer[0][:] = 99.0
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_two_environments_share_nothing(env_class):
+    one, other = env_class(), env_class()
+    before = other.get_task()
+    one.set_task(one.sample_tasks(8, rng=np.random.default_rng(1))[0])
+    start = other.reset(seed=0)[0].copy()
+    one.reset(seed=1)
+    one.step(np.full(2, 0.1))
+    np.testing.assert_equal(other.get_task(), before)
+    expected = start[:2] if env_class is not MetaPointEnvMomentum else start[:2] + start[2:]
+    np.testing.assert_array_equal(other.step(np.zeros(2))[0][:2], expected)
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_spaces_fit_what_is_observed_and_done(env_class, capsys):
+    env = env_class()
+    assert env.observation_space.shape == ((4,) if env_class is MetaPointEnvMomentum else (2,))
+    largest = 0.2 if env_class in (MetaPointEnvCorner, MetaPointEnvWalls) else 0.1
+    assert env.action_space.low.tolist() == [-largest, -largest]
+    assert env.action_space.high.tolist() == [largest, largest]
+    assert env.observation_space.contains(env.reset(seed=0)[0])
+    env.action_space.seed(0)
+    observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+    assert env.observation_space.contains(observation)
+    assert isinstance(reward, float) and terminated is False and truncated is False and info == {}
+    assert capsys.readouterr().out == ""  # no greeting
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_bad_actions_are_refused(env_class):
+    batched = env_class().make_batched(3)
+    batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
+    with pytest.raises(ValueError, match=r"actions: expected shape \(3, 2\), got \(2, 2\)"):
+        batched.step(np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"actions: expected finite numbers, got \[nan  0.\] for environment 2"):
+        batched.step(np.array([[0.0, 0.0], [np.nan, 0.0]]), np.array([0, 2]))
+    with pytest.raises(ValueError, match="num_envs: expected an integer of at least 1, got 0"):
+        env_class().make_batched(0)
+    with pytest.raises(ValueError, match="n_tasks: expected an integer of at least 1, got -1"):
+        env_class().sample_tasks(-1)
+
+
+@pytest.mark.parametrize("env_class", NAVIGATION + [MetaPointEnvCorner, MetaPointEnvMomentum])
+@pytest.mark.parametrize("task", [(1.0,), (1.0, 2.0, 3.0), (np.inf, 0.0), "north", None, {"goal": (2, 2)}])
+def test_bad_tasks_are_refused(env_class, task):
+    env = env_class()
+    with pytest.raises(ValueError, match=r"task 0: expected two finite numbers \(x, y\), got "):
+        env.set_task(task)
+    batched = env.make_batched(2)
+    with pytest.raises(ValueError, match="task 1: expected two finite numbers"):
+        batched.set_tasks([env.get_task(), task])
+    with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 1"):
+        batched.set_tasks([env.get_task()])
+
+
+@pytest.mark.parametrize("env_class", [MetaPointEnvCorner, MetaPointEnvMomentum])
+def test_a_goal_that_is_no_corner_is_refused(env_class):
+    with pytest.raises(ValueError, match=r"task 0: expected one of the corners \[\[-2.0, -2.0\].*got \(2.0, 1.0\)"):
+        env_class().set_task((2.0, 1.0))
+
+
+@pytest.mark.parametrize("env_class", TO_CORNERS)
+def test_arguments_are_checked_and_reach_the_batched_form(env_class):
+    with pytest.raises(ValueError, match="reward_type: expected one of 'dense', 'dense_squared', 'sparse', got 'dens'"):
+        env_class(reward_type="dens")
+    for radius in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="sparse_reward_radius: expected a finite number above 0"):
+            env_class(sparse_reward_radius=radius)
+    batched = env_class("dense_squared", 0.25).make_batched(2)
+    assert (batched.reward_type, batched.sparse_reward_radius) == ("dense_squared", 0.25)
+
+
+@pytest.mark.parametrize("module, env_class, reward_type, radius", [
+    (point_env_2d_corner, MetaPointEnvCorner, "sparse", 0.5),
+    (point_env_2d_momentum, MetaPointEnvMomentum, "sparse", 2.0),
+    (point_env_2d_walls, MetaPointEnvWalls, "dense", 2.0),
+])
+def test_defaults_are_the_published_ones(module, env_class, reward_type, radius):
+    batched = getattr(module, env_class.__name__)().make_batched(1)
+    assert (batched.reward_type, batched.sparse_reward_radius) == (reward_type, radius)
+
+
+def test_corner_goals_module_holds_its_class():
+    assert corner_goals_point_env_2d.MetaPointEnvCornerGoals is MetaPointEnvCornerGoals

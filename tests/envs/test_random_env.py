@@ -1,0 +1,166 @@
+"""RandomEnv: robots whose physical parameters are the task."""
+import pickle
+
+import numpy as np
+import pytest
+
+from meta_policy_search.envs.base import RandomEnv
+from meta_policy_search.envs.mujoco_envs.random_env import BatchedRandomEnv
+
+BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_friction": 1.5}
+
+
+class BatchedHopper(BatchedRandomEnv):
+    """Hoppers that are rewarded for velocity and end when they are low."""
+
+    robot = "hopper"
+    frame_skip = 4
+
+    def _start_state(self, rng):
+        return self.engine.init_qpos + rng.uniform(-0.005, 0.005, self.engine.nq), np.zeros(self.engine.nv)
+
+    def _observations(self, state):
+        return np.concatenate((state.qpos[:, 1:], state.qvel), axis=1)
+
+    def _rewards(self, before, actions, after, rows):
+        velocity = (after.qpos[:, 0] - before.qpos[:, 0]) / self.dt
+        return velocity, {"velocity": velocity}
+
+    def _terminated(self, state):
+        return state.qpos[:, 1] < 1.22  # m
+
+
+class HopperEnv(RandomEnv):
+    """A hopper with other physics in each task."""
+
+    batched_class = BatchedHopper
+
+
+def run(batched, tasks, steps=10):
+    """Observations `[steps, n, 11]` of one run under the same actions and start for every environment."""
+    batched.set_tasks(tasks)
+    n = batched.num_envs
+    batched.reset(np.arange(n), [np.random.default_rng(0) for _ in range(n)])
+    actions = np.random.default_rng(1).uniform(-1.0, 1.0, (steps, 3))
+    return np.array([batched.step(np.tile(action, (n, 1))).observations for action in actions])
+
+
+def test_a_task_scales_each_number_within_the_limit():
+    env = HopperEnv(log_scale_limit=2.0)
+    model = env.get_task()
+    tasks = env.sample_tasks(200, np.random.default_rng(0))
+    for name, base in BASES.items():
+        positive = model[name] > 0.0
+        draws = np.array([task[name] for task in tasks])
+        exponents = np.log(draws[:, positive] / model[name][positive]) / np.log(base)
+        assert (draws[:, ~positive] == 0.0).all()
+        assert np.abs(exponents).max() <= 2.0 + 1e-9
+        assert exponents.std() == pytest.approx(4.0 / np.sqrt(12), rel=0.1)
+        assert (exponents.std(axis=0) > 0.9).all()  # each number is drawn alone
+        assert np.unique(exponents[0].round(12)).size == positive.sum()
+
+
+def test_before_any_task_the_robot_is_that_of_the_model():
+    plain = HopperEnv(log_scale_limit=0.0)
+    (same,) = plain.sample_tasks(1)
+    for name, values in plain.get_task().items():
+        np.testing.assert_array_equal(values, plain._batched.engine.get_parameter(name))
+        np.testing.assert_array_equal(same[name], values)
+    untouched = plain.make_batched(1)
+    untouched.reset(np.array([0]), [np.random.default_rng(0)])
+    action = np.random.default_rng(1).uniform(-1.0, 1.0, (10, 3))[0]
+    np.testing.assert_array_equal(untouched.step(action[None]).observations, run(plain.make_batched(1), [same])[0])
+
+
+@pytest.mark.parametrize("name", list(BASES))
+def test_each_parameter_changes_the_motion(name):
+    batched = HopperEnv(log_scale_limit=3.0, rand_params=[name]).make_batched(2)
+    model = batched.get_tasks()[0]
+    (task,) = batched.sample_tasks(1, np.random.default_rng(0))
+    assert set(task) == {name}
+    observations = run(batched, [model, task], steps=25)
+    assert (observations[-1, 0] != observations[-1, 1]).any()
+
+
+def test_each_environment_moves_as_its_own_task_says_whatever_the_others():
+    env = HopperEnv(log_scale_limit=3.0, num_threads=2)
+    first, second = env.sample_tasks(2, np.random.default_rng(0))
+    mixed = run(env.make_batched(5), [first, second, first, second, second])
+    alone = [run(env.make_batched(1), [task])[:, 0] for task in (first, second)]
+    for row, which in enumerate((0, 1, 0, 1, 1)):
+        np.testing.assert_array_equal(mixed[:, row], alone[which])
+    assert (alone[0] != alone[1]).any()
+
+
+def test_a_new_task_replaces_the_old_one_whole():
+    batched = HopperEnv(log_scale_limit=3.0).make_batched(1)
+    task = batched.sample_tasks(1, np.random.default_rng(0))[0]
+    before = run(batched, [{}])
+    run(batched, [task])
+    np.testing.assert_array_equal(run(batched, [{}]), before)  # what a task lacks is as in the model
+    assert (run(batched, [task]) != before).any()
+
+
+def test_tasks_are_kept_by_value():
+    env = HopperEnv(log_scale_limit=1.0)
+    (task,) = env.sample_tasks(1, np.random.default_rng(0))
+    mass = task["body_mass"].copy()
+    env.set_task(task)
+    task["body_mass"] *= 2.0
+    env.get_task()["body_mass"][:] = 0.0
+    np.testing.assert_array_equal(env.get_task()["body_mass"], mass)
+
+
+def test_a_pickled_copy_goes_on_with_its_task():
+    env = HopperEnv(log_scale_limit=3.0)
+    env.set_task(env.sample_tasks(1, np.random.default_rng(0))[0])
+    env.reset(seed=0)
+    env.step(np.ones(3))
+    twin = pickle.loads(pickle.dumps(env))
+    np.testing.assert_array_equal(twin.get_task()["dof_damping"], env.get_task()["dof_damping"])
+    np.testing.assert_array_equal(twin.step(-np.ones(3))[0], env.step(-np.ones(3))[0])
+
+
+def test_an_episode_ends_where_the_subclass_says():
+    env = HopperEnv(log_scale_limit=0.0)
+    env.reset(seed=0)
+    heights, ends = [], []
+    for _ in range(60):
+        observation, _, terminated, truncated, _ = env.step(np.zeros(3))
+        heights.append(observation[0])
+        ends.append(terminated)
+        assert not truncated
+    assert ends == [bool(height < 1.22) for height in heights]
+    assert set(ends) == {False, True}
+
+
+def test_inertials_are_what_is_scaled():
+    old, modern = (HopperEnv(1.0, inertials=inertials).get_task() for inertials in ("mujoco210", "modern"))
+    assert np.abs(old["body_mass"] - modern["body_mass"]).max() > 0.01
+
+
+@pytest.mark.parametrize("arguments, error, named", [
+    (dict(log_scale_limit=-1.0), ValueError, "log_scale_limit: .*-1.0"),
+    (dict(rand_params=["geom_size"]), ValueError, "rand_params: .*'body_mass'.*'geom_size'"),
+    (dict(rand_params=[]), ValueError, r"rand_params: expected one or more of .*\[\]"),
+])
+def test_bad_arguments_are_named(arguments, error, named):
+    with pytest.raises(error, match=named):
+        HopperEnv(**{"log_scale_limit": 1.0, **arguments})
+
+
+@pytest.mark.parametrize("task, error, named", [
+    ({"gravity": np.zeros(3)}, ValueError, "task 0: parameter: .*'gravity'"),
+    ({"body_mass": np.ones(3)}, ValueError, r"task 0: body_mass: expected shape \(5,\), got \(3,\)"),
+    ({"body_mass": np.full(5, -1.0)}, ValueError, "task 0: body_mass: expected finite numbers of at least 0"),
+    ({"dof_damping": np.full(6, np.nan)}, ValueError, "task 0: dof_damping: expected finite"),
+    ([1.0], TypeError, "task 0: expected a dict"),
+])
+def test_a_bad_task_is_named(task, error, named):
+    with pytest.raises(error, match=named):
+        HopperEnv(log_scale_limit=1.0).set_task(task)
+
+
+def test_the_base_class_itself_has_no_robot():
+    with pytest.raises(TypeError, match="abstract"):
+        RandomEnv(log_scale_limit=1.0)

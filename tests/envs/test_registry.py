@@ -1,0 +1,55 @@
+"""Environments by name."""
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from meta_policy_search import envs
+from meta_policy_search.envs import MetaEnv, available_envs, get_env_class, make_env
+from meta_policy_search.envs.gym_forms import check_meta_env
+
+
+def test_every_name_leads_to_a_meta_environment():
+    names = available_envs()
+    assert names == sorted(names)
+    assert {"MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HalfCheetahRandVelEnv"} <= set(names)
+    for name in names:
+        env_class = get_env_class(name)
+        assert env_class.__name__ == name and issubclass(env_class, MetaEnv)
+        if name.startswith("Half") and importlib.util.find_spec("mujoco") is None:
+            continue
+        check_meta_env(make_env(name))
+
+
+def test_every_point_environment_is_there():
+    assert set(envs.point_envs.__all__) <= set(available_envs())
+    for name in envs.point_envs.__all__:
+        assert get_env_class(name) is getattr(envs, name)
+
+
+def test_arguments_are_the_classes_own():
+    assert make_env("MetaPointEnvCorner", reward_type="dense").make_batched(1).reward_type == "dense"
+    with pytest.raises(ValueError, match="reward_type"):
+        make_env("MetaPointEnvCorner", reward_type="none")
+    with pytest.raises(TypeError, match="colour"):
+        make_env("MetaPointEnvCorner", colour="red")
+
+
+@pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])
+def test_an_unknown_name_is_answered_with_those_that_exist(name):
+    for function in (get_env_class, make_env):
+        with pytest.raises(ValueError, match=r"name: expected one of HalfCheetahRandDirecEnv, .*Walls, got"):
+            function(name)
+
+
+def test_importing_environments_imports_neither_tensorflow_nor_a_physics_engine():
+    check = ("import sys, meta_policy_search.envs, meta_policy_search.envs.gym_forms;"
+             "print([name for name in ('tensorflow', 'mujoco', 'mujoco_py', 'gymnasium') if name in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_everything_public_is_there():
+    for name in envs.__all__:
+        assert hasattr(envs, name), name

@@ -1,0 +1,272 @@
+"""DiceSampleProcessor and its meta form: padding, adjusted rewards, what is subtracted after the end, advantages."""
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.samplers.base import SampleProcessor
+from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
+from meta_policy_search.utils import logger
+
+
+class TimeTable:
+    """Baseline that predicts the given number for each step; keeps the target it was fitted to."""
+
+    def __init__(self, values):
+        self.values = np.array(values)
+        self.targets = None
+
+    def fit(self, paths, target_key):
+        self.targets = [path[target_key].copy() for path in paths]
+
+    def predict(self, path):
+        return self.values[:len(path["observations"])]
+
+
+def make_path(rng, length):
+    return {
+        "observations": rng.normal(size=(length, 3)),
+        "actions": rng.normal(size=(length, 2)),
+        "rewards": rng.normal(size=length),
+        "env_infos": {"forward": rng.normal(size=length), "image": rng.normal(size=(length, 2, 2))},
+        "agent_infos": {"mean": rng.normal(size=(length, 2))},
+    }
+
+
+def make_paths(lengths=(6, 9, 4), seed=0):
+    rng = np.random.default_rng(seed)
+    return [make_path(rng, length) for length in lengths]
+
+
+def reward_path(rewards):
+    return {"observations": np.ones((len(rewards), 1)), "actions": np.ones((len(rewards), 1)),
+            "rewards": np.array(rewards), "env_infos": {}, "agent_infos": {}}
+
+
+# Padding ------------------------------------------------------------------------------------------------------------
+
+
+def test_paths_are_padded_with_zeros_to_max_path_length():
+    # given paths of 6, 9 and 4 steps
+    paths = make_paths((6, 9, 4))
+    # when they are padded to 10
+    samples = DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
+    # then every array is [P, T, ...] with the path first and zeros after it, and the mask says which
+    assert set(samples) == {"mask", "observations", "actions", "rewards", "adjusted_rewards", "env_infos",
+                            "agent_infos", "path_lengths", "adjusted_rewards_after_end"}
+    np.testing.assert_array_equal(samples["path_lengths"], [6, 9, 4])
+    np.testing.assert_array_equal(samples["mask"].sum(axis=1), [6, 9, 4])
+    assert samples["mask"].shape == samples["rewards"].shape == samples["adjusted_rewards"].shape == (3, 10)
+    assert samples["observations"].shape == (3, 10, 3) and samples["actions"].shape == (3, 10, 2)
+    assert samples["env_infos"]["image"].shape == (3, 10, 2, 2)
+    assert samples["adjusted_rewards_after_end"].shape == (3,)
+    for index, (path, length) in enumerate(zip(paths, (6, 9, 4), strict=True)):
+        pairs = [(samples[key], path[key]) for key in ("observations", "actions", "rewards")]
+        pairs += [(samples["env_infos"][key], path["env_infos"][key]) for key in ("forward", "image")]
+        pairs += [(samples["agent_infos"]["mean"], path["agent_infos"]["mean"]), (samples["mask"], np.ones(length))]
+        for padded, original in pairs:
+            np.testing.assert_array_equal(padded[index, :length], original)
+            assert not padded[index, length:].any()
+        assert not samples["adjusted_rewards"][index, length:].any()
+
+
+# Adjusted rewards ---------------------------------------------------------------------------------------------------
+
+
+def test_adjusted_rewards_by_hand():
+    # given rewards, a discount of 1/2 and the baseline 1, 0.25, 0.125, ...; the third step is the last that was reached
+    baseline = TimeTable([1.0, 0.25, 0.125, 100.0])
+    paths = [reward_path([3.0, 2.0, 8.0]), reward_path([4.0])]
+    processor = DiceSampleProcessor(baseline, 4, discount=0.5, normalize_adv=False)
+    # when processed
+    samples = processor.process_samples(paths)
+    # then the baseline was fitted to discount^t r_t, and subtracted from it
+    np.testing.assert_array_equal(baseline.targets[0], [3.0, 1.0, 2.0])
+    np.testing.assert_array_equal(baseline.targets[1], [4.0])
+    np.testing.assert_array_equal(samples["adjusted_rewards"], [[2.0, 0.75, 1.875, 0.0], [3.0, 0.0, 0.0, 0.0]])
+    # and after the end of the second path 0.25 + 0.125 are still to be subtracted, but not 100: no path got there
+    np.testing.assert_array_equal(samples["adjusted_rewards_after_end"], [0.0, -0.375])
+
+
+def test_baseline_is_fitted_to_the_discounted_rewards():
+    paths = make_paths()
+    processor = DiceSampleProcessor(LinearTimeBaseline(), 9, discount=0.9, normalize_adv=False)
+    samples = processor.process_samples(paths)
+    reference = LinearTimeBaseline()
+    reference.fit([{"observations": p["observations"], "returns": p["rewards"] * 0.9 ** np.arange(len(p["rewards"]))}
+                   for p in paths])
+    time_table = reference.predict({"observations": np.zeros((9, 3))})
+    for index, path in enumerate(paths):
+        length = len(path["rewards"])
+        expected = path["rewards"] * 0.9 ** np.arange(length) - time_table[:length]
+        np.testing.assert_allclose(samples["adjusted_rewards"][index, :length], expected, atol=1e-12)
+        assert samples["adjusted_rewards_after_end"][index] == pytest.approx(-time_table[length:].sum(), abs=1e-12)
+
+
+def test_normalization_counts_the_steps_that_were_taken_only():
+    # given adjusted rewards 1, 2, 6 (mean 3, variance 14/3), and one step missing from the second path
+    paths = [reward_path([1.0, 2.0]), reward_path([6.0])]
+
+    def adjusted(**kwargs):
+        samples = DiceSampleProcessor(ZeroBaseline(), 5, discount=1.0, **kwargs).process_samples(paths)
+        return samples["adjusted_rewards"][:, :2], samples["adjusted_rewards_after_end"]
+
+    std = np.sqrt(14.0 / 3.0)
+    # by default: normalized; a missing step has reward zero, so (0 - 3) / std
+    values, after = adjusted()
+    np.testing.assert_allclose(values, np.array([[-2.0, -1.0], [3.0, 0.0]]) / std, rtol=1e-7)
+    np.testing.assert_allclose(after, [0.0, -3.0 / std], rtol=1e-7)
+    # not normalized
+    values, after = adjusted(normalize_adv=False)
+    np.testing.assert_array_equal(values, [[1.0, 2.0], [6.0, 0.0]])
+    np.testing.assert_array_equal(after, [0.0, 0.0])
+    # shifted so that the smallest, 1, is just above zero
+    values, after = adjusted(normalize_adv=False, positive_adv=True)
+    np.testing.assert_allclose(values, [[0.0, 1.0], [5.0, 0.0]], atol=2e-8)
+    assert values[0, 0] > 0.0
+    np.testing.assert_allclose(after, [0.0, -1.0], atol=2e-8)
+    # both
+    values, after = adjusted(positive_adv=True)
+    np.testing.assert_allclose(values, np.array([[0.0, 1.0], [5.0, 0.0]]) / std, atol=2e-8)
+    np.testing.assert_allclose(after, [0.0, -1.0 / std], atol=2e-8)
+
+
+def test_nothing_is_left_after_the_end_of_paths_of_equal_length():
+    samples = DiceSampleProcessor(LinearTimeBaseline(), 8, positive_adv=True).process_samples(make_paths((5, 5)))
+    np.testing.assert_array_equal(samples["adjusted_rewards_after_end"], [0.0, 0.0])
+
+
+@pytest.mark.parametrize("normalize_adv, positive_adv", list(itertools.product([False, True], repeat=2)))
+def test_expected_gradient_is_exact_though_paths_end_early(normalize_adv, positive_adv):
+    """Enumerates a problem with early ends; the DiCE gradient must be that of the expected return."""
+    # given: action 1 (probability p = sigmoid(theta)) ends the path, action 0 goes on; at most 3 steps; a reward for
+    # every action and step, and a baseline of time alone
+    theta, discount = 0.3, 0.9
+    p = 1.0 / (1.0 + np.exp(-theta))
+    reward = {0: [1.0, -2.0, 0.5], 1: [3.0, 0.7, 2.0]}
+    all_actions = [[1], [0, 1], [0, 0, 1], [0, 0, 0]]
+    probability = [np.prod([p if a else 1.0 - p for a in actions]) for actions in all_actions]
+    score = [np.cumsum([a - p for a in actions]) for actions in all_actions]  # sum of d log pi / d theta up to t
+    returns = [sum(discount ** t * reward[a][t] for t, a in enumerate(actions)) for actions in all_actions]
+    exact = sum(pr * sc[-1] * ret for pr, sc, ret in zip(probability, score, returns, strict=True))
+    # when each path is processed, one sample of each
+    paths = [reward_path([reward[a][t] for t, a in enumerate(actions)]) for actions in all_actions]
+    processor = DiceSampleProcessor(TimeTable([0.4, -1.3, 2.2]), 3, discount, normalize_adv=normalize_adv,
+                                    positive_adv=positive_adv)
+    samples = processor.process_samples(paths)
+    # then the gradient of sum_t box_t adjusted_t + box adjusted_after_end, in expectation, is the exact one (over the
+    # standard deviation, where that was divided by) ...
+    in_path = np.array([sc @ row[:len(sc)] for sc, row in zip(score, samples["adjusted_rewards"], strict=True)])
+    after = np.array([sc[-1] for sc in score]) * samples["adjusted_rewards_after_end"]
+    taken = np.concatenate([discount ** np.arange(len(path["rewards"])) * path["rewards"]
+                            - [0.4, -1.3, 2.2][:len(path["rewards"])] for path in paths])
+    scale = taken.std() + 1e-8 if normalize_adv else 1.0
+    assert probability @ (in_path + after) == pytest.approx(exact / scale, rel=1e-12)
+    # ... and without what comes after the end it is not
+    assert probability @ in_path != pytest.approx(exact / scale, rel=1e-2)
+
+
+# Advantages ---------------------------------------------------------------------------------------------------------
+
+
+def test_advantages_come_with_a_return_baseline_only():
+    paths = make_paths()
+    assert "advantages" not in DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
+
+
+@pytest.mark.parametrize("gae_lambda", [0.0, 0.95, 1.0])
+@pytest.mark.parametrize("normalize_adv, positive_adv", [(False, False), (True, False), (True, True)])
+def test_advantages_are_those_of_the_sample_processor(gae_lambda, normalize_adv, positive_adv):
+    paths = make_paths()
+    arguments = dict(discount=0.9, gae_lambda=gae_lambda, normalize_adv=normalize_adv, positive_adv=positive_adv)
+    processor = DiceSampleProcessor(LinearTimeBaseline(), 10, return_baseline=LinearFeatureBaseline(), **arguments)
+    samples = processor.process_samples(paths)
+    flat = SampleProcessor(LinearFeatureBaseline(), **arguments).process_samples(make_paths())["advantages"]
+    mask = samples["mask"] == 1.0
+    np.testing.assert_array_equal(samples["advantages"][mask], flat)
+    assert samples["advantages"].shape == (3, 10) and not samples["advantages"][~mask].any()
+
+
+# Meta-batch and log -------------------------------------------------------------------------------------------------
+
+
+def test_meta_processor_processes_each_task_by_itself():
+    meta_paths = {0: make_paths((6, 9), seed=0), 1: make_paths((4, 4, 5), seed=1)}
+    arguments = dict(max_path_length=10, discount=0.9, gae_lambda=0.9, positive_adv=True)
+
+    def build(cls):
+        return cls(LinearTimeBaseline(), return_baseline=LinearFeatureBaseline(), **arguments)
+
+    meta_samples = build(DiceMetaSampleProcessor).process_samples(meta_paths)
+    rewards = np.concatenate([path["rewards"] for paths in meta_paths.values() for path in paths])
+    for task, samples in enumerate(meta_samples):
+        alone = build(DiceSampleProcessor).process_samples(meta_paths[task])
+        assert set(samples) == set(alone) | {"adj_avg_rewards"}
+        for key in ("mask", "observations", "adjusted_rewards", "adjusted_rewards_after_end", "advantages"):
+            np.testing.assert_array_equal(samples[key], alone[key])
+        # the mean and standard deviation are those of the steps that were taken
+        expected = (samples["rewards"] - rewards.mean()) / rewards.std() * samples["mask"]
+        np.testing.assert_allclose(samples["adj_avg_rewards"], expected, rtol=1e-7)
+
+
+def test_log(monkeypatch):
+    logged = {}
+    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+    meta_paths = {0: [reward_path([1.0, 2.0]), reward_path([4.0])], 1: [reward_path([0.0, 0.0, 8.0])]}
+    processor = DiceMetaSampleProcessor(ZeroBaseline(), 5, discount=0.5)
+    processor.process_samples(meta_paths, log="reward", log_prefix="a-")
+    processor.process_samples(meta_paths, log=True, log_prefix="b-")
+    DiceSampleProcessor(ZeroBaseline(), 5, discount=0.5).process_samples(meta_paths[0], log="all", log_prefix="c-")
+    assert logged == {
+        "a-AverageReturn": 5.0,
+        "b-AverageReturn": 5.0, "b-AverageDiscountedReturn": pytest.approx(8.0 / 3.0), "b-NumTrajs": 3,
+        "b-StdReturn": pytest.approx(np.sqrt(14.0 / 3.0)), "b-MaxReturn": 8.0, "b-MinReturn": 3.0,
+        "c-AverageReturn": 3.5, "c-AverageDiscountedReturn": 3.0, "c-NumTrajs": 2, "c-StdReturn": 0.5,
+        "c-MaxReturn": 4.0, "c-MinReturn": 3.0,
+    }
+
+
+# Bad input ----------------------------------------------------------------------------------------------------------
+
+
+def with_nan():
+    paths = make_paths((4, 5))
+    paths[1]["rewards"][3] = np.nan
+    return paths
+
+
+@pytest.mark.parametrize("paths, message", [
+    ([], "paths: expected at least one path, got an empty list"),
+    (make_paths((4, 11, 3)), "path 1: expected at most max_path_length=10 steps, got 11"),
+    (with_nan(), "path 1, step 3: rewards: expected finite numbers, got nan"),
+])
+def test_process_samples_says_what_is_wrong(paths, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        DiceSampleProcessor(LinearTimeBaseline(), 10).process_samples(paths)
+    with pytest.raises(ValueError, match="^task 2, " + re.escape(message)):
+        DiceMetaSampleProcessor(LinearTimeBaseline(), 10).process_samples({2: paths})
+
+
+@pytest.mark.parametrize("values, message", [
+    ([0.0, np.nan, 0.0], "path 0, step 1: baseline.predict: expected finite numbers, got nan"),
+    ([0.0], "path 0: baseline.predict: expected an array of shape (2,)"),
+])
+def test_predictions_are_checked(values, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        DiceSampleProcessor(TimeTable(values), 3).process_samples([reward_path([1.0, 2.0])])
+
+
+@pytest.mark.parametrize("cls", [DiceSampleProcessor, DiceMetaSampleProcessor])
+@pytest.mark.parametrize("arguments, error, message", [
+    (dict(max_path_length=0), ValueError, "max_path_length: expected an integer of at least 1, got 0"),
+    (dict(discount=1.5), ValueError, "discount: expected a number in"),
+    (dict(gae_lambda=-1), ValueError, "gae_lambda: expected a number in"),
+    (dict(normalize_adv=None), TypeError, "normalize_adv: expected True or False"),
+    (dict(baseline=None), TypeError, "^baseline: expected an object with the methods fit and predict"),
+    (dict(return_baseline=0), TypeError, "return_baseline: expected an object with the methods fit and predict"),
+])
+def test_arguments_are_checked(cls, arguments, error, message):
+    with pytest.raises(error, match=message):
+        cls(**{"baseline": ZeroBaseline(), "max_path_length": 3, **arguments})

@@ -1,0 +1,725 @@
+"""The executors: documented interface, the same data from each, faults, and no process left behind."""
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import psutil
+import pytest
+
+from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
+from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.samplers.vectorized_env_executor import (
+    EnvWorkerError,
+    MetaBatchedEnvExecutor,
+    MetaIterativeEnvExecutor,
+    MetaParallelEnvExecutor,
+    make_local_executor,
+)
+from meta_policy_search.types import BatchedStep
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.quiet_gym import gym
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
+
+M, E, T = 5, 3, 6  # tasks, environments per task, steps per path
+N = M * E
+EXECUTORS = {
+    "iterative": MetaIterativeEnvExecutor,
+    "batched": MetaBatchedEnvExecutor,
+    "parallel": lambda *args: MetaParallelEnvExecutor(*args, num_processes=2),
+}
+LINE = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+PUSH = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)
+
+
+# Environments: a walk on a line that is random in its start, its steps and its end, in two forms.
+
+
+class BatchedWalk(BatchedEnv):
+    """`x' = x + a + noise`; observes `(x, age)`; ends with probability 0.1 per step, and is cut off at age 5."""
+
+    observation_space, action_space = LINE, PUSH
+
+    def sample_tasks(self, n_tasks, rng):
+        return list(rng.normal(size=n_tasks))
+
+    def set_tasks(self, tasks):
+        self.goals = np.array(tasks, dtype=np.float64)
+        if not np.isfinite(self.goals).all():
+            raise ValueError(f"task: expected a finite number, got {tasks}")
+        self.states, self.rngs = np.zeros((self.num_envs, 2)), [None] * self.num_envs
+
+    def get_tasks(self):
+        return list(self.goals)
+
+    def reset(self, env_ids, rngs):
+        for e, rng in zip(env_ids, rngs, strict=True):
+            self.rngs[e] = rng
+            self.states[e] = rng.normal(), 0.0
+        return self.states[env_ids]
+
+    def step(self, actions, env_ids=None):
+        actions, ids = self._rows(actions, env_ids)
+        if (actions > 99).any():
+            raise PhysicsError("diverged", ids[(actions > 99).any(axis=1)])
+        noise = np.array([self.rngs[e].normal() for e in ids])
+        self.states[ids, 0] += actions[:, 0] + noise
+        self.states[ids, 1] += 1
+        states = self.states[ids]
+        return BatchedStep(states, -np.abs(states[:, 0] - self.goals[ids]),
+                           np.array([self.rngs[e].random() for e in ids]) < 0.1, states[:, 1] >= 5,
+                           {"noise": noise, "age": states[:, 1].astype(int)})
+
+
+class Walk(BatchableMetaEnv):
+    batched_class = BatchedWalk
+
+
+class ClassicWalk:
+    """The same walk, written as environments were before gym 0.26, and no gym class at all."""
+
+    observation_space, action_space = LINE, PUSH
+
+    def __init__(self):
+        self.np_random = np.random.RandomState(0)
+
+    def sample_tasks(self, n_tasks):
+        return [float(task) for task in range(n_tasks)]
+
+    def set_task(self, task):
+        self.goal = task
+
+    def reset(self):
+        self.x, self.age = self.np_random.normal(), 0
+        return np.array([self.x, self.age])
+
+    def step(self, action):
+        noise = self.np_random.normal()
+        self.x, self.age = self.x + (action[0] + noise), self.age + 1
+        end, limit = self.np_random.random() < 0.1, self.age >= 5
+        info = {"noise": noise, "age": self.age}
+        if limit and not end:
+            info["TimeLimit.truncated"] = True
+        return np.array([self.x, self.age]), -abs(self.x - self.goal), end or limit, info
+
+
+class GeneratorWalk(ClassicWalk):
+    def __init__(self):
+        self.np_random = np.random.default_rng(0)
+
+
+class GymnasiumWalk(gymnasium.Env):
+    """The same walk, as Gymnasium would have it."""
+
+    observation_space, action_space = LINE, PUSH
+    sample_tasks, set_task = ClassicWalk.sample_tasks, ClassicWalk.set_task
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return ClassicWalk.reset(self), {}
+
+    def step(self, action):
+        observation, reward, done, info = ClassicWalk.step(self, action)
+        limit = info.pop("TimeLimit.truncated", False)
+        return observation, reward, done and not limit, limit, info
+
+
+class GlobalWalk(ClassicWalk):
+    """Draws from the global `numpy.random`."""
+
+    @property
+    def np_random(self):
+        return np.random.mtrand._rand
+
+    @np_random.setter
+    def np_random(self, rng):
+        pass
+
+
+class Faulty(GeneratorWalk):
+    """Misbehaves in the way `how` says, in the second step of task `at`."""
+
+    def __init__(self, how, at=3):
+        super().__init__()
+        self.how, self.at = how, at
+
+    def step(self, action):
+        observation, reward, done, info = super().step(action)
+        if self.goal == self.at and self.age == 2:
+            if self.how == "raise":
+                raise ZeroDivisionError("the wheel came off")
+            if self.how == "leave":
+                sys.exit("gone")
+            if self.how == "exit after a fork" and os.fork() == 0:
+                time.sleep(5)  # meanwhile the pipe stays open
+            if self.how.startswith("exit"):
+                os._exit(7)
+            if self.how == "shape":
+                observation = np.zeros(3)
+            if self.how == "tuple":
+                return observation, reward
+        return observation, reward, False, info
+
+
+class Telling(GeneratorWalk):
+    """Its infos tell about the process, and differ from one environment to the next."""
+
+    def step(self, action):
+        observation, reward, _, _ = super().step(action)
+        task = int(self.goal)
+        action[:] = 7.0  # the executor's copy
+        info = {
+            "threads": [int(os.environ.get(name, 0)) for name in (
+                "META_POLICY_SEARCH_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")],
+            "tensorflow": any(name.split(".")[0] == "tensorflow" for name in sys.modules),
+            "main": getattr(sys.modules["__main__"], "__file__", None),
+            "name": f"task {task}",
+            "ragged": np.zeros(1 + task % 2),
+            "pid": os.getpid(),
+        }
+        if task == 1:
+            info.update(success=True, count=3, vector=np.arange(2.0), label="x")
+        return observation, reward, False, info
+
+
+def executor(kind, env, meta_batch_size=M, envs_per_task=E, max_path_length=T):
+    return EXECUTORS[kind](env, meta_batch_size, envs_per_task, max_path_length)
+
+
+def actions_of(env, n_steps, n=N):
+    return np.random.default_rng(0).uniform(-0.3, 0.3, (n_steps, n, *env.action_space.shape))
+
+
+def drive(ex, env, seed=3, n_steps=9):
+    """All that an executor returns when driven by hand, in one list of plain values."""
+    seeding.set_root(seed)
+    with ex:
+        ex.set_tasks(None)
+        record = [np.array(ex.reset()).tolist()]
+        for actions in actions_of(env, n_steps):
+            observations, rewards, dones, infos = ex.step(list(actions))
+            record.append((np.array(observations).tolist(), rewards, dones,
+                           [{key: np.asarray(value).tolist() for key, value in info.items()} for info in infos]))
+    return record
+
+
+def workers_of(process=None):
+    return (process or psutil.Process()).children(recursive=True)
+
+
+def assert_gone(processes, timeout=10.0):
+    """A process that has ended but waits for its parent to notice counts as gone."""
+    def is_alive(process):
+        try:
+            return process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    deadline = time.monotonic() + timeout
+    while any(map(is_alive, processes)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_alive, processes))
+
+
+# The documented interface.
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+def test_documented_interface(kind):
+    # given two tasks with three environments each, and rewards that tell the task
+    corners = [np.array([2.0, 2.0]), np.array([-2.0, 2.0])]
+    with executor(kind, MetaPointEnvCorner(reward_type="dense"), 2, 3, 100) as ex:
+        assert (ex.num_envs, ex.meta_batch_size, ex.envs_per_task, ex.max_path_length) == (6, 2, 3, 100)
+        assert ex.set_tasks(corners) is None
+
+        # when all are reset, then stepped with actions of their own
+        before = ex.reset()
+        assert isinstance(before, list) and len(before) == 6
+        assert all(o.shape == (2,) and o.dtype == np.float64 and (np.abs(o) <= 0.2).all() for o in before)
+        actions = [np.array([0.01 * e, -0.1]) for e in range(6)]
+        answer = ex.step(actions)
+
+    # then each list has six entries, of the documented kinds, and e = task * envs_per_task + j
+    assert [type(part) for part in answer] == [list] * 4 and [len(part) for part in answer] == [6] * 4
+    observations, rewards, dones, infos = answer
+    for e in range(6):
+        np.testing.assert_array_equal(observations[e], before[e] + actions[e])
+        assert rewards[e] == pytest.approx(-np.linalg.norm(observations[e] - corners[e // 3]))
+        assert type(rewards[e]) is float and dones[e] is False and type(infos[e]) is dict
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+def test_a_path_that_reaches_the_maximum_is_followed_by_the_next(kind):
+    with executor(kind, MetaPointEnvCorner(), 2, 2, 3) as ex:
+        ex.set_tasks(None)
+        starts = [np.array(ex.reset())]
+        for t in range(1, 8):
+            observations, _, dones, _ = ex.step(np.full((4, 2), 0.2))
+            assert dones == [t % 3 == 0] * 4
+            if t % 3 == 0:
+                assert (np.abs(observations) <= 0.2).all()  # of the new path: the old one is 0.6 further
+                starts.append(np.array(observations))
+    assert len(np.unique(np.concatenate(starts))) == 3 * 4 * 2  # no start is drawn twice
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+def test_a_path_that_ends_is_followed_by_the_next_without_the_others_noticing(kind):
+    with executor(kind, Walk(), max_path_length=4) as ex:
+        ex.set_tasks(None)
+        ages = np.array(ex.reset())[:, 1]
+        patterns = set()
+        for _ in range(12):
+            observations, _, dones, infos = ex.step(np.zeros((N, 1)))
+            assert [info["age"] for info in infos] == (ages + 1).tolist()  # infos are those of the step itself
+            ages = np.where(dones, 0, ages + 1)
+            np.testing.assert_array_equal(np.array(observations)[:, 1], ages)
+            assert ages.max() < 4
+            patterns.add(tuple(dones))
+        assert any(any(dones) and not all(dones) for dones in patterns)
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+def test_tasks_are_sampled_from_the_environment_where_none_are_given(kind):
+    rewards = []
+    with executor(kind, MetaPointEnvCorner(reward_type="dense"), 12, 1, 9) as ex:
+        for _ in range(2):
+            seeding.set_root(4)
+            ex.set_tasks(None)
+            ex.reset()
+            rewards.append(ex.step(np.zeros((12, 2)))[1])
+    assert rewards[0] == rewards[1]
+    assert len(set(np.round(rewards[0]))) > 1 or np.ptp(rewards[0]) > 0.1  # not one corner for all
+
+
+def test_parallel_samples_tasks_by_default():
+    with MetaParallelEnvExecutor(MetaPointEnvCorner(), 2, 1, 9, num_processes=1) as ex:
+        ex.set_tasks()
+        ex.reset()
+        assert len(ex.step(np.zeros((2, 2)))[0]) == 2
+
+
+# The same data from each.
+
+
+@pytest.mark.parametrize("env", [MetaPointEnvCorner(), Walk()], ids=lambda env: type(env).__name__)
+def test_all_executors_return_the_same_numbers(env):
+    expected = drive(MetaBatchedEnvExecutor(env, M, E, T), env)
+    assert drive(MetaIterativeEnvExecutor(env, M, E, T), env) == expected
+    for num_processes in (1, 2, 4):
+        assert drive(MetaParallelEnvExecutor(env, M, E, T, num_processes), env) == expected
+    assert drive(MetaBatchedEnvExecutor(env, M, E, T), env, seed=4) != expected
+
+
+@pytest.mark.parametrize("kind", ["iterative", "parallel"])
+@pytest.mark.parametrize("env", [ClassicWalk(), GeneratorWalk(), GymnasiumWalk()], ids=lambda env: type(env).__name__)
+def test_environments_of_every_kind_draw_from_the_generator_of_their_path(kind, env):
+    """Those with a `numpy.random.Generator` draw the numbers of the batched walk; a `RandomState` has its own."""
+    record = drive(executor(kind, env), env)
+    assert record == drive(MetaIterativeEnvExecutor(env, M, E, T), env)
+
+    seeding.set_root(3)
+    with MetaBatchedEnvExecutor(Walk(), M, E, T) as ex:
+        ex.set_tasks(None)
+        ex.set_tasks(list(range(M)))  # those that the classic walk samples
+        same = [np.array(ex.reset()).tolist()]
+        for actions in actions_of(env, 9):
+            observations, rewards, dones, _ = ex.step(actions)
+            same.append((np.array(observations).tolist(), rewards, dones))
+    has_generator = type(env) is not ClassicWalk
+    assert ([record[0]] + [step[:3] for step in record[1:]] == same) == has_generator
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+def test_the_array_layer_acts_on_those_it_is_told_in_any_order(kind):
+    # given 15 generators, one per environment, and the numbers of environments that are stepped alone
+    rngs = [seeding.rng_for(seeding.Stream.ROLLOUT, 0, 0, e, root=1) for e in range(N)]
+    tasks = [0.5 * m for m in range(M)]
+    actions = actions_of(Walk(), 4)
+    expected = []
+    for e in range(N):
+        with MetaBatchedEnvExecutor(Walk(), 1, 1, T) as alone:
+            alone.set_tasks([tasks[e // E]])
+            start = alone.reset_envs([0], [seeding.rng_for(seeding.Stream.ROLLOUT, 0, 0, e, root=1)])[0]
+            expected.append([start, *(alone.step_envs(actions[t, [e]], [0]) for t in range(4))])
+
+    # when an executor of all of them steps some, in no order
+    order = np.random.default_rng(1).permutation(N)
+    steps_taken = np.zeros(N, dtype=int)
+    with executor(kind, Walk(), max_path_length=1) as ex:  # the array layer leaves the length to its caller
+        ex.set_tasks(tasks)
+        starts = ex.reset_envs(order, [rngs[e] for e in order])
+        for ids in (order, order[:4], order[2:3], np.sort(order[:7])):
+            answer = ex.step_envs(actions[steps_taken[ids], ids], ids)
+
+            # then each gets what it would get alone
+            for row, e in enumerate(ids):
+                single = expected[e][1 + steps_taken[e]]
+                for have, want in zip(answer[:4], single[:4], strict=True):
+                    assert have.dtype == want.dtype
+                    np.testing.assert_array_equal(have[row], want[0])
+                assert answer.env_infos["noise"][row] == single.env_infos["noise"][0]
+            steps_taken[ids] += 1
+    np.testing.assert_array_equal(starts, [expected[e][0] for e in order])
+
+
+def test_an_environment_that_draws_from_global_numpy_random():
+    def run():
+        np.random.seed(5)
+        return drive(MetaIterativeEnvExecutor(GlobalWalk(), M, E, T), GlobalWalk())
+
+    assert run() == run()
+    assert len(drive(executor("parallel", GlobalWalk()), GlobalWalk())) == 10
+
+
+def test_copies_share_nothing_with_the_environment_nor_with_each_other():
+    env = Walk()
+    env.set_task(1.0)
+    with MetaIterativeEnvExecutor(env, 2, 1, T) as ex:
+        ex.set_tasks([10.0, 20.0])
+        ex.reset()
+        observations, rewards, _, _ = ex.step(np.zeros((2, 1)))
+    np.testing.assert_allclose([o[0] - r for o, r in zip(observations, rewards, strict=True)], [10.0, 20.0])  # goals
+    assert env.get_task() == 1.0
+
+
+def test_the_local_executor_is_batched_where_that_is_the_same():
+    class Shifted(Walk):
+        def step(self, action):
+            return super().step(action + 1)
+
+    assert isinstance(make_local_executor(Walk(), 2, 1, T), MetaBatchedEnvExecutor)
+    assert isinstance(make_local_executor(Shifted(), 2, 1, T), MetaIterativeEnvExecutor)
+
+
+# env_infos.
+
+
+def test_infos_become_arrays_and_parallel_joins_them_alike():
+    answers = []
+    for kind in ("iterative", "parallel"):
+        with executor(kind, Telling(), 3, 1) as ex:
+            ex.set_tasks([0, 1, 2])
+            ex.reset()
+            actions = np.zeros((3, 1))
+            answers.append(ex.step_envs(actions, np.arange(3)).env_infos)
+            assert not actions.any()
+            own = ex.step(np.zeros((3, 1)))[3]
+            assert "success" not in own[0] and own[1]["success"] is True  # dicts as the environment gave them
+
+    for infos in answers:
+        # numbers are arrays, filled with NaN where an environment has none; the rest are objects
+        assert infos["tensorflow"].dtype == bool and infos["threads"].shape == (3, 3)
+        np.testing.assert_array_equal(infos["success"], [np.nan, 1.0, np.nan])
+        np.testing.assert_array_equal(infos["count"], [np.nan, 3.0, np.nan])
+        np.testing.assert_array_equal(infos["vector"], [[np.nan, np.nan], [0.0, 1.0], [np.nan, np.nan]])
+        assert infos["label"].tolist() == [None, "x", None]
+        assert infos["name"].tolist() == ["task 0", "task 1", "task 2"] and infos["name"].dtype == object
+        assert infos["ragged"].dtype == object and [v.shape for v in infos["ragged"]] == [(1,), (2,), (1,)]
+    iterative, parallel = answers
+    assert {key: v.dtype for key, v in iterative.items()} == {key: v.dtype for key, v in parallel.items()}
+
+    # and workers compute on one thread each, and have loaded neither TensorFlow nor the main module
+    assert parallel["threads"].tolist() == [[1, 1, 1]] * 3
+    assert not parallel["tensorflow"].any() and parallel["main"].tolist() == [None] * 3
+    assert len(set(parallel["pid"])) == 2 and os.getpid() not in parallel["pid"]
+    assert set(iterative["pid"]) == {os.getpid()}
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+def test_bad_arguments_are_named_and_do_no_harm(kind):
+    rng = np.random.default_rng(0)
+    with executor(kind, Walk(), 2, 2) as ex:
+        with pytest.raises(RuntimeError, match="reset"):
+            ex.step(np.zeros((4, 1)))
+        with pytest.raises(ValueError, match=r"tasks: expected meta_batch_size=2 .* got 3"):
+            ex.set_tasks([1.0, 2.0, 3.0])
+        ex.set_tasks([1.0, 2.0])
+        ex.reset()
+        with pytest.raises(ValueError, match=r"actions: expected shape \(4, 1\), got \(3, 1\)"):
+            ex.step(np.zeros((3, 1)))
+        with pytest.raises(ValueError, match=r"actions: expected shape \(4, 1\), got \(4, 2\)"):
+            ex.step([np.zeros(2)] * 4)
+        with pytest.raises(ValueError, match=r"actions: expected shape \(4, 1\)"):
+            ex.step([np.zeros(1)] * 3 + [np.zeros(2)])
+        with pytest.raises(ValueError, match="actions: expected numbers"):
+            ex.step([["left"]] * 4)
+        with pytest.raises(ValueError, match=r"actions: expected finite .*nan.* environment 2 \(task 1: 2.0\)"):
+            ex.step([[0.0], [0.0], [np.nan], [0.0]])
+        for ids in ([], [4], [-1], [0, 0], [0.5], [[0]]):
+            with pytest.raises(ValueError, match="env_ids"):
+                ex.step_envs(np.zeros((len(ids), 1)), ids)
+            with pytest.raises(ValueError, match="env_ids"):
+                ex.reset_envs(ids, [rng] * len(ids))
+        with pytest.raises(ValueError, match="rngs: expected 2 generators.* got 1"):
+            ex.reset_envs([0, 1], [rng])
+        assert len(ex.step(np.zeros((4, 1)))[0]) == 4  # it goes on as if nothing had happened
+    for call in (lambda: ex.set_tasks(None), ex.reset, lambda: ex.step(np.zeros((4, 1)))):
+        with pytest.raises(RuntimeError, match="closed"):
+            call()
+    ex.close()  # once more is allowed
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+def test_bad_constructor_arguments_are_named(kind):
+    class NoTasks(MetaEnv):
+        observation_space, action_space = LINE, PUSH
+
+    class NoSpace(Walk):
+        def __init__(self):
+            super().__init__()
+            self.action_space = None
+
+    for position, name in enumerate(("meta_batch_size", "envs_per_task", "max_path_length")):
+        sizes = [2, 2, 2]
+        sizes[position] = 0
+        with pytest.raises(ValueError, match=name):
+            EXECUTORS[kind](Walk(), *sizes)
+        sizes[position] = 2.5
+        with pytest.raises(TypeError, match=name):
+            EXECUTORS[kind](Walk(), *sizes)
+    with pytest.raises(TypeError, match="sample_tasks"):
+        executor(kind, NoTasks())
+    with pytest.raises(TypeError, match="action_space"):
+        executor(kind, NoSpace())
+
+
+def test_num_processes():
+    with pytest.raises(ValueError, match="num_processes"):
+        MetaParallelEnvExecutor(Walk(), 2, 2, 2, num_processes=0)
+    with MetaParallelEnvExecutor(Walk(), 2, 2, 2, num_processes=4) as ex:
+        assert ex.num_processes == len(workers_of()) == 2  # no more than there are tasks
+
+
+def test_batched_needs_a_batched_form():
+    with pytest.raises(TypeError, match="make_batched.*ClassicWalk"):
+        MetaBatchedEnvExecutor(ClassicWalk(), 2, 2, 2)
+
+
+@pytest.mark.parametrize("kind", ["iterative", "parallel"])
+def test_an_environment_that_cannot_be_copied(kind):
+    env = ClassicWalk()
+    env.file = open(os.devnull, "rb")  # noqa: SIM115
+    env.generator = (i for i in range(3))
+    with env.file, pytest.raises(TypeError, match="env: expected an environment that can be pickled"):
+        executor(kind, env)
+    assert not workers_of()
+
+
+# Faults of environments.
+
+
+def step_twice(ex):
+    ex.set_tasks(list(range(M)))
+    ex.reset()
+    ex.step(np.zeros((N, 1)))
+    ex.step(np.zeros((N, 1)))
+
+
+@pytest.mark.parametrize("kind", ["iterative", "parallel"])
+def test_an_exception_in_an_environment_names_environment_and_task(kind):
+    with executor(kind, Faulty("raise")) as ex:
+        with pytest.raises(EnvWorkerError, match=r"environment 9 \(task 3: 3\) raised ZeroDivisionError in step: "
+                                                 r"the wheel came off") as caught:
+            step_twice(ex)
+        assert caught.value.env_ids == [9]
+        if kind == "iterative":
+            assert isinstance(caught.value.__cause__, ZeroDivisionError)
+        else:
+            message = str(caught.value)
+            assert message.startswith("worker process 1 (tasks 2 to 4): ")
+            assert 'raise ZeroDivisionError("the wheel came off")' in message and "Traceback" in message
+            assert not workers_of()
+            with pytest.raises(RuntimeError, match="closed"):
+                ex.reset()
+
+
+@pytest.mark.parametrize("kind", ["iterative", "parallel"])
+@pytest.mark.parametrize(("how", "expected"), [
+    ("shape", r"environment 9 .*observation: expected shape \(2,\), .*got \(3,\)"),
+    ("tuple", r"environment 9 .*got 2 values"),
+])
+def test_an_answer_that_does_not_fit_is_a_value_error(kind, how, expected):
+    with executor(kind, Faulty(how)) as ex, pytest.raises(ValueError, match=expected):
+        step_twice(ex)
+
+
+@pytest.mark.parametrize("kind", EXECUTORS)
+def test_a_task_that_the_environment_refuses_is_a_value_error(kind):
+    with executor(kind, Walk()) as ex:
+        with pytest.raises(ValueError, match=r"task.* 4.* raised ValueError in set_task.*expected a finite.*nan"):
+            ex.set_tasks([0.0, 0.0, 0.0, 0.0, np.nan])
+
+
+@pytest.mark.parametrize("kind", ["batched", "parallel"])
+def test_a_diverged_simulation_names_its_environments(kind):
+    actions = np.zeros((N, 1))
+    actions[[9, 10]] = 100.0
+    with executor(kind, Walk()) as ex:
+        ex.set_tasks(None)
+        ex.reset()
+        with pytest.raises(EnvWorkerError, match=r"environments 9 to 10 \(task 3\) raised PhysicsError") as caught:
+            ex.step(actions)
+        assert caught.value.env_ids == [9, 10]
+
+
+def test_an_environment_that_ends_its_process():
+    for how in ("exit", "exit after a fork"):
+        with executor("parallel", Faulty(how)) as ex:
+            with pytest.raises(EnvWorkerError, match=r"worker process 1 \(tasks 2 to 4\) died with exit code 7"):
+                step_twice(ex)
+            assert not workers_of()
+    with executor("parallel", Faulty("leave", at=0)) as ex:
+        with pytest.raises(EnvWorkerError, match=r"(?s)worker process 0 \(tasks 0 to 1\): SystemExit: gone"):
+            step_twice(ex)
+
+
+def test_a_worker_that_is_killed_between_calls():
+    with executor("parallel", Walk()) as ex:
+        ex.set_tasks(None)
+        victim = ex._workers[1].process
+        victim.kill()
+        victim.wait()
+        with pytest.raises(EnvWorkerError, match=r"tasks 2 to 4\) died with exit code -9 \(SIGKILL\)"):
+            ex.reset()
+        assert not workers_of()
+
+
+def test_an_environment_that_cannot_be_built_in_a_worker():
+    class Unloadable(ClassicWalk):
+        def __reduce__(self):
+            return os.listdir, ("/nowhere/at/all",)
+
+    with pytest.raises(EnvWorkerError, match="(?s)FileNotFoundError.*The worker's traceback"):
+        executor("parallel", Unloadable())
+    assert not workers_of()
+
+
+# No process is left behind.
+
+
+def test_workers_end_on_close_and_when_the_executor_is_garbage():
+    ex = executor("parallel", Walk())
+    workers = workers_of()
+    assert len(workers) == 2
+    ex.close()
+    assert not workers_of()
+
+    ex = executor("parallel", Walk())
+    assert len(workers_of()) == 2
+    del ex
+    gc.collect()
+    assert not workers_of()
+
+
+SCRIPT = """
+    import os, signal, sys, time
+    import numpy as np
+    from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+    from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
+    import beside
+
+    class Env(MetaPointEnvCorner):
+        def step(self, action):
+            if np.any(action > 0.1):
+                time.sleep(beside.SECONDS)
+            return super().step(action)
+
+    print("started")
+    executor = MetaParallelEnvExecutor(Env(), 3, 1, 10, num_processes=2)
+    executor.set_tasks()
+    executor.reset()
+    executor.step(np.zeros((3, 2)))
+    print("stepped", flush=True)
+    input()
+"""
+
+
+class Script:
+    """A script in a process group of its own, as a shell starts it, with a module beside it."""
+
+    def __init__(self, tmp_path, text):
+        (tmp_path / "beside.py").write_text("SECONDS = 60")
+        path = tmp_path / "script.py"
+        path.write_text(textwrap.dedent(SCRIPT) + textwrap.dedent(text))
+        self.popen = subprocess.Popen(
+            [sys.executable, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+    def __enter__(self):
+        assert self.popen.stdout.readline() == "started\n"
+        assert self.popen.stdout.readline() == "stepped\n"
+        self.workers = workers_of(psutil.Process(self.popen.pid))
+        assert len(self.workers) == 2
+        return self
+
+    def go_on(self):
+        self.popen.stdin.write("\n")
+        self.popen.stdin.flush()
+
+    def __exit__(self, *exc_info):
+        for process in (self.popen, *self.workers):
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                pass
+        self.popen.communicate()
+
+
+def test_a_script_without_main_guard_runs_once_and_leaves_nothing_at_its_end(tmp_path):
+    with Script(tmp_path, "print('done')") as script:
+        script.go_on()
+        out, err = script.popen.communicate(timeout=20)
+        assert (out, err, script.popen.returncode) == ("done\n", "", 0)
+        assert_gone(script.workers, timeout=0)
+
+
+@pytest.mark.parametrize("doing", ["signal.pause()", "executor.step(np.ones((3, 2)))"], ids=["idle", "in a step"])
+def test_workers_end_when_the_parent_is_killed(tmp_path, doing):
+    with Script(tmp_path, doing) as script:
+        script.go_on()
+        time.sleep(0.3)  # into the step
+        os.kill(script.popen.pid, signal.SIGKILL)
+        assert_gone(script.workers)
+
+
+@pytest.mark.parametrize("doing", ["time.sleep(60)", "executor.step(np.ones((3, 2)))"], ids=["idle", "in a step"])
+def test_ctrl_c_ends_parent_and_workers(tmp_path, doing):
+    with Script(tmp_path, doing) as script:
+        script.go_on()
+        time.sleep(0.3)  # into the step
+        os.killpg(script.popen.pid, signal.SIGINT)  # what a terminal does: to the whole group
+        _, err = script.popen.communicate(timeout=20)
+        assert err.count("Traceback") == 1 and err.rstrip().endswith("KeyboardInterrupt")  # the parent's alone
+        assert_gone(script.workers, timeout=0)
+
+
+def test_a_fork_of_the_parent_does_not_end_its_workers(tmp_path):
+    with Script(tmp_path, """
+        child = os.fork()
+        if not child:
+            executor.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        executor.step(np.zeros((3, 2)))
+        print("still there")
+    """) as script:
+        script.go_on()
+        out, err = script.popen.communicate(timeout=20)
+        assert (out, err) == ("still there\n", "")
+
+
+def test_executors_do_not_import_tensorflow():
+    code = "import meta_policy_search.samplers.vectorized_env_executor, sys; print('tensorflow' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert answer.stdout == "False\n"

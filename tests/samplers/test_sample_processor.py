@@ -1,0 +1,379 @@
+"""SampleProcessor and MetaSampleProcessor: returns, advantages, stacking, log, bad input."""
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.samplers.base import SampleProcessor, Sampler
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
+from meta_policy_search.utils import logger
+
+
+class FixedBaseline:
+    """Predicts what the path brings along under `baseline`; counts its fits."""
+
+    def __init__(self):
+        self.fits = 0
+
+    def fit(self, paths):
+        self.fits += 1
+
+    def predict(self, path):
+        return path["baseline"]
+
+
+def make_path(rng, length, obs_dim=3, action_dim=2):
+    return {
+        "observations": rng.normal(size=(length, obs_dim)),
+        "actions": rng.normal(size=(length, action_dim)),
+        "rewards": rng.normal(size=length),
+        "env_infos": {"forward": rng.normal(size=length)},
+        "agent_infos": {"mean": rng.normal(size=(length, action_dim)), "log_std": np.zeros((length, action_dim))},
+        "baseline": rng.normal(size=length),
+    }
+
+
+def make_paths(lengths=(6, 9, 4), seed=0):
+    rng = np.random.default_rng(seed)
+    return [make_path(rng, length) for length in lengths]
+
+
+def reward_path(rewards, baseline=None):
+    rewards = np.array(rewards)
+    return {"observations": np.ones((len(rewards), 1)), "actions": np.ones((len(rewards), 1)), "rewards": rewards,
+            "env_infos": {}, "agent_infos": {}, "baseline": baseline}
+
+
+def slow_gae(rewards, values, discount, gae_lambda):
+    """`A_t = sum_k (discount lambda)^k delta_{t+k}`, `delta_t = r_t + discount V_{t+1} - V_t`, V = 0 after the end."""
+    steps = len(rewards)
+    advantages = np.zeros(steps)
+    for t in range(steps):
+        for k in range(steps - t):
+            after = values[t + k + 1] if t + k + 1 < steps else 0.0
+            delta = rewards[t + k] + discount * after - values[t + k]
+            advantages[t] += (discount * gae_lambda) ** k * delta
+    return advantages
+
+
+def slow_returns(rewards, discount):
+    return np.array([sum(discount ** k * r for k, r in enumerate(rewards[t:])) for t in range(len(rewards))])
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    rows = {}
+    monkeypatch.setattr(logger, "logkv", rows.__setitem__)
+    return rows
+
+
+# Returns and advantages ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gae_lambda, expected", [
+    (0, [1.0, 0.0, 1.0, 3.0]),  # the deltas: 1 + 0.5*2 - 1, 0 + 0.5*4 - 2, 5 - 4; and 3 - 0
+    (1, [1.25, 0.5, 1.0, 3.0]),  # return minus baseline: 2.25 - 1, 2.5 - 2, 5 - 4
+    (0.5, [1.0625, 0.25, 1.0, 3.0]),  # 1 + 0.25*0 + 0.0625*1, 0 + 0.25*1
+])
+def test_advantages_by_hand(gae_lambda, expected):
+    paths = [reward_path([1.0, 0.0, 5.0], [1.0, 2.0, 4.0]), reward_path([3.0], [0.0])]
+    samples = SampleProcessor(FixedBaseline(), discount=0.5, gae_lambda=gae_lambda).process_samples(paths)
+    np.testing.assert_allclose(samples["returns"], [2.25, 2.5, 5.0, 3.0], rtol=1e-15)
+    np.testing.assert_allclose(samples["advantages"], expected, rtol=1e-15, atol=1e-15)
+
+
+@pytest.mark.parametrize("lengths", [(6, 9, 4), (5, 5), (1,), (1, 8)])
+@pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
+@pytest.mark.parametrize("gae_lambda", [0.0, 0.95, 1.0])
+def test_advantages_agree_with_a_slow_loop(lengths, discount, gae_lambda):
+    paths = make_paths(lengths)
+    samples = SampleProcessor(FixedBaseline(), discount, gae_lambda).process_samples(paths)
+    advantages = np.concatenate([slow_gae(p["rewards"], p["baseline"], discount, gae_lambda) for p in paths])
+    returns = np.concatenate([slow_returns(p["rewards"], discount) for p in paths])
+    np.testing.assert_allclose(samples["advantages"], advantages, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(samples["returns"], returns, rtol=1e-12, atol=1e-12)
+
+
+def test_defaults_are_the_published_ones():
+    paths = [reward_path([1.0, 1.0, 1.0])]
+    samples = SampleProcessor(ZeroBaseline()).process_samples(paths)
+    # discount 0.99, lambda 1, nothing normalized: the advantages are the returns
+    np.testing.assert_allclose(samples["advantages"], [2.9701, 1.99, 1.0], rtol=1e-15)
+
+
+def test_baseline_is_fitted_to_the_returns_before_it_predicts():
+    paths = make_paths()
+    processor = SampleProcessor(LinearFeatureBaseline(), discount=0.9, gae_lambda=0.95)
+    samples = processor.process_samples(paths)
+    baseline = LinearFeatureBaseline()
+    baseline.fit([{"observations": p["observations"], "returns": slow_returns(p["rewards"], 0.9)} for p in paths])
+    expected = np.concatenate([slow_gae(p["rewards"], baseline.predict(p), 0.9, 0.95) for p in paths])
+    np.testing.assert_allclose(samples["advantages"], expected, rtol=1e-9, atol=1e-9)
+    assert processor.baseline.get_param_values() is not None
+
+
+def test_normalize_adv_and_positive_adv():
+    paths = make_paths()
+
+    def advantages(**kwargs):
+        return SampleProcessor(ZeroBaseline(), **kwargs).process_samples(paths)["advantages"]
+
+    raw, normalized, positive = advantages(), advantages(normalize_adv=True), advantages(positive_adv=True)
+    both = advantages(normalize_adv=True, positive_adv=True)
+    np.testing.assert_allclose(normalized, (raw - raw.mean()) / raw.std(), rtol=1e-6)
+    assert abs(normalized.mean()) < 1e-12 and normalized.std() == pytest.approx(1.0, abs=1e-7)
+    np.testing.assert_allclose(positive, raw - raw.min(), atol=2e-8)
+    np.testing.assert_allclose(both, normalized - normalized.min(), atol=2e-8)
+    assert 0.0 < positive.min() < 1e-6 and 0.0 < both.min() < 1e-6
+    # the paths keep the advantages as they were estimated
+    np.testing.assert_array_equal(np.concatenate([path["advantages"] for path in paths]), raw)
+
+
+def test_equal_advantages_normalize_to_zero():
+    processor = SampleProcessor(ZeroBaseline(), discount=0.0, normalize_adv=True)
+    samples = processor.process_samples([reward_path([2.0, 2.0])])
+    np.testing.assert_array_equal(samples["advantages"], [0.0, 0.0])
+
+
+# Stacking -----------------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_the_paths_one_after_the_other():
+    paths = make_paths((6, 9, 4))
+    samples = SampleProcessor(LinearFeatureBaseline()).process_samples(paths)
+    assert set(samples) == {"observations", "actions", "rewards", "returns", "advantages", "env_infos", "agent_infos",
+                            "path_lengths"}
+    np.testing.assert_array_equal(samples["path_lengths"], [6, 9, 4])
+    for key in ("observations", "actions", "rewards", "returns"):
+        np.testing.assert_array_equal(samples[key], np.concatenate([path[key] for path in paths]))
+    for infos, keys in (("env_infos", {"forward"}), ("agent_infos", {"mean", "log_std"})):
+        assert set(samples[infos]) == keys
+        for key in keys:
+            np.testing.assert_array_equal(samples[infos][key], np.concatenate([path[infos][key] for path in paths]))
+    assert samples["observations"].shape == (19, 3) and samples["advantages"].shape == (19,)
+
+
+def test_samples_do_not_change_with_the_arrays_that_paths_are_views_of():
+    # given paths that are views of a buffer, which the next sampling overwrites
+    buffer = np.random.default_rng(0).normal(size=(2, 5, 3))
+    paths = [dict(make_path(np.random.default_rng(1), 5), observations=buffer[p]) for p in range(2)]
+    samples = SampleProcessor(ZeroBaseline()).process_samples(paths)
+    before = samples["observations"].copy()
+    # when it is overwritten, then the samples are what they were
+    buffer[:] = 0.0
+    np.testing.assert_array_equal(samples["observations"], before)
+
+
+@pytest.mark.parametrize("given, expected", [(np.float32, np.float32), (np.float64, np.float64), (int, np.float64)])
+def test_floating_types_stay_and_integers_become_float64(given, expected):
+    path = dict(reward_path([1.0, 2.0]), observations=np.ones((2, 1), dtype=given), rewards=np.ones(2, dtype=given))
+    samples = SampleProcessor(ZeroBaseline()).process_samples([path])
+    assert samples["observations"].dtype == expected and samples["rewards"].dtype == expected
+    assert samples["advantages"].dtype == np.float64
+
+
+def test_lists_will_do_and_infos_may_be_missing():
+    path = {"observations": [[1.0], [2.0]], "actions": [[0.0], [0.0]], "rewards": [1.0, 2.0]}
+    samples = SampleProcessor(LinearTimeBaseline()).process_samples([path])
+    np.testing.assert_array_equal(samples["observations"], [[1.0], [2.0]])
+    assert samples["env_infos"] == {} and samples["agent_infos"] == {}
+
+
+def test_env_infos_that_only_some_paths_have_are_left_out():
+    paths = make_paths((3, 3))
+    paths[1]["env_infos"]["fell"] = np.ones(3)
+    assert set(SampleProcessor(ZeroBaseline()).process_samples(paths)["env_infos"]) == {"forward"}
+    paths[0]["env_infos"] = {"fell": np.zeros(3)}
+    samples = SampleProcessor(ZeroBaseline()).process_samples(paths)
+    np.testing.assert_array_equal(samples["env_infos"]["fell"], [0, 0, 0, 1, 1, 1])
+
+
+# Meta-batch ---------------------------------------------------------------------------------------------------------
+
+
+def test_meta_processor_processes_each_task_by_itself():
+    meta_paths = {0: make_paths((6, 9), seed=0), 1: make_paths((4, 4, 5), seed=1)}
+    arguments = dict(discount=0.9, gae_lambda=0.95, normalize_adv=True, positive_adv=True)
+    meta_samples = MetaSampleProcessor(LinearFeatureBaseline(), **arguments).process_samples(meta_paths)
+    assert isinstance(meta_samples, list) and len(meta_samples) == 2
+    for task, samples in enumerate(meta_samples):
+        alone = SampleProcessor(LinearFeatureBaseline(), **arguments).process_samples(meta_paths[task])
+        assert set(samples) == set(alone) | {"adj_avg_rewards"}
+        for key in ("observations", "actions", "rewards", "returns", "advantages", "path_lengths"):
+            np.testing.assert_array_equal(samples[key], alone[key])
+
+
+def test_adj_avg_rewards_are_standardized_over_all_tasks():
+    # given rewards 0, 2 in one task and 4 (twice), 5 in the other: mean 3, variance (9 + 1 + 1 + 1 + 4) / 5 = 3.2
+    meta_paths = {0: [reward_path([0.0, 2.0])], 1: [reward_path([4.0]), reward_path([4.0, 5.0])]}
+    first, second = MetaSampleProcessor(ZeroBaseline()).process_samples(meta_paths)
+    np.testing.assert_allclose(first["adj_avg_rewards"], np.array([-3.0, -1.0]) / np.sqrt(3.2), rtol=1e-7)
+    np.testing.assert_allclose(second["adj_avg_rewards"], np.array([1.0, 1.0, 2.0]) / np.sqrt(3.2), rtol=1e-7)
+
+
+def test_user_baseline_is_fitted_once_per_task():
+    baseline = FixedBaseline()
+    MetaSampleProcessor(baseline).process_samples({task: make_paths(seed=task) for task in range(4)})
+    assert baseline.fits == 4
+
+
+# Log ----------------------------------------------------------------------------------------------------------------
+
+ALL_KEYS = {"AverageReturn", "AverageDiscountedReturn", "NumTrajs", "StdReturn", "MaxReturn", "MinReturn"}
+
+
+@pytest.mark.parametrize("log, keys", [
+    (False, set()), ("reward", {"AverageReturn"}), ("all", ALL_KEYS), (True, ALL_KEYS),
+])
+def test_log_levels_and_prefix(logged, log, keys):
+    processor = SampleProcessor(ZeroBaseline())
+    processor.process_samples(make_paths(), log=log)
+    assert set(logged) == keys
+    logged.clear()
+    processor.process_samples(make_paths(), log=log, log_prefix="Step_1-")
+    assert set(logged) == {"Step_1-" + key for key in keys}
+
+
+def test_logged_statistics_are_over_the_paths_of_all_tasks(logged):
+    meta_paths = {0: [reward_path([1.0, 2.0]), reward_path([4.0])], 1: [reward_path([0.0, 0.0, 8.0])]}
+    MetaSampleProcessor(ZeroBaseline(), discount=0.5).process_samples(meta_paths, log="all", log_prefix="Step_0-")
+    assert logged == {
+        "Step_0-AverageReturn": 5.0,  # 3, 4, 8
+        "Step_0-AverageDiscountedReturn": pytest.approx(8.0 / 3.0),  # 1 + 2/2, 4, 8/4
+        "Step_0-NumTrajs": 3,
+        "Step_0-StdReturn": pytest.approx(np.sqrt(14.0 / 3.0)),  # variance (4 + 1 + 9) / 3
+        "Step_0-MaxReturn": 8.0,
+        "Step_0-MinReturn": 3.0,
+    }
+
+
+# Bad input ----------------------------------------------------------------------------------------------------------
+
+
+def broken(path, key, value):
+    paths = make_paths((4, 5, 6))
+    if value is None:
+        del paths[path][key]
+    else:
+        paths[path][key] = value
+    return paths
+
+
+def spoiled(path, step, key, value):
+    paths = make_paths((4, 5, 6))
+    paths[path][key][step] = value
+    return paths
+
+
+BAD_PATHS = [
+    ([], ValueError, "paths: expected at least one path, got an empty list"),
+    ({0: []}, TypeError, "paths: expected a list of path dicts, got dict"),
+    (broken(1, "actions", None), ValueError, "path 1: expected a key 'actions', got only ['agent_infos'"),
+    (broken(1, "rewards", np.zeros((5, 1))), ValueError,
+     "path 1: rewards: expected shape [T] with T of at least 1, got (5, 1)"),
+    (broken(2, "rewards", np.zeros(0)), ValueError,
+     "path 2: rewards: expected shape [T] with T of at least 1, got (0,)"),
+    (broken(1, "observations", np.zeros((4, 3))), ValueError,
+     "path 1: observations: expected 5 steps, as many as rewards, got shape (4, 3)"),
+    (broken(1, "observations", np.zeros((5, 2))), ValueError,
+     "path 1: observations: expected (3,) after the axis of steps, as in path 0, got shape (5, 2)"),
+    (broken(2, "agent_infos", {"mean": np.zeros((6, 2))}), ValueError,
+     "path 2: agent_infos: expected the same keys in all paths, got ['mean'] here and ['log_std', 'mean'] in path 0"),
+    (broken(1, "env_infos", {"forward": np.zeros(3)}), ValueError, "path 1: env_infos['forward']: expected 5 steps"),
+    (broken(0, "actions", np.array([["left", "up"]] * 4)), TypeError,
+     "actions: expected real numbers, got an array of dtype <U"),
+    (spoiled(0, 3, "rewards", np.nan), ValueError, "path 0, step 3: rewards: expected finite numbers, got nan"),
+    (spoiled(1, 0, "rewards", np.inf), ValueError, "path 1, step 0: rewards: expected finite numbers, got inf"),
+    (spoiled(2, 5, "observations", np.nan), ValueError,
+     "path 2, step 5: observations: expected finite numbers, got [nan"),
+    (spoiled(1, 4, "actions", -np.inf), ValueError, "path 1, step 4: actions: expected finite numbers, got [-inf"),
+    (spoiled(1, 2, "baseline", np.nan), ValueError,
+     "path 1, step 2: baseline.predict: expected finite numbers, got nan"),
+    (broken(1, "baseline", np.zeros((5, 1))), ValueError,
+     "path 1: baseline.predict: expected an array of shape (5,), one value for each step, got shape (5, 1)"),
+    (broken(1, "rewards", np.full(5, 1e308)), ValueError,
+     "path 1, step 0: returns: expected finite numbers, got inf"),
+]
+
+
+@pytest.mark.parametrize("paths, error, message", BAD_PATHS)
+def test_process_samples_says_what_is_wrong(paths, error, message):
+    with pytest.raises(error, match="^" + re.escape(message)):
+        SampleProcessor(FixedBaseline()).process_samples(paths)
+    with pytest.raises(error, match="^task 7, " + re.escape(message)):
+        MetaSampleProcessor(FixedBaseline()).process_samples({3: make_paths(), 7: paths})
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_advantages_that_overflow_name_the_path():
+    paths = [reward_path([0.0, 0.0], [0.0, 0.0]), reward_path([1.7e308, 0.0], [-1.7e308, 0.0])]
+    with pytest.raises(ValueError, match="path 1, step 0: advantages: expected finite numbers, got inf"):
+        SampleProcessor(FixedBaseline()).process_samples(paths)
+
+
+@pytest.mark.parametrize("paths, error, message", [
+    ({}, ValueError, "paths_meta_batch: expected the paths of at least one task, got an empty dict"),
+    ([make_paths()], TypeError, "paths_meta_batch: expected a dict of task index to a list of paths, got list"),
+])
+def test_meta_processor_wants_a_dict_of_tasks(paths, error, message):
+    with pytest.raises(error, match=message):
+        MetaSampleProcessor(ZeroBaseline()).process_samples(paths)
+
+
+@pytest.mark.parametrize("log", ["rewards", None, 1])
+def test_unknown_log_level(log):
+    with pytest.raises(ValueError, match="log: expected one of False, True, 'reward', 'all'"):
+        SampleProcessor(ZeroBaseline()).process_samples(make_paths(), log=log)
+
+
+@pytest.mark.parametrize("cls", [SampleProcessor, MetaSampleProcessor])
+@pytest.mark.parametrize("arguments, error, message", [
+    (dict(discount=1.01), ValueError, "discount: expected a number in"),
+    (dict(discount=-0.1), ValueError, "discount: expected a number in"),
+    (dict(gae_lambda=np.nan), ValueError, "gae_lambda: expected a number in"),
+    (dict(gae_lambda="1"), TypeError, "gae_lambda: expected a number in"),
+    (dict(normalize_adv=1), TypeError, "normalize_adv: expected True or False"),
+    (dict(positive_adv="no"), TypeError, "positive_adv: expected True or False"),
+    (dict(baseline=None), TypeError, "baseline: expected an object with the methods fit and predict"),
+])
+def test_arguments_are_checked(cls, arguments, error, message):
+    with pytest.raises(error, match=message):
+        cls(**{"baseline": ZeroBaseline(), **arguments})
+
+
+# Sampler interface --------------------------------------------------------------------------------------------------
+
+
+class StubEnv:
+    def reset(self):
+        """Never called."""
+
+    def step(self, action):
+        """Never called."""
+
+
+def test_sampler_keeps_its_arguments():
+    env, policy = StubEnv(), object()
+    sampler = Sampler(env, policy, 20, max_path_length=100)
+    assert (sampler.env, sampler.policy, sampler.batch_size, sampler.max_path_length) == (env, policy, 20, 100)
+    with pytest.raises(NotImplementedError):
+        sampler.obtain_samples()
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    (dict(env=object()), TypeError, "env: expected an environment with the methods reset and step"),
+    (dict(batch_size=0), ValueError, "batch_size: expected an integer of at least 1, got 0"),
+    (dict(max_path_length=2.5), TypeError, "max_path_length: expected an integer of at least 1, got 2.5"),
+])
+def test_sampler_checks_its_arguments(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Sampler(**{"env": StubEnv(), "policy": None, "batch_size": 1, "max_path_length": 1, **arguments})
+
+
+def test_importing_baselines_and_processors_does_not_import_tensorflow():
+    code = ("import sys, meta_policy_search.baselines, meta_policy_search.samplers.dice_sample_processor\n"
+            "sys.exit('tensorflow' in sys.modules)")
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

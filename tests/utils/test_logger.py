@@ -1,0 +1,440 @@
+"""The logger: rows, messages, files that can be gone on from, and folders that cannot be used."""
+import csv
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tqdm
+
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import load_snapshot
+
+
+@pytest.fixture(autouse=True)
+def unconfigured():
+    logger.reset()
+    yield
+    logger.reset()
+
+
+def read_rows(folder):
+    with open(folder / "progress.csv", newline="") as file:
+        return list(csv.reader(file))
+
+
+def dump(**row):
+    logger.logkvs(row)
+    return logger.dumpkvs()
+
+
+def test_unconfigured_messages_and_rows_go_to_the_terminal_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    logger.log("hello", 3)
+    logger.logkv("Itr", 1)
+    assert logger.dumpkvs() == {"Itr": 1}
+    assert logger.save_itr_params(0, {}) is None
+    assert logger.get_dir() is None and logger.output_positions() == {}
+    assert capsys.readouterr().out == "hello 3\n-----------\n| Itr | 1 |\n-----------\n"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_script_of_this_method_runs(tmp_path, capsys):
+    # given the call as scripts have it
+    folder = tmp_path / "new" / "run"
+    formats = ["stdout", "log", "csv"]
+    logger.configure(dir=str(folder), format_strs=formats, snapshot_mode="last_gap", snapshot_gap=2)
+    # when three iterations are logged
+    for itr in range(3):
+        logger.logkv("Itr", itr)
+        logger.logkv("Step_0-AverageReturn", np.float64(-1.5 * itr))
+        logger.log("Saving snapshot...")
+        logger.dumpkvs()
+        logger.save_itr_params(itr, {"itr": itr})
+    # then its folder holds everything
+    assert logger.get_dir() == str(folder)
+    assert sorted(os.listdir(folder)) == [
+        "itr_0.pkl", "itr_2.pkl", "log.txt", "params.pkl", "params.prev.pkl", "progress.csv"
+    ]  # fmt: skip
+    assert read_rows(folder) == [["Itr", "Step_0-AverageReturn"], ["0", "-0.0"], ["1", "-1.5"], ["2", "-3.0"]]
+    assert load_snapshot(folder) == {"itr": 2}
+    table = "-------------------------------\n| Itr                  | 1    |\n| Step_0-AverageReturn | -1.5 |\n"
+    assert table in capsys.readouterr().out
+    text = (folder / "log.txt").read_text()
+    assert table in text
+    assert text.splitlines()[0].endswith(" info: Saving snapshot...") and text[:2] == "20"
+
+
+def test_numbers_are_written_with_all_their_digits(tmp_path):
+    logger.configure(tmp_path, ["csv", "json"])
+    row = {
+        "float": 0.1 + 0.2,
+        "numpy": np.float64(1e-17),
+        "single": np.float32(0.1),
+        "array": np.array([2.5]),
+        "integer": np.int64(2**60),
+        "boolean": np.bool_(True),
+        "nan": np.nan,
+        "infinite": -math.inf,
+        "text": 'a "quoted", text',
+        "nothing": None,
+        "list": [1, 2],
+    }
+    expected = {
+        "float": 0.30000000000000004,
+        "numpy": 1e-17,
+        "single": 0.10000000149011612,
+        "array": 2.5,
+        "integer": 1152921504606846976,
+        "boolean": True,
+        "nan": math.nan,
+        "infinite": -math.inf,
+        "text": 'a "quoted", text',
+        "nothing": None,
+        "list": "[1, 2]",
+    }
+    assert str(dump(**row)) == str(expected)  # as text: NaN does not equal itself
+    assert read_rows(tmp_path) == [list(row), ["" if value is None else str(value) for value in expected.values()]]
+    assert str(json.loads((tmp_path / "progress.json").read_text())) == str(expected)
+
+
+def test_a_row_is_gathered_and_then_forgotten():
+    logger.logkv("a", 1)
+    for value in (1.0, 2.0, 6.0):
+        logger.logkv_mean("mean", value)
+    logger.logkvs({"b": 2, "a": 3})
+    assert logger.getkvs() == {"a": 3, "mean": 3.0, "b": 2}
+    logger.getkvs()["a"] = 4  # a copy
+    assert logger.dumpkvs() == {"a": 3, "mean": 3.0, "b": 2}
+    assert logger.getkvs() == {}
+    logger.logkv_mean("mean", 5.0)  # a new row has a new mean
+    assert logger.dumpkvs() == {"mean": 5.0}
+
+
+def test_an_empty_row_is_not_written(tmp_path, capsys):
+    logger.configure(tmp_path, ["stdout", "csv", "json"])
+    assert logger.dumpkvs() == {}
+    assert capsys.readouterr().out == ""
+    assert (tmp_path / "progress.csv").read_text() == (tmp_path / "progress.json").read_text() == ""
+
+
+def test_columns_that_appear_later_extend_the_header(tmp_path):
+    logger.configure(tmp_path, ["csv"])
+    dump(Itr=0, a="x, y")
+    dump(a=1)
+    dump(Itr=2, b=3)
+    dump(c=4)
+    assert read_rows(tmp_path) == [
+        ["Itr", "a", "b", "c"],
+        ["0", "x, y", "", ""],
+        ["", "1", "", ""],
+        ["2", "", "3", ""],
+        ["", "", "", "4"],
+    ]
+    assert os.listdir(tmp_path) == ["progress.csv"]
+    assert logger.output_positions()["csv"]["bytes"] == os.path.getsize(tmp_path / "progress.csv")
+
+
+def test_a_failure_while_the_header_is_extended_keeps_the_rows(tmp_path, monkeypatch):
+    logger.configure(tmp_path, ["csv"])
+    dump(Itr=0)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match=r"No space left on device: '.*progress\.csv'"):
+        patch.setattr(os, "fsync", full)
+        dump(Itr=1, new=1)
+    assert read_rows(tmp_path) == [["Itr"], ["0"]]
+    assert logger.getkvs() == {"Itr": 1, "new": 1}  # the row is not lost either
+    logger.dumpkvs()
+    assert read_rows(tmp_path) == [["Itr", "new"], ["0", ""], ["1", "1"]]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file size limits are POSIX")
+@pytest.mark.parametrize("output", ["csv", "json"])
+def test_a_full_disk_keeps_the_rows_and_names_the_file(tmp_path, output):
+    # given a process whose files cannot grow beyond 1 kB
+    program = (
+        "import resource, sys\n"
+        "from meta_policy_search.utils import logger\n"
+        "logger.configure(sys.argv[1], [sys.argv[2]])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "for itr in range(100):\n"
+        "    logger.logkvs({'Itr': itr, 'x': 'y' * 20})\n"
+        "    logger.dumpkvs()\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program, str(tmp_path), output]
+    # when its rows do not fit any more
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    # then the file holds whole rows only
+    assert done.stderr.splitlines()[-1] == f"OSError: [Errno 27] File too large: '{tmp_path / f'progress.{output}'}'"
+    text = (tmp_path / f"progress.{output}").read_text()
+    assert text.endswith("\n") and text.count("y" * 20) == len(text.splitlines()) - (output == "csv") > 10
+
+
+def test_rows_are_on_the_disk_when_the_dump_returns(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    logger.configure(tmp_path, ["csv"])
+    dump(Itr=0)
+    dump(Itr=1)
+    assert synced[-1] == os.path.getsize(tmp_path / "progress.csv") > 0
+
+
+def run_from(folder, first, last, positions=None):
+    """Logs the iterations of a run whose rows get a column `late` from iteration 3 on; returns the positions."""
+    logger.configure(folder, ["csv", "json", "log"], positions=positions)
+    taken = {}
+    for itr in range(first, last):
+        row = {"Itr": itr, "return": 0.1 * itr, "note": "ü, x"}
+        dump(**(row if itr < 3 else {**row, "late": -itr}))
+        taken[itr] = logger.output_positions()
+    return taken
+
+
+@pytest.mark.parametrize("stopped_after, snapshot", [(2, 1), (2, 2), (5, 1), (5, 2), (5, 3), (6, 5)])
+@pytest.mark.parametrize("torn", [b"", b"7,0.", b'7,"\xc3', b"\x00\x00"])
+def test_a_resumed_run_writes_the_same_files_as_an_uninterrupted_one(tmp_path, stopped_after, snapshot, torn):
+    # given an uninterrupted run, and one stopped after its snapshot, perhaps in the middle of a row
+    run_from(tmp_path / "whole", 0, 7)
+    positions = run_from(tmp_path / "resumed", 0, stopped_after + 1)[snapshot]
+    for name in ("progress.csv", "progress.json"):
+        with open(tmp_path / "resumed" / name, "ab") as file:
+            file.write(torn)
+    # when it is resumed from the snapshot (which went through a file)
+    taken = run_from(tmp_path / "resumed", snapshot + 1, 7, positions=json.loads(json.dumps(positions)))
+    # then nothing tells the files apart
+    for name in ("progress.csv", "progress.json"):
+        assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert taken[6]["csv"] == {
+        "bytes": os.path.getsize(tmp_path / "whole" / "progress.csv"),
+        "rows": 7,
+        "keys": ["Itr", "return", "note", "late"],
+    }
+
+
+def test_resuming_cuts_the_files_back_at_once_and_keeps_the_messages(tmp_path):
+    logger.configure(tmp_path, ["csv", "json", "log"])
+    logger.log("first process")
+    dump(a=1)
+    positions = logger.output_positions()
+    dump(a=2, b=3)
+    logger.configure(tmp_path, ["csv", "json", "log"], positions=positions)
+    logger.log("second process")
+    assert (tmp_path / "progress.csv").read_text() == "a\n1\n"
+    assert (tmp_path / "progress.json").read_text() == '{"a": 1}\n'
+    text = (tmp_path / "log.txt").read_text()
+    assert "first process" in text and "second process" in text
+
+
+def test_resuming_from_before_the_first_row(tmp_path):
+    logger.configure(tmp_path, ["csv", "json"])
+    positions = logger.output_positions()
+    dump(a=1)
+    logger.configure(tmp_path, ["csv", "json"], positions=positions)
+    dump(b=1)
+    assert (tmp_path / "progress.csv").read_text() == "b\n1\n"
+    assert (tmp_path / "progress.json").read_text() == '{"b": 1}\n'
+
+
+@pytest.mark.parametrize("output", ["csv", "json"])
+@pytest.mark.parametrize("change", ["shorter", "other", "missing"])
+def test_files_that_are_not_those_of_the_snapshot_are_refused(tmp_path, output, change):
+    logger.configure(tmp_path, [output])
+    dump(a=1)
+    dump(a=2)
+    positions = logger.output_positions()
+    path = tmp_path / f"progress.{output}"
+    if change == "missing":
+        path.unlink()
+    else:
+        path.write_text({"shorter": path.read_text()[:-3], "other": "b\n1\n2\n3\n4\n5\n6\n7\n8\n9\n1\n2\n3"}[change])
+    with pytest.raises((ValueError, OSError), match=rf"progress\.{output}"):
+        logger.configure(tmp_path, [output], positions=positions)
+
+
+def test_an_earlier_run_is_not_overwritten_silently(tmp_path):
+    # given a folder with a run in it
+    logger.configure(tmp_path, ["csv", "json", "log"])
+    dump(old=1)
+    logger.log("old message")
+    logger.save_itr_params(0, {"old": True})
+    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    # then it is refused, and goes on being what is configured
+    found = r"progress\.csv, progress\.json, params\.pkl\. .*\(overwrite=True\)"
+    with pytest.raises(ValueError, match=rf"{tmp_path}, which holds {found}"):
+        logger.configure(tmp_path, ["csv"])
+    assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before
+    dump(old=2)
+    assert read_rows(tmp_path) == [["old"], ["1"], ["2"]]
+    # when it may be deleted, nothing of it is left
+    (tmp_path / "notes.txt").write_text("mine")
+    logger.configure(tmp_path, ["csv", "log"], overwrite=True)
+    dump(new=1)
+    assert sorted(os.listdir(tmp_path)) == ["log.txt", "notes.txt", "progress.csv"]
+    assert read_rows(tmp_path) == [["new"], ["1"]]
+    assert "old" not in (tmp_path / "log.txt").read_text()
+
+
+def test_a_format_that_joins_a_resumed_run_does_not_overwrite_either(tmp_path):
+    logger.configure(tmp_path, ["csv"])
+    dump(a=1)
+    positions = logger.output_positions()
+    (tmp_path / "progress.json").write_text("{}\n")
+    with pytest.raises(ValueError, match=r"which holds progress\.json"):
+        logger.configure(tmp_path, ["csv", "json"], positions=positions)
+    assert read_rows(tmp_path) == [["a"], ["1"]]
+
+
+def test_a_folder_with_a_snapshot_alone_is_an_earlier_run_too(tmp_path):
+    logger.configure(tmp_path, ["stdout"])
+    logger.save_itr_params(0, {})
+    with pytest.raises(ValueError, match=r"which holds params\.pkl"):
+        logger.configure(tmp_path, ["stdout"])
+
+
+def test_a_folder_that_cannot_be_used_is_refused_at_once(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    for folder in (file, file / "below"):
+        with pytest.raises(ValueError, match=rf"dir: expected a folder that can be written to, got {folder}"):
+            logger.configure(folder)
+    with pytest.raises(TypeError, match=r"dir: expected a path, got 3"):
+        logger.configure(3)
+    assert logger.get_dir() is None
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_refused_at_once(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(ValueError, match=rf"dir: expected a folder that can be written to, got {tmp_path}"):
+        logger.configure(tmp_path)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a file system that nobody can write to")
+def test_a_read_only_file_system_is_refused_at_once():
+    with pytest.raises(ValueError, match=r"dir: expected a folder that can be written to, got /proc/self"):
+        logger.configure("/proc/self")
+
+
+def test_unknown_settings_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"format_strs: expected one of 'stdout', 'line', 'log', 'csv', .* got 'cvs'"):
+        logger.configure(tmp_path, ["stdout", "cvs"])
+    with pytest.raises(TypeError, match=r"format_strs: expected a list of formats, got the string 'csv'"):
+        logger.configure(tmp_path, "csv")
+    with pytest.raises(ValueError, match=r"got both 'stdout' and 'line'"):
+        logger.configure(tmp_path, ["stdout", "line"])
+    with pytest.raises(ValueError, match=r"snapshot_mode: expected one of"):
+        logger.configure(tmp_path, snapshot_mode="best")
+    with pytest.raises(ValueError, match=r"level: expected one of 10, 20, 30, 40"):
+        logger.log("x", level=15)
+
+
+def test_without_a_folder_a_new_one_is_made_and_named(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    logger.configure()
+    assert os.path.dirname(logger.get_dir()) == str(tmp_path)
+    assert capsys.readouterr().out == f"Logging to {logger.get_dir()}\n"
+    assert sorted(os.listdir(logger.get_dir())) == ["log.txt", "progress.csv"]
+
+
+def test_the_folder_stays_the_same_when_the_process_moves(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    logger.configure("run", ["csv"])
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    dump(a=1)
+    logger.save_itr_params(0, {})
+    assert sorted(os.listdir(tmp_path / "run")) == ["params.pkl", "progress.csv"]
+
+
+def test_levels(tmp_path, capsys):
+    logger.configure(tmp_path, ["stdout", "log", "csv"])
+    logger.debug("d")
+    logger.info("i")
+    logger.warn("w")
+    logger.error("e")
+    logger.set_level(logger.DEBUG)
+    logger.debug("d2")
+    assert capsys.readouterr().out == "i\nwarning: w\nerror: e\nd2\n"
+    # above INFO the rows leave the terminal, not the files
+    logger.set_level(logger.WARN)
+    logger.info("i2")
+    dump(a=1)
+    logger.set_level(logger.DISABLED)
+    logger.error("e2")
+    assert capsys.readouterr().out == ""
+    assert read_rows(tmp_path) == [["a"], ["1"]]
+    messages = [line.split(" ", 2)[2] for line in (tmp_path / "log.txt").read_text().splitlines() if line[0] == "2"]
+    assert messages == ["info: i", "warning: w", "error: e", "debug: d2"]
+
+
+def test_a_scope_has_its_own_outputs_and_row(tmp_path):
+    logger.configure(tmp_path / "outer", ["csv"])
+    logger.logkv("outer", 1)
+    with logger.scoped_configure(tmp_path / "inner", ["csv"]):
+        dump(inner=2)
+        assert logger.get_dir() == str(tmp_path / "inner")
+    logger.dumpkvs()
+    assert read_rows(tmp_path / "outer") == [["outer"], ["1"]]
+    assert read_rows(tmp_path / "inner") == [["inner"], ["2"]]
+    with pytest.raises(RuntimeError), logger.scoped_configure(tmp_path / "third", ["csv"]):
+        raise RuntimeError
+    assert logger.get_dir() == str(tmp_path / "outer")
+
+
+def test_one_line_per_iteration(tmp_path, capsys):
+    logger.configure(tmp_path, ["line"])
+    returns = {"Step_0-AverageReturn": -40.414, "Step_1-AverageReturn": -20.0, "Step_2-AverageReturn": -11.68}
+    dump(Itr=3, n_timesteps=1600000, ItrTime=2.345, other=1, **returns)
+    dump(Itr=4, **{"Step_0-AverageReturn": np.float32(1.5)})
+    dump(Epoch=0, AverageReturn=1.25, text="x", c=1, d=2, e=3, f=4, g=5)
+    assert capsys.readouterr().out.splitlines() == [
+        "itr    3 |   1,600,000 steps | return    -40.41 ->    -11.68, gain    +28.73 |   2.35 s",
+        "itr    4 | return      1.50",
+        "Epoch 0 | AverageReturn 1.25 | c 1 | d 2 | e 3 | f 4",
+    ]
+
+
+def test_a_progress_bar_stays_whole(monkeypatch):
+    # given a terminal that shows a bar
+    terminal = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with tqdm.tqdm(total=2, ncols=40, ascii=True, miniters=1, mininterval=0) as bar:
+        bar.update()
+        # when something is logged
+        logger.log("between")
+    # then the bar is wiped before, and drawn again on the line below
+    before, after = terminal.getvalue().split("between\n")
+    assert before.endswith("\r") and before.split("\r")[-2].strip() == ""
+    assert "50%" in after
+
+
+def test_event_files_for_tensorboard(tmp_path):
+    from meta_policy_search.tf_compat import tf
+
+    # given a run that was resumed from after its second row
+    logger.configure(tmp_path, ["tensorboard"])
+    dump(Itr=0, x=0.5, text="not a number")
+    dump(Itr=1, x=1.5)
+    positions = logger.output_positions()
+    assert positions == {"tensorboard": {"step": 2}}
+    dump(Itr=2, x=2.5)
+    logger.configure(tmp_path, ["tensorboard"], positions=positions)
+    dump(Itr=2, x=3.5)
+    logger.reset()
+    # then the scalars are there, and the second file says from where it holds
+    values, starts = [], []
+    for path in (tmp_path / "tensorboard").iterdir():
+        for event in tf.train.summary_iterator(str(path)):
+            values += [(event.step, value.simple_value) for value in event.summary.value if value.tag == "x"]
+            starts += [event.step] if event.session_log.status == tf.SessionLog.START else []
+    assert sorted(values) == [(0, 0.5), (1, 1.5), (2, 2.5), (2, 3.5)]
+    assert starts == [2]

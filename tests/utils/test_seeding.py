@@ -1,0 +1,87 @@
+"""Generators belong to a root seed, a stream and a key."""
+import numpy as np
+import pytest
+
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.seeding import Stream
+
+
+@pytest.fixture(autouse=True)
+def untouched_root():
+    state = seeding.get_state()
+    yield
+    seeding.set_state(state)
+
+
+def numbers(rng):
+    return rng.uniform(size=3).tolist()
+
+
+def test_a_generator_depends_on_its_key_alone():
+    # given numbers of one rollout
+    seeding.set_root(1)
+    first = numbers(seeding.rng_for(Stream.ROLLOUT, 3, 0, 2, 5))
+    # when others are drawn before, after and from other counted streams
+    numbers(seeding.rng_for(Stream.ROLLOUT, 3, 0, 2, 6))
+    numbers(seeding.next_rng(Stream.WEIGHTS))
+    # then that rollout has the same numbers again
+    assert numbers(seeding.rng_for(Stream.ROLLOUT, 3, 0, 2, 5)) == first
+
+
+def test_the_generator_is_the_documented_seed_sequence():
+    expected = np.random.default_rng(np.random.SeedSequence(9, spawn_key=(int(Stream.TASKS), 4)))
+    assert numbers(seeding.rng_for(Stream.TASKS, 4, root=9)) == numbers(expected)
+
+
+def test_keys_streams_and_roots_give_different_numbers():
+    seeding.set_root(1)
+    drawn = [
+        numbers(seeding.rng_for(Stream.ROLLOUT, 0, 0, 0, 1)),
+        numbers(seeding.rng_for(Stream.ROLLOUT, 0, 0, 1, 0)),
+        numbers(seeding.rng_for(Stream.ROLLOUT, 0)),
+        numbers(seeding.rng_for(Stream.TASKS, 0)),
+        numbers(seeding.rng_for(Stream.TASKS, 0, root=2)),
+    ]
+    assert len(set(map(tuple, drawn))) == len(drawn)
+
+
+def test_a_worker_that_is_told_the_root_draws_the_same():
+    seeding.set_root(5)
+    here = numbers(seeding.rng_for(Stream.ROLLOUT, 1, 2))
+    seeding.set_root(6)
+    assert numbers(seeding.rng_for(Stream.ROLLOUT, 1, 2, root=5)) == here
+
+
+def test_counted_streams_go_on_and_restart_with_the_root():
+    seeding.set_root(1)
+    first, second = numbers(seeding.next_rng(Stream.WEIGHTS)), numbers(seeding.next_rng(Stream.WEIGHTS))
+    assert first != second
+    assert numbers(seeding.next_rng(Stream.OPTIMIZER)) not in (first, second)  # its own count, its own numbers
+    seeding.set_root(1)
+    assert [numbers(seeding.next_rng(Stream.WEIGHTS)), numbers(seeding.next_rng(Stream.WEIGHTS))] == [first, second]
+
+
+def test_the_state_goes_into_a_snapshot_and_back():
+    seeding.set_root(1)
+    seeding.next_rng(Stream.WEIGHTS)
+    state = seeding.get_state()
+    second = numbers(seeding.next_rng(Stream.WEIGHTS))
+    seeding.set_root(2)
+    seeding.set_state(state)
+    assert seeding.get_root() == 1
+    assert numbers(seeding.next_rng(Stream.WEIGHTS)) == second
+    assert state["counters"] == {Stream.WEIGHTS: 1}  # the state itself does not count on
+
+
+def test_without_a_seed_the_root_is_drawn_once(monkeypatch):
+    monkeypatch.setattr(seeding, "_root", None)
+    root = seeding.get_root()
+    assert seeding.get_root() == root
+    monkeypatch.setattr(seeding, "_root", None)
+    assert seeding.get_root() != root
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, True, "1", None])
+def test_a_root_is_a_non_negative_integer(seed):
+    with pytest.raises(ValueError, match=r"seed: expected a non-negative integer, got "):
+        seeding.set_root(seed)

@@ -1,0 +1,368 @@
+"""Snapshots: what is written when, and what is left when writing goes wrong or a file is damaged."""
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import numpy as np
+import pytest
+
+from meta_policy_search.utils.snapshotter import SnapshotError, Snapshotter, atomic_file, list_snapshots, load_snapshot
+
+
+def files(folder):
+    return sorted(os.listdir(folder))
+
+
+def start_python(program, *args):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", program, *map(str, args)], env=env, **pipes)
+
+
+@pytest.mark.parametrize(
+    "mode, expected",
+    [
+        ("all", ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"]),
+        ("last", ["params.pkl", "params.prev.pkl"]),
+        ("gap", ["itr_0.pkl", "itr_2.pkl"]),
+        ("last_gap", ["itr_0.pkl", "itr_2.pkl", "params.pkl", "params.prev.pkl"]),
+        ("none", []),
+    ],
+)
+def test_each_mode_writes_its_files(tmp_path, mode, expected):
+    snapshots = Snapshotter(tmp_path, mode, gap=2)
+    written = [snapshots.save(itr, {"itr": itr}) for itr in range(4)]
+    assert files(tmp_path) == expected
+    names = {
+        "all": ["itr_0.pkl", "itr_1.pkl", "itr_2.pkl", "itr_3.pkl"],
+        "last": ["params.pkl"] * 4,
+        "gap": ["itr_0.pkl", None, "itr_2.pkl", None],
+        "last_gap": ["params.pkl"] * 4,
+        "none": [None] * 4,
+    }[mode]
+    assert written == [name and str(tmp_path / name) for name in names]
+
+
+def test_the_latest_and_its_predecessor(tmp_path):
+    snapshots = Snapshotter(tmp_path)
+    for itr in range(3):
+        snapshots.save(itr, {"itr": itr})
+    assert load_snapshot(tmp_path / "params.pkl") == load_snapshot(tmp_path) == {"itr": 2}
+    assert load_snapshot(tmp_path / "params.prev.pkl") == {"itr": 1}
+    assert [(os.path.basename(path), itr) for path, itr, _ in list_snapshots(tmp_path)] == [
+        ("params.prev.pkl", 1),
+        ("params.pkl", 2),
+    ]
+
+
+def test_an_iteration_can_be_chosen(tmp_path):
+    snapshots = Snapshotter(tmp_path, "last_gap", gap=2)
+    for itr in range(6):
+        snapshots.save(itr, {"itr": itr})
+    assert [load_snapshot(tmp_path, itr=itr)["itr"] for itr in (0, 2, np.int64(4), 5)] == [0, 2, 4, 5]
+    with pytest.raises(SnapshotError, match=r"no snapshot of iteration 3; it holds those of: 0, 2, 4, 5"):
+        load_snapshot(tmp_path, itr=3)
+    with pytest.raises(ValueError, match=r"itr: expected None where the path is that of a file"):
+        load_snapshot(tmp_path / "params.pkl", itr=0)
+
+
+def test_the_snapshot_of_a_folder_is_the_one_written_last(tmp_path):
+    # given a run in one mode that went back to iteration 1 and on in another mode
+    for itr in range(4):
+        Snapshotter(tmp_path, "last").save(itr, {"run": 1, "itr": itr})
+    Snapshotter(tmp_path, "all").save(1, {"run": 2, "itr": 1})
+    assert load_snapshot(tmp_path) == {"run": 2, "itr": 1}
+
+
+def test_arrays_objects_and_other_readers(tmp_path):
+    # given arrays large enough to be written in pieces, in both memory orders, and a class of this function
+    class Environment:
+        limit = 5
+
+    rng = np.random.default_rng(0)
+    c, f = rng.normal(size=(300, 400)), np.asfortranarray(rng.normal(size=(300, 400)))
+    params = {"c": c, "f": f, "env": Environment()}
+    path = Snapshotter(tmp_path).save(3, params)
+    # then the checked way and both plain ones read the same
+    with open(path, "rb") as file:
+        read = [load_snapshot(path), joblib.load(path), pickle.load(file)]
+    for loaded in read:
+        np.testing.assert_array_equal(loaded["c"], params["c"])
+        np.testing.assert_array_equal(loaded["f"], params["f"])
+        assert loaded["env"].limit == 5
+
+
+def test_a_class_of_a_script_is_rebuilt_in_another_process(tmp_path):
+    program = (
+        "import sys\n"
+        "from meta_policy_search.utils.snapshotter import Snapshotter\n"
+        "class Environment:\n"
+        "    def reward(self):\n"
+        "        return helper() + 1\n"
+        "def helper():\n"
+        "    return 41\n"
+        "Snapshotter(sys.argv[1]).save(0, {'env': Environment()})\n"
+    )
+    process = start_python(program, tmp_path)
+    assert process.communicate()[1] == ""
+    assert load_snapshot(tmp_path)["env"].reward() == 42
+
+
+@pytest.mark.parametrize("damage", ["cut", "cut to nothing", "flipped", "other file"])
+def test_a_damaged_snapshot_is_recognised_and_the_whole_one_is_named(tmp_path, damage):
+    # given two snapshots, the latest of which is damaged
+    snapshots = Snapshotter(tmp_path)
+    for itr in range(2):
+        snapshots.save(itr, {"itr": itr, "weights": np.arange(1000.0)})
+    path = tmp_path / "params.pkl"
+    data = path.read_bytes()
+    middle = len(data) // 2
+    path.write_bytes(
+        {
+            "cut": data[:-1],
+            "cut to nothing": b"",
+            "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+            "other file": pickle.dumps({"itr": 1}),
+        }[damage]
+    )
+    # then neither the file nor the folder load, and the message names both files
+    for where in (path, tmp_path):
+        with pytest.raises(SnapshotError, match=r"params\.pkl is damaged: .*params\.prev\.pkl \(iteration 0\)"):
+            load_snapshot(where)
+    # and a cut file does not become the predecessor of the next
+    if damage != "flipped":
+        snapshots.save(2, {"itr": 2})
+        assert load_snapshot(tmp_path)["itr"] == 2
+        assert load_snapshot(tmp_path / "params.prev.pkl")["itr"] == 0
+
+
+def test_a_damaged_iteration_that_is_asked_for_is_named(tmp_path):
+    snapshots = Snapshotter(tmp_path, "all")
+    for itr in range(2):
+        snapshots.save(itr, {"itr": itr})
+    os.truncate(tmp_path / "itr_0.pkl", 10)
+    with pytest.raises(SnapshotError, match=r"itr_0\.pkl is damaged: .* \(10 bytes; .*itr_1\.pkl \(iteration 1\)"):
+        load_snapshot(tmp_path, itr=0)
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    with pytest.raises(SnapshotError, match=r"holds no snapshot"):
+        load_snapshot(tmp_path)
+    with pytest.raises(SnapshotError, match=r"could not read the snapshot .*missing\.pkl"):
+        load_snapshot(tmp_path / "missing.pkl")
+    (tmp_path / "params.pkl").write_bytes(b"x")
+    with pytest.raises(SnapshotError, match=r"There is no whole snapshot in its folder"):
+        load_snapshot(tmp_path)
+
+
+def test_objects_that_cannot_be_rebuilt_are_an_error_of_their_own(tmp_path):
+    path = Snapshotter(tmp_path).save(0, Unloadable())
+    with pytest.raises(SnapshotError, match=r"params\.pkl is whole, but .*no such simulator"):
+        load_snapshot(path)
+
+
+def fail_to_load():
+    raise ImportError("no such simulator")
+
+
+class Unloadable:
+    def __reduce__(self):
+        return fail_to_load, ()
+
+
+@pytest.mark.parametrize("mode", ["last", "all", "last_gap"])
+def test_what_cannot_be_pickled_leaves_the_earlier_snapshots_and_nothing_else(tmp_path, mode):
+    snapshots = Snapshotter(tmp_path, mode)
+    snapshots.save(0, {"itr": 0})
+    snapshots.save(1, {"itr": 1})
+    before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
+    with pytest.raises(SnapshotError, match=r"could not write the snapshot .*generator.*\(iteration 1\)"):
+        snapshots.save(2, {"weights": np.zeros(10_000), "bad": (number for number in range(3))})
+    assert {name: (tmp_path / name).read_bytes() for name in files(tmp_path)} == before
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
+    def interrupt(descriptor):
+        raise KeyboardInterrupt
+
+    snapshots = Snapshotter(tmp_path)
+    snapshots.save(0, {"itr": 0})
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "fsync", interrupt)
+        snapshots.save(1, {"itr": 1})
+    assert files(tmp_path) == ["params.pkl"]
+    assert load_snapshot(tmp_path) == {"itr": 0}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file size limits are POSIX")
+def test_a_full_disk_keeps_the_last_whole_snapshot(tmp_path):
+    # given a process whose files cannot grow beyond 50 kB
+    program = (
+        "import resource, sys\n"
+        "import numpy as np\n"
+        "from meta_policy_search.utils.snapshotter import Snapshotter\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "snapshots = Snapshotter(sys.argv[1])\n"
+        "snapshots.save(0, {'weights': np.zeros(10)})\n"
+        "snapshots.save(1, {'weights': np.zeros(10)})\n"
+        "snapshots.save(2, {'weights': np.zeros(10_000)})\n"
+    )
+    # when it saves 80 kB
+    process = start_python(program, tmp_path)
+    error = process.communicate()[1].splitlines()[-1]
+    # then the error says why and what is left, and that is whole
+    assert "SnapshotError: could not write the snapshot" in error and "File too large" in error
+    assert error.endswith("params.pkl (iteration 1)")
+    assert files(tmp_path) == ["params.pkl", "params.prev.pkl"]
+    assert load_snapshot(tmp_path)["weights"].shape == (10,)
+
+
+KILLED_AT = """
+import os, signal, sys
+import numpy as np
+from meta_policy_search.utils.snapshotter import Snapshotter
+
+folder, stage = sys.argv[1:]
+snapshots = Snapshotter(folder)
+for itr in range(2):
+    snapshots.save(itr, {"itr": itr, "weights": np.full(10_000, itr)})
+
+def kill(*args):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+class Killing:
+    def __reduce__(self):
+        kill()
+
+params = {"itr": 2, "weights": np.full(10_000, 2)}
+if stage == "while pickling":
+    params["last"] = Killing()
+elif stage == "before the file is on the disk":
+    os.fsync = kill
+elif stage == "before the predecessor has its second name":
+    os.link = kill
+else:
+    replace, calls = os.replace, []
+    number = 0 if "predecessor" in stage else 1
+    def killing_replace(source, target):
+        if stage.startswith("before") and len(calls) == number:
+            kill()
+        replace(source, target)
+        calls.append(target)
+        if len(calls) == number + 1:
+            kill()
+    os.replace = killing_replace
+snapshots.save(2, params)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize(
+    "stage, last",
+    [
+        ("while pickling", 1),
+        ("before the file is on the disk", 1),
+        ("before the predecessor has its second name", 1),
+        ("before the predecessor is replaced", 1),
+        ("after the predecessor is replaced", 1),
+        ("before the latest is replaced", 1),
+        ("after the latest is replaced", 2),
+    ],
+)
+def test_a_kill_at_any_moment_leaves_whole_snapshots(tmp_path, stage, last):
+    # when a process is killed at this moment of its third snapshot
+    process = start_python(KILLED_AT, tmp_path, stage)
+    assert process.communicate() == ("", "")
+    assert process.returncode == -signal.SIGKILL
+    # then the latest snapshot is whole, under its own name, and so is the predecessor
+    assert load_snapshot(tmp_path)["itr"] == load_snapshot(tmp_path / "params.pkl")["itr"] == last
+    assert load_snapshot(tmp_path / "params.prev.pkl")["itr"] in (0, 1)
+    # and the process that goes on clears up, and saves
+    snapshots = Snapshotter(tmp_path)
+    assert files(tmp_path) == ["params.pkl", "params.prev.pkl"]
+    snapshots.save(3, {"itr": 3})
+    assert files(tmp_path) == ["params.pkl", "params.prev.pkl"]
+    assert [load_snapshot(tmp_path / name)["itr"] for name in files(tmp_path)] == [3, last]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize("milliseconds", [3, 40, 110])
+def test_a_kill_at_some_moment_leaves_whole_snapshots(tmp_path, milliseconds):
+    # given a process that saves one snapshot after another
+    program = (
+        "import itertools, sys\n"
+        "import numpy as np\n"
+        "from meta_policy_search.utils.snapshotter import Snapshotter\n"
+        "snapshots = Snapshotter(sys.argv[1], 'last_gap', gap=50)\n"
+        "for itr in itertools.count():\n"
+        "    snapshots.save(itr, {'itr': itr, 'weights': np.full(100_000, itr)})\n"
+        "    print(itr, flush=True)\n"
+    )
+    process = start_python(program, tmp_path)
+    process.stdout.readline()
+    time.sleep(milliseconds / 1000)
+    # when it is killed
+    process.kill()
+    told = int((["0"] + process.communicate()[0].split())[-1])
+    # then what it had said to be saved, or the one after it, is there and whole
+    loaded = load_snapshot(tmp_path)
+    assert loaded["itr"] in (told, told + 1)
+    assert (loaded["weights"] == loaded["itr"]).all()
+
+
+def test_a_file_system_without_links_keeps_a_predecessor_too(tmp_path, monkeypatch):
+    def no_links(source, target):
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", no_links)
+    snapshots = Snapshotter(tmp_path)
+    for itr in range(3):
+        snapshots.save(itr, {"itr": itr})
+    assert [load_snapshot(tmp_path / name)["itr"] for name in ("params.prev.pkl", "params.pkl")] == [1, 2]
+    assert files(tmp_path) == ["params.pkl", "params.prev.pkl"]
+
+
+def test_files_of_others_stay(tmp_path):
+    (tmp_path / "notes.tmp").write_text("mine")
+    (tmp_path / "other.pkl").write_bytes(b"mine")
+    Snapshotter(tmp_path).save(0, {})
+    assert files(tmp_path) == ["notes.tmp", "other.pkl", "params.pkl"]
+    assert len(list_snapshots(tmp_path)) == 1
+
+
+def test_wrong_arguments_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"snapshot_mode: expected one of 'all', 'last', 'gap', .* got 'first'"):
+        Snapshotter(tmp_path, "first")
+    with pytest.raises(ValueError, match=r"snapshot_gap: expected an integer of at least 1, got 0"):
+        Snapshotter(tmp_path, "gap", 0)
+    with pytest.raises(ValueError, match=r"itr: expected an integer of at least 0, got -1"):
+        Snapshotter(tmp_path).save(-1, {})
+
+
+def test_an_atomic_file_replaces_what_was_there_only_at_the_end(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"old")
+    with atomic_file(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    with pytest.raises(RuntimeError), atomic_file(path) as file:
+        file.write(b"newer")
+        raise RuntimeError
+    assert path.read_bytes() == b"new"
+    assert files(tmp_path) == ["settings.json"]
+
+
+def test_the_whole_contents_are_on_the_disk_before_they_get_their_name(tmp_path, monkeypatch):
+    # given a record of what is synced and renamed
+    order = []
+    replace = os.replace
+    monkeypatch.setattr(os, "fsync", lambda descriptor: order.append("sync"))
+    monkeypatch.setattr(os, "replace", lambda *names: (order.append("rename"), replace(*names)))
+    Snapshotter(tmp_path).save(0, {})
+    # then the file comes first, then its name, then the folder that holds the name
+    assert order == ["sync", "rename", "sync"]

@@ -1,0 +1,174 @@
+"""Seeds, the statistics of sample processors, and settings as JSON."""
+import dataclasses
+import enum
+import functools
+import json
+import os
+import random
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.utils import (
+    ClassEncoder,
+    discount_cumsum,
+    explained_variance_1d,
+    normalize_advantages,
+    set_seed,
+    shift_advantages_to_positive,
+)
+
+
+def draw_from_every_source():
+    return (
+        random.random(),
+        np.random.uniform(),
+        seeding.rng_for(seeding.Stream.ROLLOUT, 0, 1).uniform(),
+        seeding.next_rng(seeding.Stream.WEIGHTS).uniform(),
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 7, np.int64(7), 2**40 + 1])
+def test_the_same_seed_gives_the_same_numbers_from_every_source(seed):
+    set_seed(seed)
+    first = draw_from_every_source()
+    set_seed(seed)
+    assert draw_from_every_source() == first
+    set_seed(int(seed) + 1)
+    assert all(other != number for other, number in zip(draw_from_every_source(), first, strict=True))
+
+
+@pytest.mark.parametrize("seed, error", [(-1, ValueError), (1.5, TypeError), ("1", TypeError), (True, TypeError)])
+def test_seeds_are_non_negative_integers(seed, error):
+    with pytest.raises(error, match=r"seed: expected an integer of at least 0, got "):
+        set_seed(seed)
+
+
+def test_tensorflow_is_seeded_where_it_is_loaded(monkeypatch):
+    seeds = []
+    v1 = types.SimpleNamespace(set_random_seed=seeds.append)
+    monkeypatch.setitem(sys.modules, "tensorflow", types.SimpleNamespace(compat=types.SimpleNamespace(v1=v1)))
+    set_seed(np.int32(3))
+    assert seeds == [3]
+
+
+def test_the_helpers_import_neither_tensorflow_nor_scipy_and_gym_comes_without_its_notice():
+    # given a fresh process
+    program = (
+        "import sys\n"
+        "from meta_policy_search.utils import checks, logger, seeding, serializable, snapshotter, utils\n"
+        "utils.set_seed(1)\n"
+        "assert not {'tensorflow', 'scipy', 'gym'} & set(sys.modules), sorted(sys.modules)\n"
+        "from meta_policy_search.utils.quiet_gym import gym\n"
+        "assert gym.__version__\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    # when it imports them
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    # then nothing is written to its terminal
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_discounted_sums_of_three_rewards():
+    # y_2 = 3, y_1 = 2 + 0.5 * 3, y_0 = 1 + 0.5 * 3.5
+    np.testing.assert_array_equal(discount_cumsum([1, 2, 3], 0.5), [2.75, 3.5, 3.0])
+
+
+@pytest.mark.parametrize("shape", [(50,), (50, 3), (1,), (0,)])
+@pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
+def test_discounted_sums_equal_the_recursion(shape, discount):
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    expected = np.array(x, dtype=np.float64)
+    for t in reversed(range(len(x) - 1)):
+        expected[t] += discount * expected[t + 1]
+    sums = discount_cumsum(x, discount)
+    assert sums.dtype == np.float64
+    np.testing.assert_allclose(sums, expected, rtol=1e-14)
+
+
+def test_discounted_sums_refuse_a_negative_discount_and_a_number():
+    with pytest.raises(ValueError, match=r"discount: expected a finite number of at least 0, got -0.1"):
+        discount_cumsum([1.0], -0.1)
+    with pytest.raises(ValueError, match=r"x: expected an array with a leading time axis, got 1.0"):
+        discount_cumsum(1.0, 0.9)
+
+
+def test_explained_variance():
+    target = np.array([1.0, 2.0, 3.0, 4.0])
+    assert explained_variance_1d(target, target) == 1.0
+    assert explained_variance_1d(target + 5.0, target) == 1.0
+    assert explained_variance_1d(np.zeros(4), target) == 0.0
+    assert explained_variance_1d(-target, target) == -3.0  # Var[2 y] = 4 Var[y]
+    assert explained_variance_1d(target / 2, target) == 0.75
+    assert explained_variance_1d(1e-6 * target / 2, 1e-6 * target) == pytest.approx(0.75)
+
+
+def test_explained_variance_of_a_target_that_does_not_vary():
+    target = np.full(3, 0.1)  # np.var of it is 2e-34, not 0
+    assert explained_variance_1d(np.ones(3), target) == 1.0
+    assert explained_variance_1d(np.arange(3.0), target) == 0.0
+
+
+@pytest.mark.parametrize("prediction, target", [(np.ones(3), np.ones(4)), (np.ones((3, 1)), np.ones((3, 1))), ([], [])])
+def test_explained_variance_refuses_what_is_no_pair_of_samples(prediction, target):
+    with pytest.raises(ValueError, match=r"prediction and target: expected .* got shapes"):
+        explained_variance_1d(prediction, target)
+
+
+def test_normalized_advantages_have_mean_zero_and_deviation_one():
+    normalized = normalize_advantages(np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(normalized, np.array([-1.0, 0.0, 1.0]) * np.sqrt(1.5), rtol=1e-7)
+    np.testing.assert_array_equal(normalize_advantages(np.full(3, 5.0)), np.zeros(3))
+
+
+def test_shifted_advantages_are_positive_and_keep_their_differences():
+    np.testing.assert_allclose(shift_advantages_to_positive(np.array([-2.0, 0.0, 1.0])), [1e-8, 2.0, 3.0], atol=1e-7)
+    assert shift_advantages_to_positive(np.array([-2.0, 0.0])).min() > 0
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Settings:
+    sizes: tuple
+    where: Path
+    kind: type
+
+
+def test_settings_are_written_with_names_and_plain_numbers():
+    settings = {
+        "class": Settings,
+        "function": set_seed,
+        "ufunc": np.tanh,
+        "partial": functools.partial(max, 1),
+        "integer": np.int64(3),
+        "float": np.float32(0.5),
+        "boolean": np.bool_(True),
+        "array": np.array([[1.0, 2.0]]),
+        "settings": Settings((np.int32(64), 64), Path("data") / "run", dict),
+        "colour": Colour.RED,
+    }
+    assert json.loads(json.dumps(settings, cls=ClassEncoder)) == {
+        "class": {"$class": f"{__name__}.Settings"},
+        "function": {"function": "meta_policy_search.utils.utils.set_seed"},
+        "ufunc": {"function": "numpy.tanh"},
+        "partial": {"function": "functools.partial"},
+        "integer": 3,
+        "float": 0.5,
+        "boolean": True,
+        "array": [[1.0, 2.0]],
+        "settings": {"sizes": [64, 64], "where": os.path.join("data", "run"), "kind": {"$class": "builtins.dict"}},
+        "colour": "red",
+    }
+
+
+def test_what_has_no_name_cannot_be_written():
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        json.dumps({"a": object()}, cls=ClassEncoder)
