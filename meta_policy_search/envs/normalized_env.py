@@ -68,7 +68,7 @@ class NormalizedEnv(MetaEnv):
     ) -> None:
         gym_forms.check_meta_env(env)
         self._wrapped_env = env
-        self._settings = {
+        self._settings: Dict[str, Any] = {
             "scale_reward": check_positive("scale_reward", scale_reward),
             "normalize_obs": check_bool("normalize_obs", normalize_obs),
             "normalize_reward": check_bool("normalize_reward", normalize_reward),
@@ -305,7 +305,7 @@ class _Averages:
         return mean, np.sqrt(var)
 
 
-def _check_action(action: Any, shape: Tuple[int, ...]) -> np.ndarray:
+def _check_action(action: Any, shape: Optional[Tuple[int, ...]]) -> np.ndarray:
     """Returns one action as float64; raises `ValueError` if it has the wrong shape or is not finite."""
     action = np.asarray(action, dtype=np.float64)
     if action.shape != shape:

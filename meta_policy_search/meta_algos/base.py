@@ -354,8 +354,9 @@ class MAMLAlgo(MetaAlgo):
 
     @staticmethod
     def _last_step_sample_axes(chain: Sequence[AdaptationStep]) -> Dict[str, int]:
-        """Names what minibatches split: the samples of the adapted policies (splitting those before adaptation
-        would change the adapted policies themselves).
+        """Names what minibatches split: the samples of the adapted policies.
+
+        Splitting those before adaptation would change the adapted policies themselves.
         """
         return {name: 1 for name in chain[-1].inputs.placeholders}
 

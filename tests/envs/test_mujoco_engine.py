@@ -242,6 +242,15 @@ def test_numbers_that_grow_too_large_in_the_last_simulation_step_are_an_error(tm
     assert raised.value.env_ids == (1,)
 
 
+def test_the_message_names_a_few_of_many_diverged_robots(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    engine = MujocoEngine("half_cheetah", 100, 5)
+    engine._states[:, 12] = np.nan
+    with pytest.raises(PhysicsError, match="in environment 0, 1, 2, 3, 4 and 95 more:") as raised:
+        engine.step(np.zeros((100, 6)))
+    assert raised.value.env_ids == tuple(range(100))
+
+
 def test_divergence_in_a_subset_names_the_environments_and_moves_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     engine = cheetahs(6)

@@ -76,6 +76,7 @@ def test_the_snapshot_of_a_folder_is_the_one_written_last(tmp_path):
         Snapshotter(tmp_path, "last").save(itr, {"run": 1, "itr": itr})
     Snapshotter(tmp_path, "all").save(1, {"run": 2, "itr": 1})
     assert load_snapshot(tmp_path) == {"run": 2, "itr": 1}
+    assert [itr for _, itr, _ in list_snapshots(tmp_path)] == [2, 3, 1]
 
 
 def test_arrays_objects_and_other_readers(tmp_path):
@@ -112,7 +113,7 @@ def test_a_class_of_a_script_is_rebuilt_in_another_process(tmp_path):
     assert load_snapshot(tmp_path)["env"].reward() == 42
 
 
-@pytest.mark.parametrize("damage", ["cut", "cut to nothing", "flipped", "other file"])
+@pytest.mark.parametrize("damage", ["cut", "cut to nothing", "hole", "flipped", "other file"])
 def test_a_damaged_snapshot_is_recognised_and_the_whole_one_is_named(tmp_path, damage):
     # given two snapshots, the latest of which is damaged
     snapshots = Snapshotter(tmp_path)
@@ -125,6 +126,7 @@ def test_a_damaged_snapshot_is_recognised_and_the_whole_one_is_named(tmp_path, d
         {
             "cut": data[:-1],
             "cut to nothing": b"",
+            "hole": data[:middle] + data[middle + 10 :],
             "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
             "other file": pickle.dumps({"itr": 1}),
         }[damage]

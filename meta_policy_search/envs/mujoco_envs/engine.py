@@ -33,7 +33,7 @@ INERTIALS = ("mujoco210", "modern")
 
 _INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 _LARGEST = 1e10  # a position or velocity beyond it counts as diverged; MuJoCo's own bound (mjMAXVAL)
-_START_TIME = -1.0  # s, the clock of every control step: a reset clock, which counts from zero, is told from it
+_START_TIME = -1000.0  # s, the clock at the start of every control step: far from zero, where MuJoCo resets it to
 
 
 class State(NamedTuple):
@@ -196,9 +196,9 @@ class MujocoEngine:
         """Raises `PhysicsError` for the rows of `final` (`[k, S]`) that no simulation without a warning can reach.
 
         Where MuJoCo meets a number that is not finite or huge it resets the robot to its initial state, clock
-        included, and the rollout stops a robot in whatever state a warning left it. Either way the clock of that
-        robot is wrong at the end, unless the warning came in the last simulation step: what that step leaves is
-        looked at here, and a warning that leaves sound numbers (contact buffer full) recurs in the next control step.
+        included, and after any warning the rollout stops that robot. Either way its clock is wrong at the end, unless
+        the last simulation step gave a warning and no reset: the numbers that it leaves are looked at here, and what
+        leaves sound numbers (a full contact buffer) recurs in the next control step, where it shows.
         """
         end_time = _START_TIME + self.dt
         sound = np.abs(final[:, 0] - end_time) < 0.5 * self.model.opt.timestep
@@ -206,8 +206,9 @@ class MujocoEngine:
         if not sound.all():
             failed = np.flatnonzero(~sound)
             failed = [int(i) for i in (failed if env_ids is None else np.asarray(env_ids)[failed])]
+            named = ", ".join(map(str, failed[:5])) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
             raise PhysicsError(
-                f"the simulation of the {self.robot} diverged in environment {', '.join(map(str, failed))}: "
+                f"the simulation of the {self.robot} diverged in environment {named}: "
                 f"positions or velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", failed)
 
     def __getstate__(self) -> Dict[str, Any]:

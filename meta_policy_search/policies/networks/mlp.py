@@ -8,7 +8,6 @@ from meta_policy_search.policies.networks.nonlinearities import Nonlinearity
 from meta_policy_search.tf_compat import tf
 
 
-
 def initial_mlp_values(
     scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int], rng: np.random.Generator
 ) -> "OrderedDict[str, np.ndarray]":

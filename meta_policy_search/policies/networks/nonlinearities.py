@@ -19,7 +19,9 @@ def resolve_nonlinearity(argument: str, value: Union[str, Nonlinearity]) -> Nonl
     """
     if isinstance(value, str):
         if value not in _BY_NAME:
-            raise ValueError(f"{argument}: expected one of {sorted(_BY_NAME)}, a TensorFlow function or None, got {value!r}")
+            raise ValueError(
+                f"{argument}: expected one of {sorted(_BY_NAME)}, a TensorFlow function or None, got {value!r}"
+            )
         return _BY_NAME[value]
     if value is not None and not callable(value):
         raise TypeError(f"{argument}: expected a TensorFlow function, one of {sorted(_BY_NAME)} or None, got {value!r}")

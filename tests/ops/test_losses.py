@@ -1,0 +1,187 @@
+"""Policy-gradient losses of ragged tasks against NumPy means over each task's own samples."""
+import numpy as np
+import pytest
+
+from meta_policy_search.ops import losses, ragged
+from meta_policy_search.tf_compat import tf
+
+LENGTHS = (4, 7, 1)
+
+
+def run(tensors):
+    with tf.Session() as session:
+        return session.run(tensors)
+
+
+def tasks(rng, scale=1.0):
+    """One float32 vector per task, of its own length."""
+    return [(scale * rng.normal(size=n)).astype("f") for n in LENGTHS]
+
+
+@pytest.fixture
+def data():
+    """Per task: log-densities, those when sampled (which differ by up to about a factor of two), advantages."""
+    rng = np.random.default_rng(0)
+    log_prob = tasks(rng)
+    old_log_prob = [x + 0.4 * rng.normal(size=len(x)).astype("f") for x in log_prob]
+    return log_prob, old_log_prob, tasks(rng)
+
+
+@pytest.fixture
+def stacked(data):
+    return [tf.constant(ragged.stack_tasks(arrays)) for arrays in data]
+
+
+@pytest.fixture
+def weights():
+    return ragged.sample_weights(tf.constant(ragged.task_mask(LENGTHS)))
+
+
+def test_likelihood_ratio_loss_is_the_mean_over_valid_samples(data, stacked, weights):
+    out = losses.likelihood_ratio_loss(*stacked, weights)
+    expected = [-np.mean(np.exp(new - old) * adv) for new, old, adv in zip(*data)]
+    loss, ratio = run([out.loss, out.ratio])
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    np.testing.assert_allclose(ratio[1], np.exp(data[0][1] - data[1][1]), rtol=1e-5)
+
+
+def test_log_likelihood_loss_is_the_mean_over_valid_samples(data, stacked, weights):
+    log_prob, _, advantages = stacked
+    out = losses.log_likelihood_loss(log_prob, advantages, weights)
+    expected = [-np.mean(new * adv) for new, _, adv in zip(*data)]
+    np.testing.assert_allclose(run(out.loss), expected, rtol=1e-5)
+
+
+def test_clipped_surrogate_is_that_of_ppo(data, stacked, weights):
+    out = losses.clipped_surrogate(*stacked, weights, clip_eps=0.2)
+    expected, fractions = [], []
+    for new, old, adv in zip(*data):
+        ratio = np.exp(new - old)
+        expected.append(-np.mean(np.minimum(ratio * adv, np.clip(ratio, 0.8, 1.2) * adv)))
+        fractions.append(np.mean((ratio < 0.8) | (ratio > 1.2)))
+    loss, fraction = run([out.loss, out.clipped_fraction])
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    np.testing.assert_allclose(fraction, fractions, rtol=1e-6)
+    assert 0 < fraction[1] < 1
+
+
+@pytest.mark.parametrize(
+    "ratio, advantage, expected_loss, has_gradient",
+    [
+        (1.5, 2.0, -2.4, False),  # better and already clipped: 1.2 * 2
+        (1.1, 2.0, -2.2, True),
+        (0.5, 2.0, -1.0, True),  # worse for a good action: not clipped, to come back
+        (0.5, -2.0, 1.6, False),
+        (1.5, -2.0, 3.0, True),
+    ],
+)
+def test_clipping_takes_away_the_incentive_to_go_further(ratio, advantage, expected_loss, has_gradient):
+    log_prob = tf.constant([[np.log(ratio)]], tf.float32)
+    one = tf.ones([1, 1])
+    out = losses.clipped_surrogate(log_prob, tf.zeros([1, 1]), advantage * one, one, clip_eps=0.2)
+    loss, gradient = run([out.loss, tf.gradients(out.loss, log_prob)[0]])
+    assert loss[0] == pytest.approx(expected_loss, rel=1e-6)
+    assert (gradient[0, 0] != 0.0) == has_gradient
+
+
+def test_the_first_ratio_is_one_whatever_the_densities(stacked, weights):
+    log_prob, _, advantages = stacked
+    for build in (losses.likelihood_ratio_loss, lambda *args: losses.clipped_surrogate(*args, clip_eps=0.01)):
+        out = build(log_prob, log_prob, advantages, weights)
+        np.testing.assert_array_equal(run(out.ratio), np.ones((3, 7)))
+    assert run(out.clipped_fraction).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_at_the_sampling_policy_all_losses_have_the_same_gradient(stacked, weights):
+    log_prob, _, advantages = stacked
+    gradients = [
+        tf.gradients(loss, log_prob)[0]
+        for loss in (
+            losses.likelihood_ratio_loss(log_prob, log_prob, advantages, weights).loss,
+            losses.log_likelihood_loss(log_prob, advantages, weights).loss,
+            losses.clipped_surrogate(log_prob, log_prob, advantages, weights, 0.2).loss,
+        )
+    ]
+    ratio, log_likelihood, clipped = run(gradients)
+    np.testing.assert_allclose(ratio, log_likelihood, rtol=1e-6)
+    np.testing.assert_allclose(clipped, log_likelihood, rtol=1e-6)
+
+
+def test_away_from_it_they_differ(stacked, weights):
+    log_prob, old_log_prob, advantages = stacked
+    by_ratio = tf.gradients(losses.likelihood_ratio_loss(*stacked, weights).loss, log_prob)[0]
+    by_log = tf.gradients(losses.log_likelihood_loss(log_prob, advantages, weights).loss, log_prob)[0]
+    by_ratio, by_log, ratio = run([by_ratio, by_log, tf.exp(log_prob - old_log_prob)])
+    np.testing.assert_allclose(by_ratio, by_log * ratio, rtol=1e-5)
+    assert np.abs(by_ratio - by_log).max() > 0.01
+
+
+def test_no_gradient_flows_through_old_densities_and_advantages(stacked, weights):
+    log_prob, old_log_prob, advantages = stacked
+    for loss in (
+        losses.likelihood_ratio_loss(*stacked, weights).loss,
+        losses.clipped_surrogate(*stacked, weights, 0.2).loss,
+        losses.exploration_score(log_prob, old_log_prob, weights),
+        losses.log_likelihood_loss(log_prob, advantages, weights).loss,
+    ):
+        assert tf.gradients(loss, [old_log_prob, advantages]) == [None, None]
+        assert tf.gradients(loss, log_prob)[0] is not None
+
+
+def test_padding_counts_for_nothing_neither_in_loss_nor_in_gradient(data, weights):
+    # given other numbers on the padding than the repeated sample
+    advantages = tf.constant(ragged.stack_tasks(data[2]))
+    results = []
+    for padding in (0.0, 3.0):
+        log_prob = ragged.stack_tasks(data[0])
+        log_prob[ragged.task_mask(LENGTHS) == 0.0] = padding
+        log_prob = tf.constant(log_prob)
+        loss = losses.likelihood_ratio_loss(log_prob, tf.zeros_like(log_prob), advantages, weights).loss
+        score = losses.exploration_score(log_prob, tf.zeros_like(log_prob), tf.constant(ragged.task_mask(LENGTHS)))
+        results.append(run([loss, score, tf.gradients(loss, log_prob)[0]]))
+    for one, other in zip(*results):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_exploration_score_is_the_sum_over_samples_and_zero_at_the_sampling_policy(data, stacked):
+    log_prob, old_log_prob, _ = stacked
+    mask = tf.constant(ragged.task_mask(LENGTHS))
+    expected = [np.sum(np.exp(new - old) - 1.0) for new, old, _ in zip(*data)]
+    at_sampling = losses.exploration_score(log_prob, log_prob, mask)
+    gradient = tf.gradients(at_sampling, log_prob)[0]
+    score, zero, gradient = run([losses.exploration_score(log_prob, old_log_prob, mask), at_sampling, gradient])
+    np.testing.assert_allclose(score, expected, rtol=1e-5)
+    assert not zero.any()
+    np.testing.assert_array_equal(gradient, ragged.task_mask(LENGTHS))  # that of sum_n log pi(a_n)
+
+
+GOOD, BAD, NARROW = tf.TensorShape([3, 7]), tf.TensorShape([3, 6]), tf.TensorShape([3])
+
+
+@pytest.mark.parametrize(
+    "build, names",
+    [
+        (losses.likelihood_ratio_loss, ["log_prob", "old_log_prob", "advantages", "weights"]),
+        (losses.log_likelihood_loss, ["log_prob", "advantages", "weights"]),
+        (lambda **kw: losses.clipped_surrogate(**kw, clip_eps=0.2), ["log_prob", "old_log_prob", "advantages",
+                                                                    "weights"]),
+        (losses.exploration_score, ["log_prob", "old_log_prob", "mask"]),
+    ],
+)
+@pytest.mark.parametrize("wrong_shape", [(3, 6), (3,), (3, 7, 1)])
+def test_a_wrong_shape_names_its_argument_and_both_shapes(build, names, wrong_shape):
+    for wrong in names[1:]:
+        tensors = {name: tf.zeros(wrong_shape if name == wrong else (3, 7)) for name in names}
+        with pytest.raises(ValueError) as error:
+            build(**tensors)
+        assert str(error.value).startswith(f"{wrong}: ")
+        assert str(tf.TensorShape(wrong_shape)) in str(error.value) and "(3, 7)" in str(error.value)
+
+
+def test_unknown_dimensions_are_accepted(weights):
+    ph = tf.placeholder(tf.float32, [None, None])
+    unknown = tf.placeholder(tf.float32, None)
+    out = losses.likelihood_ratio_loss(ph, unknown, ph, weights)
+    with tf.Session() as session:
+        values = np.ones((3, 7), "f")
+        np.testing.assert_allclose(session.run(out.loss, {ph: values, unknown: values}), -np.ones(3), rtol=1e-6)

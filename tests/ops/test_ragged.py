@@ -1,0 +1,40 @@
+"""Padding: what stands on it, what it weighs, and that graph and NumPy do the same."""
+import numpy as np
+import pytest
+
+from meta_policy_search.ops import ragged
+from meta_policy_search.tf_compat import tf
+
+
+def run(tensors, feed=None):
+    with tf.Session() as session:
+        return session.run(tensors, feed)
+
+
+def test_short_tasks_are_padded_by_their_first_sample():
+    arrays = [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])]
+    stacked = ragged.stack_tasks(arrays)
+    assert stacked.dtype == np.float32
+    np.testing.assert_array_equal(stacked, [[[1, 2], [1, 2], [1, 2]], [[3, 4], [5, 6], [7, 8]]])
+
+
+def test_the_mask_is_one_on_samples():
+    mask = ragged.task_mask([1, 3, 2])
+    assert mask.dtype == np.float32
+    np.testing.assert_array_equal(mask, [[1, 0, 0], [1, 1, 1], [1, 1, 0]])
+
+
+def test_weights_sum_to_one_and_are_zero_on_padding_and_in_empty_tasks():
+    weights = run(ragged.sample_weights(tf.constant([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0], [0.0] * 4])))
+    np.testing.assert_array_equal(weights, [[1, 0, 0, 0], [0.25] * 4, [0] * 4])
+
+
+@pytest.mark.parametrize("lengths", [(2, 5, 3), (1, 1), (4,)])
+def test_the_graph_pads_as_numpy_does(lengths):
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(n, 2)).astype("f") for n in lengths]
+    placeholders = [tf.placeholder(tf.float32, [None, 2]) for _ in lengths]
+    stacked, mask = run(ragged.stack_placeholders(placeholders), dict(zip(placeholders, arrays)))
+    np.testing.assert_array_equal(stacked, ragged.stack_tasks(arrays))
+    np.testing.assert_array_equal(mask, ragged.task_mask(lengths))
+    assert mask.dtype == np.float32
