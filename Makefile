@@ -10,7 +10,9 @@ ARGS ?=
 ifneq ($(origin ENV), command line)  # some shells have a variable of this name
 ENV := HalfCheetahRandDirecEnv
 endif
-CONFIG ?= $(if $(filter HalfCheetahRandDirecEnv,$(ENV)),experiments/configs/train_half_cheetah.json)
+CONFIG ?= $(CONFIG_$(ENV))
+CONFIG_HalfCheetahRandDirecEnv := experiments/configs/train_half_cheetah.json
+CONFIG_MetaPointEnvCorner := experiments/configs/train_point.json
 
 VENV_PYTHON := $(VENV)/bin/python
 TRAIN_FLAGS = --env $(ENV) --seed $(SEED) \
@@ -30,7 +32,7 @@ help: ## list targets and variables
 	@echo
 	@echo "  ENV        train: environment by name (default: HalfCheetahRandDirecEnv; others: MetaPointEnvCorner, ...)"
 	@echo "  SEED       train: root of all random numbers (default: 1)"
-	@echo "  CONFIG     train: JSON file of settings (default: a preset for HalfCheetahRandDirecEnv, else the published)"
+	@echo "  CONFIG     train: JSON file of settings (default: a preset where ENV has one, else the published settings)"
 	@echo "  DUMP_PATH  train: run folder (default: a new one, named when training begins)"
 	@echo "  SMOKE      train, bench: 1 for tiny sizes that end within seconds (default: 0)"
 	@echo "  ARGS       train, test, bench: further arguments, such as ARGS=\"-m slow\" for test"
@@ -79,7 +81,7 @@ $(VENV_PYTHON):
 	"$(PYTHON)" -m venv "$(VENV)"
 
 define install
-@echo "Installing into $(VENV); the first time, this downloads about 1 GB (TensorFlow)."
+@echo "Installing into $(VENV); the first time, this downloads about 0.7 GB (most of it TensorFlow)."
 @"$(VENV_PYTHON)" -m pip install --disable-pip-version-check -e "$(1)" || { \
 	echo "make: the installation failed; pip says why above. TensorFlow needs 64-bit Python 3.10 to 3.13:"; \
 	echo "make: this is `"$(VENV_PYTHON)" --version`. For another one: make clean, then make PYTHON=/path/to/python"; \

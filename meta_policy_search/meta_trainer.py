@@ -191,7 +191,6 @@ class Trainer:
         all_paths = [path for task_paths in paths.values() for path in task_paths]
         self.env.log_diagnostics(all_paths, prefix)
         self.policy.log_diagnostics(all_paths, prefix)
-        self.sample_processor.baseline.log_diagnostics(all_paths, prefix)
 
     def _optimize(self, all_samples: List[Sequence[TaskSamples]]) -> None:
         self.algo.optimize_policy(all_samples)

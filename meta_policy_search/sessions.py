@@ -18,6 +18,9 @@ _COLLECTION = "meta_policy_search/session"
 def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
     """Returns the session of a graph: the default one if it is of this graph, else the graph's own.
 
+    The graph's own session is the first one that was used here; where there was none it is made. It then runs one operation at a time, each on all cores: operations here are large, and fewer of
+    them at a time need less memory.
+
     Args:
         graph: the graph; by default the default graph.
 
@@ -25,12 +28,14 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
         RuntimeError: the graph's session was closed, and its variables are lost with it.
     """
     graph = tf.get_default_graph() if graph is None else graph
+    known: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
     default = tf.get_default_session()
     if default is not None and default.graph is graph:
+        if not known:  # or what was trained in it would be fresh again, without a word, after its `with` block
+            known.append(default)
         return default
-    known: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
     if not known:
-        known.append(tf.Session(graph=graph))
+        known.append(tf.Session(graph=graph, config=tf.ConfigProto(inter_op_parallelism_threads=1)))
     if known[0]._closed:  # noqa: SLF001 - the session has no public way to ask
         raise RuntimeError(
             "the TensorFlow session that held these variables was closed; enter another one "
@@ -56,7 +61,7 @@ class VariableSet:
         self._graph = tf.get_default_graph()
         self._ready: "weakref.WeakSet[tf.Session]" = weakref.WeakSet()
         with tf.name_scope("access"):
-            self._is_initialized = [tf.is_variable_initialized(v) for v in self.variables.values()]
+            self._is_initialized = [v.is_initialized() for v in self.variables.values()]
             self._initializers = [v.initializer for v in self.variables.values()]
             self._new_values = OrderedDict(
                 (name, tf.placeholder(v.dtype.base_dtype, v.shape)) for name, v in self.variables.items()

@@ -1,27 +1,10 @@
-"""Every test begins with a seed, and with a TensorFlow graph and a logger of its own; slow tests run on request."""
+"""Every test begins with a seed, with a TensorFlow graph and a logger of its own."""
 import sys
 
 import pytest
 
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
-
-
-def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes more than a few seconds; runs with --slow, or if chosen by -m")
-
-
-def pytest_collection_modifyitems(config, items):
-    if config.getoption("--slow") or "slow" in config.getoption("-m"):
-        return
-    left_out = [item for item in items if "slow" in item.keywords]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if "slow" not in item.keywords]
 
 
 @pytest.fixture(autouse=True)

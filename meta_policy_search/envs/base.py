@@ -188,7 +188,7 @@ class BatchableMetaEnv(MetaEnv):
         self, *, seed: Optional[int] = None, options: Optional[dict] = None
     ) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [O], {})`."""
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
         return self._batched.reset(np.zeros(1, dtype=int), [self.np_random])[0], {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:

@@ -26,6 +26,9 @@ from meta_policy_search.utils.checks import (
 )
 
 
+Product = Callable[[np.ndarray], np.ndarray]
+
+
 class HessianVectorProduct(abc.ABC):
     """A way to multiply the Hessian of a scalar `f` by a vector. An object serves one optimizer."""
 
@@ -49,15 +52,11 @@ class HessianVectorProduct(abc.ABC):
         """Builds the operations needed."""
 
     @abc.abstractmethod
-    def product(self, input_val_dict: InputValues, x: np.ndarray) -> np.ndarray:
-        """Computes `H x` at the variables' current values.
+    def at(self, input_val_dict: InputValues) -> Product:
+        """Returns the function `x -> H x` at the variables' current values, float64 `[D]` to `[D]`.
 
         Args:
             input_val_dict: name of an input to its value.
-            x: float64 `[D]`.
-
-        Returns:
-            float64 `[D]`.
         """
 
 
@@ -84,22 +83,28 @@ class FiniteDifferenceHvp(HessianVectorProduct):
     def _build(self, f: tf.Tensor) -> None:
         self._gradient = self._optimizer.build_flat_gradient(f)
 
-    def product(self, input_val_dict: InputValues, x: np.ndarray) -> np.ndarray:
-        """Computes `H x`; the variables are restored also if something fails."""
-        norm = float(np.linalg.norm(x))
-        if norm == 0.0:
-            return np.zeros_like(x)
-        optimizer, eps = self._optimizer, self.base_eps / norm
+    def at(self, input_val_dict: InputValues) -> Product:
+        """Returns `x -> H x`; the variables are restored after each product, also if it fails."""
+        optimizer = self._optimizer
         theta = optimizer.get_flat()
-        try:
-            optimizer.set_flat(theta + eps * x)
-            above = optimizer.compute(self._gradient, input_val_dict)
-            if self.symmetric:
+        here = None if self.symmetric else optimizer.compute(self._gradient, input_val_dict)
+
+        def product(x: np.ndarray) -> np.ndarray:
+            norm = float(np.linalg.norm(x))
+            if norm == 0.0:
+                return np.zeros_like(x)
+            eps = self.base_eps / norm
+            try:
+                optimizer.set_flat(theta + eps * x)
+                above = optimizer.compute(self._gradient, input_val_dict)
+                if here is not None:
+                    return (above - here) / eps
                 optimizer.set_flat(theta - eps * x)
                 return (above - optimizer.compute(self._gradient, input_val_dict)) / (2.0 * eps)
-        finally:
-            optimizer.set_flat(theta)
-        return (above - optimizer.compute(self._gradient, input_val_dict)) / eps
+            finally:
+                optimizer.set_flat(theta)
+
+        return product
 
 
 class ExactHvp(HessianVectorProduct):
@@ -110,9 +115,9 @@ class ExactHvp(HessianVectorProduct):
         self._x_ph = tf.placeholder(tf.float32, gradient.shape, name="direction")
         self._product = self._optimizer.build_flat_gradient(tf.reduce_sum(gradient * self._x_ph))
 
-    def product(self, input_val_dict: InputValues, x: np.ndarray) -> np.ndarray:
-        """Computes `H x` at the variables' current values."""
-        return self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
+    def at(self, input_val_dict: InputValues) -> Product:
+        """Returns `x -> H x`."""
+        return lambda x: self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
 
 
 class LineSearch(NamedTuple):
@@ -306,11 +311,9 @@ class ConjugateGradientOptimizer(Optimizer):
     def _full_step(self, input_val_dict: InputValues, gradient: np.ndarray) -> np.ndarray:
         """Returns the step, to be subtracted, that makes the quadratic approximation of the constraint epsilon."""
 
-        def damped_product(x: np.ndarray) -> np.ndarray:
-            return self._hvp.product(input_val_dict, x) + self._damping * x
-
-        direction, product = conjugate_gradients(damped_product, gradient, self._cg_iters)
-        curvature = float(direction @ product)
+        product = self._hvp.at(input_val_dict)
+        direction, image = conjugate_gradients(lambda x: product(x) + self._damping * x, gradient, self._cg_iters)
+        curvature = float(direction @ image)
         if not np.isfinite(curvature) or curvature <= 0.0:
             return np.zeros_like(direction)
         return direction * np.sqrt(2.0 * self._max_constraint / curvature)
@@ -335,7 +338,7 @@ class ConjugateGradientOptimizer(Optimizer):
 
 
 def conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray],
+    product: Product,
     b: np.ndarray,
     max_iterations: int = 10,
     residual_tolerance: float = 1e-10,

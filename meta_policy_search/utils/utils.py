@@ -52,12 +52,13 @@ def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
     Raises:
         ValueError: `discount` is negative or not finite, or `x` has no axis.
     """
-    from scipy.signal import lfilter  # takes 0.7 s to import, so not before it is needed
-
-    x = np.asarray(x, dtype=np.float64)
-    if x.ndim == 0:
-        raise ValueError(f"x: expected an array with a leading time axis, got {x.item()!r}")
-    return lfilter([1.0], [1.0, -check_non_negative("discount", discount)], x[::-1], axis=0)[::-1]
+    discount = check_non_negative("discount", discount)
+    sums = np.array(x, dtype=np.float64)
+    if sums.ndim == 0:
+        raise ValueError(f"x: expected an array with a leading time axis, got {sums.item()!r}")
+    for t in range(len(sums) - 2, -1, -1):  # each step works on all other axes at once
+        sums[t] += discount * sums[t + 1]
+    return sums
 
 
 def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:

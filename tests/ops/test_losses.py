@@ -155,9 +155,6 @@ def test_exploration_score_is_the_sum_over_samples_and_zero_at_the_sampling_poli
     np.testing.assert_array_equal(gradient, ragged.task_mask(LENGTHS))  # that of sum_n log pi(a_n)
 
 
-GOOD, BAD, NARROW = tf.TensorShape([3, 7]), tf.TensorShape([3, 6]), tf.TensorShape([3])
-
-
 @pytest.mark.parametrize(
     "build, names",
     [

@@ -214,7 +214,7 @@ def workers_of(process=None):
     return (process or psutil.Process()).children(recursive=True)
 
 
-def assert_gone(processes, timeout=10.0):
+def assert_gone(processes, timeout=30.0):
     """A process that has ended but waits for its parent to notice counts as gone."""
     def is_alive(process):
         try:
@@ -678,7 +678,7 @@ class Script:
 def test_a_script_without_main_guard_runs_once_and_leaves_nothing_at_its_end(tmp_path):
     with Script(tmp_path, "print('done')") as script:
         script.go_on()
-        out, err = script.popen.communicate(timeout=20)
+        out, err = script.popen.communicate(timeout=60)
         assert (out, err, script.popen.returncode) == ("done\n", "", 0)
         assert_gone(script.workers, timeout=0)
 
@@ -698,7 +698,7 @@ def test_ctrl_c_ends_parent_and_workers(tmp_path, doing):
         script.go_on()
         time.sleep(0.3)  # into the step
         os.killpg(script.popen.pid, signal.SIGINT)  # what a terminal does: to the whole group
-        _, err = script.popen.communicate(timeout=20)
+        _, err = script.popen.communicate(timeout=60)
         assert err.count("Traceback") == 1 and err.rstrip().endswith("KeyboardInterrupt")  # the parent's alone
         assert_gone(script.workers, timeout=0)
 
@@ -714,7 +714,7 @@ def test_a_fork_of_the_parent_does_not_end_its_workers(tmp_path):
         print("still there")
     """) as script:
         script.go_on()
-        out, err = script.popen.communicate(timeout=20)
+        out, err = script.popen.communicate(timeout=60)
         assert (out, err) == ("still there\n", "")
 
 

@@ -12,7 +12,6 @@ engine agrees with MuJoCo 2.1.0 to a few 1e-12 over ten control steps of the hal
 import copy
 import functools
 import importlib.util
-import os
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +21,7 @@ import numpy as np
 
 from meta_policy_search.envs.base import PhysicsError
 from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.cores import available_cores
 
 __all__ = ["INERTIALS", "ROBOTS", "MujocoEngine", "PhysicsError", "State"]
 
@@ -188,7 +188,7 @@ class MujocoEngine:
 
     def _start_threads(self) -> None:
         mujoco = _import_mujoco()
-        count = min(self.num_threads or _available_cores(), self.num_envs)
+        count = min(self.num_threads or available_cores(), self.num_envs)
         self._threads = mujoco.rollout.Rollout(nthread=count if count > 1 else 0)  # 0: on the calling thread
         self._scratch = [mujoco.MjData(self.model) for _ in range(count)]
 
@@ -220,11 +220,6 @@ class MujocoEngine:
         MujocoEngine.__init__(self, **state["arguments"])
         self._states[:] = state["states"]
         self.set_parameters(state["parameters"])
-
-
-def _available_cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _check_finite(name: str, value: np.ndarray, shape: tuple) -> np.ndarray:

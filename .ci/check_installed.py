@@ -1,0 +1,77 @@
+"""Checks an installed wheel: its files, the import of every module, and a tiny training with worker processes.
+
+Usage: `python check_installed.py FILE.whl`, with the interpreter of the environment that the wheel is installed in.
+"""
+import importlib
+import pkgutil
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+import meta_policy_search
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import make_env, normalize
+from meta_policy_search.meta_algos import ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.utils import set_seed
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+NUM_TASKS, NUM_ROLLOUTS, NUM_STEPS, NUM_ITERATIONS = 2, 2, 10, 2
+
+
+def check_files(wheel: str) -> None:
+    """Compares the wheel with the checkout: every file of the package is in it, and nothing beside the package."""
+    in_checkout = {
+        path.relative_to(CHECKOUT).as_posix()
+        for path in (CHECKOUT / "meta_policy_search").rglob("*")
+        if path.is_file() and path.suffix not in (".pyc", ".pyo")
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        in_wheel = {name for name in archive.namelist() if ".dist-info/" not in name}
+    if in_wheel != in_checkout:
+        sys.exit(f"the wheel lacks {sorted(in_checkout - in_wheel)} and holds beside the package "
+                 f"{sorted(in_wheel - in_checkout)}")
+    print(f"{len(in_wheel)} files of the package are in the wheel")
+
+
+def check_imports() -> None:
+    """Imports every module, from the environment and not from the checkout."""
+    folder = Path(meta_policy_search.__file__).resolve().parent
+    if CHECKOUT in folder.parents:
+        sys.exit(f"expected the installed package, but {folder} is imported")
+    names = [module.name for module in pkgutil.walk_packages(meta_policy_search.__path__, "meta_policy_search.")]
+    for name in names:
+        importlib.import_module(name)
+    print(f"{len(names)} modules imported from {folder}")
+
+
+def check_training() -> None:
+    """Trains for two iterations on a robot, whose data file and worker processes must be found."""
+    set_seed(1)
+    env = normalize(make_env("HalfCheetahRandDirecEnv"))
+    policy = MetaGaussianMLPPolicy(NUM_TASKS, env.observation_space.shape[0], env.action_space.shape[0])
+    sampler = MetaSampler(env, policy, NUM_ROLLOUTS, NUM_TASKS, NUM_STEPS, parallel=True)
+    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    algo = ProMP(policy, meta_batch_size=NUM_TASKS)
+    before = policy.get_param_values()
+    with logger.scoped_configure("run", format_strs=["line", "csv"]):
+        Trainer(algo, env, sampler, processor, policy, n_itr=NUM_ITERATIONS).train()
+    sampler.close()
+    after = policy.get_param_values()
+    if not all(np.isfinite(after[name]).all() and (after[name] != before[name]).any() for name in before):
+        sys.exit("training did not change every parameter to something finite")
+    rows = Path("run/progress.csv").read_text(encoding="utf-8").splitlines()[1:]
+    if len(rows) != NUM_ITERATIONS or not Path("run/params.pkl").is_file():
+        sys.exit(f"expected {NUM_ITERATIONS} rows and a snapshot, got {len(rows)} rows")
+    print("a policy was trained, and its run folder written")
+
+
+if __name__ == "__main__":
+    check_files(sys.argv[1])
+    check_imports()
+    check_training()

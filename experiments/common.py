@@ -1,0 +1,586 @@
+"""What the experiments share: settings from the command line and from files, run folders, and going on with a run.
+
+A script states what is its own (its settings and its algorithm) and hands both to `run`. Settings come from, each
+overriding the one before: the defaults of the script, `--config_file`, `--smoke`, flags.
+
+A run folder holds `params.json` (settings, command, versions, git revision), `progress.csv`, `log.txt`, snapshots and
+`learning_curve.png`.
+
+Nothing here loads TensorFlow before a trainer is built, so that `--help` and mistakes take no time.
+"""
+import argparse
+import dataclasses
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import typing
+from types import ModuleType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    NoReturn,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+)
+
+from meta_policy_search import baselines
+from meta_policy_search.baselines import Baseline
+from meta_policy_search.envs import MetaEnv, available_envs, make_env, normalize
+from meta_policy_search.np.policies import NONLINEARITIES
+from meta_policy_search.plotting import mean_gain, plot_learning_curve, read_progress
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
+from meta_policy_search.utils.snapshotter import MODES, SnapshotError, atomic_file, list_snapshots, load_snapshot
+from meta_policy_search.utils.utils import set_seed
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_algos import MAMLAlgo
+    from meta_policy_search.meta_trainer import Trainer
+    from meta_policy_search.policies import MetaGaussianMLPPolicy
+
+SMOKE = {
+    "n_itr": 2,
+    "meta_batch_size": 2,
+    "rollouts_per_meta_task": 2,
+    "envs_per_task": None,
+    "max_path_length": 10,
+    "hidden_sizes": (8, 8),
+}
+"""Settings of a run that takes seconds and learns nothing: it shows that everything works."""
+
+BASELINES = sorted(set(baselines.__all__) - {Baseline.__name__})
+PARAMS_FILE = "params.json"
+INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
+
+ConfigT = TypeVar("ConfigT", bound="Config")
+
+
+# Settings --------------------------------------------------------------------------------------------------------
+
+
+def setting(default: Any, help: str, choices: Optional[Sequence[str]] = None) -> Any:
+    """Declares a setting of an experiment, a field of its `Config`.
+
+    Args:
+        default: what it is if nothing is said.
+        help: what it means, with its unit.
+        choices: the values that it can have.
+    """
+    help += "" if choices is None else f"; one of {', '.join(choices)}"
+    return dataclasses.field(default_factory=lambda: default, metadata={"help": help, "choices": choices})
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The settings that all experiments have.
+
+    Raises:
+        TypeError: a setting of the wrong type; lists are taken for tuples, and integers for floats.
+        ValueError: a name that does not exist; lists those that do. Ranges are checked by the classes that take the
+            numbers.
+    """
+
+    env: str = setting("HalfCheetahRandDirecEnv", "class of the environment", available_envs())
+    env_kwargs: Dict[str, Any] = setting({}, "arguments of that class, as a JSON object")
+    seed: int = setting(1, "root of all random numbers, at least 0")
+    n_itr: int = setting(1001, "meta-updates")
+    meta_batch_size: int = setting(40, "tasks per iteration")
+    rollouts_per_meta_task: int = setting(20, "paths per task, each before and after every adaptation step")
+    max_path_length: int = setting(100, "steps of a path, at most")
+    envs_per_task: Optional[int] = setting(None, "paths of a task under way at the same time; none for all")
+    parallel: bool = setting(False, "step environments in worker processes")
+    baseline: str = setting("LinearFeatureBaseline", "class of the reward baseline", BASELINES)
+    discount: float = setting(0.99, "discount factor per step, in [0, 1]")
+    gae_lambda: float = setting(1.0, "lambda of the advantage estimation, in [0, 1]")
+    normalize_adv: bool = setting(True, "give each task's advantages mean zero and standard deviation one")
+    positive_adv: bool = setting(False, "shift each task's advantages to above zero")
+    hidden_sizes: Tuple[int, ...] = setting((64, 64), "units of each hidden layer of the policy")
+    hidden_nonlinearity: Optional[str] = setting("tanh", "of the hidden layers, or none", sorted(NONLINEARITIES))
+    output_nonlinearity: Optional[str] = setting(None, "of the policy's mean, or none", sorted(NONLINEARITIES))
+    learn_std: bool = setting(True, "learn the policy's standard deviation")
+    init_std: float = setting(1.0, "initial standard deviation; actions span -10 to 10")
+    min_std: float = setting(1e-6, "smallest standard deviation, in the same unit")
+    inner_lr: float = setting(0.1, "step size of adaptation")
+    num_inner_grad_steps: int = setting(1, "adaptation steps per iteration")
+    trainable_inner_step_size: bool = setting(False, "also learn a step size for each of the policy's parameters")
+    first_order: bool = setting(False, "leave out second derivatives")
+    log_formats: Tuple[str, ...] = setting(("line", "log", "csv"), "outputs (see utils.logger); csv must be one of them")
+    snapshot_mode: str = setting("last_gap", "which snapshots to keep", MODES)
+    snapshot_gap: int = setting(100, "iterations between those kept by the modes gap and last_gap")
+    plot_gap: int = setting(20, "iterations between two drawings of the learning curve; 0 for one at the end")
+
+    def __post_init__(self) -> None:
+        """Checks types and names."""
+        for name, kind in typing.get_type_hints(type(self)).items():
+            object.__setattr__(self, name, _conform(name, getattr(self, name), kind))
+        for field in dataclasses.fields(self):
+            choices, value = field.metadata["choices"], getattr(self, field.name)
+            if choices is not None and value is not None:
+                check_choice(field.name, value, choices)
+        check_int_at_least("plot_gap", self.plot_gap, 0)
+        if "csv" not in self.log_formats:
+            raise ValueError(f"log_formats: expected 'csv' among them, got {self.log_formats}")
+
+
+_KINDS = {str: "a string", int: "an integer", float: "a number", dict: "an object (names and values)"}
+
+
+def _conform(name: str, value: Any, kind: Any) -> Any:
+    """Returns a value in the type of its setting, or raises `TypeError`."""
+    container, inner = typing.get_origin(kind), typing.get_args(kind)
+    if container is Union:  # Optional
+        return None if value is None else _conform(name, value, inner[0])
+    if container is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"{name}: expected a list, got {value!r}")
+        return tuple(_conform(f"{name}[{i}]", item, inner[0]) for i, item in enumerate(value))
+    kind = container or kind
+    if kind is bool:
+        return check_bool(name, value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{name}: expected {_KINDS[kind]}, got {value!r}")
+    return dict(value) if kind is dict else value
+
+
+def make_config(config_class: Type[ConfigT], settings: Mapping[str, Any]) -> ConfigT:
+    """Makes the settings of an experiment from those that differ from its defaults.
+
+    Raises:
+        ValueError: there is no such setting (lists those that exist), or no such name.
+        TypeError: a setting of the wrong type.
+    """
+    known = [field.name for field in dataclasses.fields(config_class)]
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        raise ValueError(f"unknown setting {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+    return config_class(**settings)
+
+
+# The parts of an experiment --------------------------------------------------------------------------------------
+
+
+class Parts(NamedTuple):
+    """Everything but algorithm and trainer."""
+
+    env: MetaEnv
+    policy: "MetaGaussianMLPPolicy"
+    sampler: MetaSampler
+    sample_processor: MetaSampleProcessor
+
+
+def build_parts(config: Config) -> Parts:
+    """Seeds all random numbers, then builds environment, policy, sampler and sample processor."""
+    from meta_policy_search.policies import MetaGaussianMLPPolicy  # loads TensorFlow
+
+    set_seed(config.seed)
+    env = normalize(make_env(config.env, **config.env_kwargs))
+    policy = MetaGaussianMLPPolicy(
+        meta_batch_size=config.meta_batch_size,
+        obs_dim=env.observation_space.shape[0],
+        action_dim=env.action_space.shape[0],
+        name="meta-policy",
+        hidden_sizes=config.hidden_sizes,
+        hidden_nonlinearity=config.hidden_nonlinearity,
+        output_nonlinearity=config.output_nonlinearity,
+        learn_std=config.learn_std,
+        init_std=config.init_std,
+        min_std=config.min_std,
+    )
+    sampler = MetaSampler(
+        env=env,
+        policy=policy,
+        rollouts_per_meta_task=config.rollouts_per_meta_task,
+        meta_batch_size=config.meta_batch_size,
+        max_path_length=config.max_path_length,
+        envs_per_task=config.envs_per_task,
+        parallel=config.parallel,
+    )
+    sample_processor = MetaSampleProcessor(
+        baseline=getattr(baselines, config.baseline)(),
+        discount=config.discount,
+        gae_lambda=config.gae_lambda,
+        normalize_adv=config.normalize_adv,
+        positive_adv=config.positive_adv,
+    )
+    return Parts(env, policy, sampler, sample_processor)
+
+
+def maml_arguments(config: Config, parts: Parts) -> Dict[str, Any]:
+    """Returns the arguments that every algorithm takes."""
+    return {
+        "policy": parts.policy,
+        "inner_lr": config.inner_lr,
+        "meta_batch_size": config.meta_batch_size,
+        "num_inner_grad_steps": config.num_inner_grad_steps,
+        "trainable_inner_step_size": config.trainable_inner_step_size,
+        "first_order": config.first_order,
+    }
+
+
+def build_trainer(config: Config, parts: Parts, algo: "MAMLAlgo") -> "Trainer":
+    """Puts the parts and the algorithm together; a terminal gets a progress bar."""
+    from meta_policy_search.meta_trainer import Trainer
+
+    return Trainer(
+        algo=algo,
+        env=parts.env,
+        sampler=parts.sampler,
+        sample_processor=parts.sample_processor,
+        policy=parts.policy,
+        n_itr=config.n_itr,
+        num_inner_grad_steps=config.num_inner_grad_steps,
+        progress_bar=sys.stderr.isatty(),
+    )
+
+
+# The command -----------------------------------------------------------------------------------------------------
+
+
+class Experiment(NamedTuple):
+    """A script: what its module holds."""
+
+    module: ModuleType
+    config_class: Type[Config]
+    build: Callable[[Any], "Trainer"]
+
+    @property
+    def path(self) -> str:
+        """Its file."""
+        return os.path.abspath(str(self.module.__file__))
+
+    @property
+    def name(self) -> str:
+        """The name of its file, without `.py`."""
+        return os.path.splitext(os.path.basename(self.path))[0]
+
+
+def run(config_class: Type[ConfigT], build: Callable[[ConfigT], "Trainer"], argv: Optional[Sequence[str]] = None) -> int:
+    """Runs an experiment as its command line says.
+
+    Args:
+        config_class: its settings; the module that defines them is the script.
+        build: makes the trainer from the settings.
+        argv: flags; by default those that the process was started with.
+
+    Returns:
+        The exit status: 0, or 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: with status 2, for a mistake in flags, files or settings, which is named in one line.
+    """
+    experiment = Experiment(sys.modules[config_class.__module__], config_class, build)
+    argv = sys.argv[1:] if argv is None else argv
+    parser = _make_parser(experiment)
+    arguments = vars(parser.parse_args(argv))
+    try:
+        try:
+            prepare = _resume if "resume" in arguments else _start
+            trainer, config = prepare(experiment, arguments, [sys.executable, experiment.path, *argv])
+        except (ImportError, SnapshotError, TypeError, ValueError) as error:
+            parser.error(str(error))
+        _train(trainer, config)
+    except KeyboardInterrupt:
+        _say_how_to_go_on(experiment)
+        return INTERRUPTED
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors take one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def _make_parser(experiment: Experiment) -> argparse.ArgumentParser:
+    """Makes a flag for every setting; what is not given is not in the result."""
+    parser = _Parser(
+        prog=os.path.basename(experiment.path),
+        usage="%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
+              "       %(prog)s --resume DIR [--n_itr N]",
+        description=experiment.module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config_file", metavar="FILE", help="JSON object of settings by name, or a params.json")
+    parser.add_argument("--dump_path", metavar="DIR",
+                        help=f"run folder (default: data/{experiment.name}/<environment>/<time>_seed<seed>)")
+    parser.add_argument("--resume", metavar="DIR",
+                        help="go on with the run in this folder, with its settings; n_itr may be raised")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes and two iterations, to see that everything "
+                        "works; the environment variable SMOKE=1 says the same")
+    common = parser.add_argument_group("settings of every experiment")
+    own = parser.add_argument_group("settings of this experiment")
+    shared = {field.name for field in dataclasses.fields(Config)}
+    kinds = typing.get_type_hints(experiment.config_class)
+    for field in dataclasses.fields(experiment.config_class):
+        group = common if field.name in shared else own
+        text = f"{field.metadata['help']} (default: {_as_flag(field.default_factory())})".replace("%", "%%")
+        group.add_argument(f"--{field.name}", help=text, **_reading(kinds[field.name]))
+    return parser
+
+
+def _reading(kind: Any) -> Dict[str, Any]:
+    """Returns how a flag of a type is read, as arguments of `add_argument`."""
+    container, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if container is tuple:
+        return {"nargs": "*", **_reading(inner[0])}
+    if container is Union:
+        def optional(text: str) -> Any:
+            return None if text == "none" else inner[0](text)
+
+        optional.__name__ = inner[0].__name__  # for argparse's messages
+        return {"type": optional, "metavar": _reading(inner[0])["metavar"]}
+    if container is dict:
+        return {"type": _json_object, "metavar": "JSON"}
+    return {"type": kind, "metavar": {str: "NAME", int: "INT", float: "FLOAT"}[kind]}
+
+
+def _json_object(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected a JSON object such as '{{\"a\": 1}}', got {text!r}: {error}") from None
+
+
+def _as_flag(value: Any) -> str:
+    """Returns a value as it is written on a command line."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return "none" if value is None else str(value)
+
+
+def _given_settings(arguments: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the settings that file, smoke and flags give."""
+    flags = {name: value for name, value in arguments.items()
+             if name not in ("config_file", "dump_path", "resume", "smoke")}
+    settings = _read_settings(arguments["config_file"]) if "config_file" in arguments else {}
+    return {**settings, **(SMOKE if arguments.get("smoke") else {}), **flags}
+
+
+def _read_settings(path: str) -> Dict[str, Any]:
+    """Reads a file of settings, or those in the `params.json` of a run."""
+    content = _read_json(path)
+    return content["settings"] if isinstance(content.get("settings"), dict) else content
+
+
+def _read_json(path: str) -> Dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except (OSError, ValueError) as error:  # no such file, or not JSON
+        raise ValueError(f"could not read {path}: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}")
+    return content
+
+
+def _start(experiment: Experiment, arguments: Dict[str, Any], command: List[str]) -> Tuple["Trainer", Config]:
+    """Begins a run."""
+    if os.environ.get("SMOKE", "0") not in ("", "0"):
+        arguments["smoke"] = True
+    config = make_config(experiment.config_class, _given_settings(arguments))
+    folder = arguments.get("dump_path") or _default_folder(experiment, config)
+    try:
+        _configure_logger(folder, config)
+    except ValueError as error:
+        can_resume = os.path.exists(os.path.join(folder, PARAMS_FILE))
+        raise ValueError(f"{error}. To go on with that run: --resume {folder}" if can_resume else str(error)) from error
+    trainer = experiment.build(config)
+    started = _describe_process(command)
+    _write_params({"script": experiment.name, "settings": dataclasses.asdict(config), **started, "resumed": []})
+    return trainer, config
+
+
+def _default_folder(experiment: Experiment, config: Config) -> str:
+    now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    return os.path.join("data", experiment.name, config.env, f"{now}_seed{config.seed}")
+
+
+def _configure_logger(folder: str, config: Config, positions: Optional[Mapping[str, Any]] = None) -> None:
+    logger.configure(folder, config.log_formats, config.snapshot_mode, config.snapshot_gap, positions)
+
+
+def _resume(experiment: Experiment, arguments: Dict[str, Any], command: List[str]) -> Tuple["Trainer", Config]:
+    """Goes on with a run from its last snapshot."""
+    folder = arguments["resume"]
+    for name in ("dump_path", "smoke"):
+        if name in arguments:
+            raise ValueError(f"--{name}: expected not to be given with --resume, which keeps folder and sizes of the run")
+    params = _read_json(os.path.join(folder, PARAMS_FILE))
+    if params.get("script") != experiment.name:
+        raise ValueError(f"--resume: expected a run of {experiment.name}, got one of {params.get('script')} in {folder}")
+    config = _resumed_config(experiment.config_class, params["settings"], _given_settings(arguments))
+    snapshot = _load_apart(folder)
+    if snapshot["itr"] + 1 >= config.n_itr:
+        raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to go on, give a "
+                         "larger --n_itr")
+    _configure_logger(folder, config, snapshot["state"]["outputs"])
+    trainer = experiment.build(config)
+    trainer.restore(snapshot)
+    process = _describe_process(command)
+    _warn_of_changes(params, process)
+    params["settings"] = dataclasses.asdict(config)
+    params["resumed"].append({"itr": trainer.itr, **process})
+    _write_params(params)
+    logger.log(f"Going on with iteration {trainer.itr} in {logger.get_dir()}")
+    return trainer, config
+
+
+def _resumed_config(config_class: Type[ConfigT], recorded: Dict[str, Any], given: Dict[str, Any]) -> ConfigT:
+    """Returns the settings to go on with: those of the run, with `n_itr` raised if it is given.
+
+    Raises:
+        ValueError: something else is given that differs; lists it.
+    """
+    before = make_config(config_class, recorded)
+    config = make_config(config_class, {**recorded, **given})
+    differences = [
+        f"{name} is {getattr(before, name)!r} there, {getattr(config, name)!r} here"
+        for name in given
+        if getattr(before, name) != getattr(config, name) and not (name == "n_itr" and config.n_itr > before.n_itr)
+    ]
+    if differences:
+        raise ValueError(f"--resume: expected the settings of the run (n_itr may be raised), but {'; '.join(differences)}")
+    return config
+
+
+def _load_apart(folder: str) -> Dict[str, Any]:
+    """Returns a run's last snapshot, its policy in a graph of its own: training's graph stays as in the first run."""
+    from meta_policy_search.tf_compat import tf
+
+    with tf.Graph().as_default():
+        return load_snapshot(folder)
+
+
+def _train(trainer: "Trainer", config: Config) -> None:
+    """Trains to the end and says what came of it."""
+    folder = logger.get_dir()
+
+    def draw(trainer: "Trainer", row: logger.Row) -> None:
+        if config.plot_gap and trainer.itr % config.plot_gap == 0:
+            _draw(folder)
+
+    trainer.callbacks.append(draw)
+    try:
+        trainer.train()
+    finally:
+        trainer.sampler.close()
+    _draw(folder)
+    logger.log(_summary(folder, config))
+    logger.log(f"Run folder: {folder}")
+
+
+def _draw(folder: str) -> None:
+    try:
+        plot_learning_curve(folder)
+    except OSError as error:  # a full disk, say; the picture can be drawn later
+        logger.warn(f"could not draw the learning curve: {error}")
+
+
+def _summary(folder: str, config: Config) -> str:
+    """Says in one sentence what adaptation gained at the end."""
+    gain = mean_gain(read_progress(folder))
+    interval = f"95% interval over tasks {gain.mean - gain.half_width:+.2f} to {gain.mean + gain.half_width:+.2f}"
+    if config.meta_batch_size == 1:
+        interval = "no interval over tasks, as there is one per iteration"
+    return (f"Adaptation changes the return by {gain.mean:+.2f} ({interval}), from {gain.before:.2f} to {gain.after:.2f}: "
+            f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new tasks and "
+            f"{config.rollouts_per_meta_task} paths per task")
+
+
+def _say_how_to_go_on(experiment: Experiment) -> None:
+    folder = logger.get_dir()
+    snapshots = [] if folder is None else list_snapshots(folder)
+    if snapshots:
+        logger.log(f"To go on after iteration {snapshots[-1].itr}: "
+                   f"python {os.path.relpath(experiment.path)} --resume {os.path.relpath(folder)}")
+    else:
+        logger.log("Interrupted before there was a snapshot")
+
+
+# What params.json says -------------------------------------------------------------------------------------------
+
+_PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cloudpickle", "joblib", "matplotlib")
+_FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
+          "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
+
+
+def _describe_process(command: List[str]) -> Dict[str, Any]:
+    """Returns what, beside the settings, the numbers of a run may depend on, and how it was started."""
+    from meta_policy_search import __version__
+
+    return {
+        "command": command,
+        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "git_revision": _git_revision(),
+        "versions": {
+            "python": platform.python_version(),
+            "meta_policy_search": __version__,
+            **{name: _version(name) for name in _PACKAGES},
+        },
+        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": _num_cores()},
+        "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
+    }
+
+
+def _version(package: str) -> Optional[str]:
+    loaded = getattr(sys.modules.get(package), "__version__", None)
+    if loaded is not None:
+        return str(loaded)
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _num_cores() -> int:
+    """Returns the cores that the process may use: TensorFlow starts as many threads."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _git_revision() -> Optional[str]:
+    """Returns the commit that the scripts are of, with `-dirty` if files have changed since; None without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        result = subprocess.run(command, cwd=os.path.dirname(os.path.abspath(__file__)), capture_output=True, text=True,
+                                timeout=10.0, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout.strip()
+
+
+def _warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
+    """Warns of what differs between the process that began a run and the one that goes on with it."""
+    changes = [f"git_revision was {params['git_revision']}, is {process['git_revision']}"] * (
+        params["git_revision"] != process["git_revision"])
+    for group in ("versions", "machine", "tensorflow_flags"):
+        before, now = params[group], process[group]
+        changes += [f"{name} was {before.get(name)}, is {now.get(name)}"
+                    for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+    if changes:
+        logger.warn("the run may not go on exactly as it would have: " + "; ".join(changes))
+
+
+def _write_params(params: Mapping[str, Any]) -> None:
+    with atomic_file(os.path.join(str(logger.get_dir()), PARAMS_FILE)) as file:
+        file.write((json.dumps(params, indent=2) + "\n").encode())

@@ -1,0 +1,54 @@
+"""E-MAML (arXiv:1803.01118): TRPO-MAML that also credits the samples before adaptation with where they led.
+
+    python experiments/e_maml.py                            # half cheetah, forward or backward
+    python experiments/e_maml.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+
+The term that makes the difference, and how it relates to that of common code, is described in
+`meta_policy_search.meta_algos.base.ExploringMAMLAlgo`.
+"""
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, Sequence
+
+if __package__:  # python -m experiments.e_maml
+    from experiments import common
+else:  # python experiments/e_maml.py
+    import common
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Config(common.Config):
+    """The settings that ProMP was compared with (arXiv:1810.06784)."""
+
+    step_size: float = common.setting(0.01, "largest mean divergence per meta-update, nats")
+    inner_type: str = common.setting(
+        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood")
+    )
+    exploration_coeff: float = common.setting(1.0, "coefficient of the exploration term, at least 0")
+
+
+def build(config: Config) -> "Trainer":
+    """Builds E-MAML and everything that it trains with."""
+    from meta_policy_search.meta_algos import TRPOMAML  # loads TensorFlow, which takes seconds
+
+    parts = common.build_parts(config)
+    algo = TRPOMAML(
+        **common.maml_arguments(config, parts),
+        step_size=config.step_size,
+        inner_type=config.inner_type,
+        exploration=True,
+        exploration_coeff=config.exploration_coeff,
+    )
+    return common.build_trainer(config, parts, algo)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Trains as the flags say; returns the exit status."""
+    return common.run(Config, build, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

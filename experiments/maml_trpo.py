@@ -1,0 +1,48 @@
+"""TRPO-MAML (arXiv:1703.03400): one trust-region step per meta-update, as in the original experiments.
+
+    python experiments/maml_trpo.py                            # half cheetah, forward or backward
+    python experiments/maml_trpo.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+"""
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, Sequence
+
+if __package__:  # python -m experiments.maml_trpo
+    from experiments import common
+else:  # python experiments/maml_trpo.py
+    import common
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Config(common.Config):
+    """The settings that ProMP was compared with (arXiv:1810.06784)."""
+
+    step_size: float = common.setting(0.01, "largest mean divergence per meta-update, nats")
+    inner_type: str = common.setting(
+        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood")
+    )
+
+
+def build(config: Config) -> "Trainer":
+    """Builds TRPO-MAML and everything that it trains with."""
+    from meta_policy_search.meta_algos import TRPOMAML  # loads TensorFlow, which takes seconds
+
+    parts = common.build_parts(config)
+    algo = TRPOMAML(
+        **common.maml_arguments(config, parts),
+        step_size=config.step_size,
+        inner_type=config.inner_type,
+    )
+    return common.build_trainer(config, parts, algo)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Trains as the flags say; returns the exit status."""
+    return common.run(Config, build, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples.
+
+    python experiments/pro_mp.py                            # half cheetah, forward or backward, as published
+    python experiments/pro_mp.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+"""
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, Sequence
+
+if __package__:  # python -m experiments.pro_mp
+    from experiments import common
+else:  # python experiments/pro_mp.py
+    import common
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Config(common.Config):
+    """The published settings."""
+
+    learning_rate: float = common.setting(1e-3, "step size of Adam on the meta-objective")
+    num_ppo_steps: int = common.setting(5, "gradient steps per meta-update, without sampling again")
+    num_minibatches: int = common.setting(1, "parts that the samples after adaptation are split into in each step")
+    clip_eps: float = common.setting(0.3, "half-width of the interval that likelihood ratios are clipped to")
+    init_inner_kl_penalty: float = common.setting(5e-4, "coefficient of the divergence of an adaptation step, at first")
+    adaptive_inner_kl_penalty: bool = common.setting(False, "change that coefficient to reach target_inner_step")
+    target_inner_step: float = common.setting(0.01, "divergence per adaptation step that it aims at, nats")
+    anneal_factor: float = common.setting(1.0, "clip_eps is multiplied by it after every meta-update, in (0, 1]")
+
+
+def build(config: Config) -> "Trainer":
+    """Builds ProMP and everything that it trains with."""
+    from meta_policy_search.meta_algos import ProMP  # loads TensorFlow, which takes seconds
+
+    parts = common.build_parts(config)
+    algo = ProMP(
+        **common.maml_arguments(config, parts),
+        learning_rate=config.learning_rate,
+        num_ppo_steps=config.num_ppo_steps,
+        num_minibatches=config.num_minibatches,
+        clip_eps=config.clip_eps,
+        init_inner_kl_penalty=config.init_inner_kl_penalty,
+        adaptive_inner_kl_penalty=config.adaptive_inner_kl_penalty,
+        target_inner_step=config.target_inner_step,
+        anneal_factor=config.anneal_factor,
+    )
+    return common.build_trainer(config, parts, algo)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Trains as the flags say; returns the exit status."""
+    return common.run(Config, build, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""VPG-MAML (arXiv:1703.03400): one step of Adam along the plain policy gradient per meta-update.
+
+    python experiments/vpg_maml.py                            # half cheetah, forward or backward
+    python experiments/vpg_maml.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+"""
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional, Sequence
+
+if __package__:  # python -m experiments.vpg_maml
+    from experiments import common
+else:  # python experiments/vpg_maml.py
+    import common
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Config(common.Config):
+    """The settings that ProMP was compared with (arXiv:1810.06784)."""
+
+    learning_rate: float = common.setting(1e-3, "step size of Adam on the meta-objective")
+    inner_type: str = common.setting(
+        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood")
+    )
+    exploration: bool = common.setting(False, "add the exploration term of E-MAML")
+    exploration_coeff: float = common.setting(1.0, "coefficient of that term, at least 0")
+
+
+def build(config: Config) -> "Trainer":
+    """Builds VPG-MAML and everything that it trains with."""
+    from meta_policy_search.meta_algos import VPGMAML  # loads TensorFlow, which takes seconds
+
+    parts = common.build_parts(config)
+    algo = VPGMAML(
+        **common.maml_arguments(config, parts),
+        learning_rate=config.learning_rate,
+        inner_type=config.inner_type,
+        exploration=config.exploration,
+        exploration_coeff=config.exploration_coeff,
+    )
+    return common.build_trainer(config, parts, algo)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Trains as the flags say; returns the exit status."""
+    return common.run(Config, build, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

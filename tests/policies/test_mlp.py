@@ -1,0 +1,91 @@
+"""The network against plain NumPy, its initial weights, and nonlinearities by name."""
+import numpy as np
+import pytest
+
+from meta_policy_search.np.policies import NONLINEARITIES
+from meta_policy_search.policies.networks.mlp import forward_mlp, initial_mlp_values
+from meta_policy_search.policies.networks.nonlinearities import nonlinearity_name, resolve_nonlinearity
+from meta_policy_search.tf_compat import tf
+
+
+def run(tensors):
+    with tf.Session() as session:
+        return session.run(tensors)
+
+
+def test_initial_kernels_are_glorot_uniform_and_biases_zero():
+    values = initial_mlp_values("net", 30, 10, (50, 20), np.random.default_rng(0))
+    shapes = {name: value.shape for name, value in values.items()}
+    assert list(shapes.items()) == [
+        ("net/hidden_0/kernel", (30, 50)), ("net/hidden_0/bias", (50,)), ("net/hidden_1/kernel", (50, 20)),
+        ("net/hidden_1/bias", (20,)), ("net/output/kernel", (20, 10)), ("net/output/bias", (10,)),
+    ]
+    limit = np.sqrt(6.0 / (30 + 50))
+    kernel = values["net/hidden_0/kernel"]
+    assert kernel.dtype == np.float32
+    assert 0.98 * limit < np.abs(kernel).max() <= limit
+    assert kernel.std() == pytest.approx(limit / np.sqrt(3.0), rel=0.05)  # that of a uniform distribution
+    assert not any(value.any() for name, value in values.items() if name.endswith("bias"))
+
+
+def test_without_hidden_layers_there_is_one_linear_layer():
+    values = initial_mlp_values("net", 3, 2, (), np.random.default_rng(0))
+    assert list(values) == ["net/output/kernel", "net/output/bias"]
+
+
+@pytest.mark.parametrize("hidden_sizes", [(), (4,), (4, 5)])
+def test_the_forward_pass_is_that_of_numpy_for_one_task_and_for_many(hidden_sizes):
+    rng = np.random.default_rng(0)
+    values = initial_mlp_values("net", 3, 2, hidden_sizes, rng)
+    stacked = {name: np.stack([v + rng.normal(size=v.shape) for _ in range(3)]) for name, v in values.items()}
+    inputs = rng.normal(size=(3, 6, 3))
+
+    def numpy_mlp(params, x):
+        for i in range(len(hidden_sizes)):
+            x = np.tanh(x @ params[f"net/hidden_{i}/kernel"] + params[f"net/hidden_{i}/bias"])
+        return np.maximum(x @ params["net/output/kernel"] + params["net/output/bias"], 0.0)
+
+    params = {name: tf.constant(v) for name, v in stacked.items()}
+    both = [
+        forward_mlp(params, tf.constant(inputs), "net", len(hidden_sizes), tf.tanh, tf.nn.relu),
+        forward_mlp({k: v[1] for k, v in params.items()}, tf.constant(inputs[1]), "net", len(hidden_sizes), tf.tanh,
+                    tf.nn.relu),
+    ]
+    of_all, of_one = run(both)
+    expected = np.stack([numpy_mlp({k: v[m] for k, v in stacked.items()}, inputs[m]) for m in range(3)])
+    np.testing.assert_allclose(of_all, expected, rtol=1e-10)
+    np.testing.assert_allclose(of_one, expected[1], rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", sorted(NONLINEARITIES))
+def test_numpy_nonlinearities_are_tensorflows_and_may_work_in_place(name):
+    x = np.linspace(-30.0, 30.0, 241, dtype=np.float32)
+    expected = run(resolve_nonlinearity("argument", name)(tf.constant(x)))
+    out = x.copy()
+    result = NONLINEARITIES[name](out, out)
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-6)
+    assert result is out and result.dtype == np.float32
+
+
+@pytest.mark.parametrize("function", [tf.tanh, tf.nn.tanh, tf.math.tanh, tf.compat.v2.nn.tanh])
+def test_every_export_of_a_nonlinearity_has_its_name(function):
+    assert nonlinearity_name(function) == "tanh"
+
+
+def test_other_functions_have_no_name():
+    def tanh(x):
+        return x
+
+    assert nonlinearity_name(tanh) is None
+    assert nonlinearity_name(tf.nn.leaky_relu) is None
+    assert nonlinearity_name(np.tanh) is None
+    assert nonlinearity_name(None) is None
+    assert resolve_nonlinearity("argument", tanh) is tanh
+    assert resolve_nonlinearity("argument", None) is None
+
+
+def test_unknown_nonlinearities_are_refused():
+    with pytest.raises(ValueError, match=r"output_nonlinearity: .*'elu', 'relu'.*got 'swish'"):
+        resolve_nonlinearity("output_nonlinearity", "swish")
+    with pytest.raises(TypeError, match="output_nonlinearity"):
+        resolve_nonlinearity("output_nonlinearity", 3)

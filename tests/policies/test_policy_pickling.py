@@ -1,0 +1,88 @@
+"""Pickling policies, and policies side by side in one graph."""
+import copy
+import pickle
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.tf_compat import tf
+
+M, O, A = 2, 3, 2
+
+
+@pytest.fixture
+def observations():
+    return np.random.default_rng(0).normal(size=(M, 4, O))
+
+
+def flat_task_params(policy):
+    return np.array([np.concatenate([v.ravel() for v in values.values()]) for values in policy.policies_params_vals])
+
+
+@pytest.mark.parametrize("arguments", [
+    {},
+    {"hidden_sizes": (4,), "hidden_nonlinearity": tf.nn.tanh, "output_nonlinearity": tf.nn.relu},
+    {"hidden_sizes": (), "hidden_nonlinearity": tf.sigmoid, "learn_std": False, "init_std": 0.5, "name": "other"},
+])
+@pytest.mark.parametrize("pickler", [pickle, cloudpickle])
+def test_a_copy_has_arguments_parameters_and_random_state(arguments, pickler, observations):
+    # given a policy that was changed, adapted and used
+    policy = MetaGaussianMLPPolicy(M, O, A, **arguments)
+    size = len(policy.get_flat_params())
+    policy.set_flat_params(np.random.default_rng(1).normal(size=size))
+    policy.load_params(np.random.default_rng(2).normal(size=(M, size)))
+    policy.get_actions(observations)
+    # when it is pickled and unpickled
+    copied = pickle.loads(pickler.dumps(policy))
+    # then it is built as the other was, and its parameters and next actions are the same
+    assert isinstance(copied, MetaGaussianMLPPolicy)
+    for name in ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "init_std"):
+        assert getattr(copied, name) == getattr(policy, name)
+    np.testing.assert_array_equal(copied.get_flat_params(), policy.get_flat_params())
+    np.testing.assert_array_equal(flat_task_params(copied), flat_task_params(policy))
+    np.testing.assert_array_equal(copied.get_actions(observations)[0], policy.get_actions(observations)[0])
+
+
+def test_a_policy_before_adaptation_stays_one(observations):
+    policy = pickle.loads(pickle.dumps(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=())))
+    policy.set_flat_params(np.arange(10.0))
+    np.testing.assert_array_equal(flat_task_params(policy), [np.arange(10.0)] * M)
+
+
+def test_a_plain_policy_and_deepcopy(observations):
+    policy = GaussianMLPPolicy(O, A, hidden_sizes=(4,), hidden_nonlinearity=tf.nn.tanh)
+    policy.set_flat_params(np.random.default_rng(1).normal(size=len(policy.get_flat_params())))
+    copied = copy.deepcopy(policy)
+    np.testing.assert_array_equal(copied.get_actions(observations[0])[0], policy.get_actions(observations[0])[0])
+    copied.set_flat_params(0 * policy.get_flat_params())
+    assert policy.get_flat_params().any()
+
+
+def test_a_function_of_the_script_survives_by_cloudpickle(observations):
+    policy = GaussianMLPPolicy(O, A, hidden_sizes=(4,), hidden_nonlinearity=lambda x: 2.0 * x)
+    copied = pickle.loads(cloudpickle.dumps(policy))
+    np.testing.assert_array_equal(copied.get_actions(observations[0])[0], policy.get_actions(observations[0])[0])
+
+
+def test_policies_may_share_a_name(observations):
+    first, second = (MetaGaussianMLPPolicy(M, O, A, name="policy", hidden_sizes=()) for _ in range(2))
+    flat = first.get_flat_params()
+    assert (flat != second.get_flat_params()).any()
+    second.set_flat_params(0 * flat)
+    np.testing.assert_array_equal(first.get_flat_params(), flat)
+
+
+def test_unpickling_touches_no_other_variable():
+    policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=())
+    policy.set_flat_params(np.arange(10.0))
+    pickled = pickle.dumps(policy)
+    policy.set_flat_params(-np.arange(10.0))
+    other = tf.Variable(3.0, use_resource=True)
+    is_initialized = other.is_initialized()
+
+    copied = pickle.loads(pickled)
+    np.testing.assert_array_equal(copied.get_flat_params(), np.arange(10.0))
+    np.testing.assert_array_equal(policy.get_flat_params(), -np.arange(10.0))
+    assert not policy._variables.session().run(is_initialized)

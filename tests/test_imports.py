@@ -1,0 +1,58 @@
+"""What importing does and does not do, each in a fresh process."""
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+LIGHT = ["meta_policy_search", "meta_policy_search.envs", "meta_policy_search.baselines", "meta_policy_search.samplers",
+         "meta_policy_search.np.policies", "meta_policy_search.types", "meta_policy_search.utils.logger"]
+
+
+def run_python(program, stdin=b""):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    env.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    return subprocess.run([sys.executable, "-c", program], input=stdin, capture_output=True, env=env, timeout=300)
+
+
+def test_what_workers_need_does_not_import_tensorflow_nor_say_anything():
+    program = f"""
+import importlib, sys
+for module in {LIGHT}:
+    importlib.import_module(module)
+    assert "tensorflow" not in sys.modules, module
+"""
+    done = run_python(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_fresh_process_unpickles_a_policy_and_acts_without_a_word():
+    from meta_policy_search.policies import MetaGaussianMLPPolicy
+    from meta_policy_search.tf_compat import tf
+
+    policy = MetaGaussianMLPPolicy(2, 3, 1, hidden_sizes=(4,), hidden_nonlinearity=tf.nn.tanh)
+    program = """
+import pickle, sys
+import numpy as np
+policy = pickle.load(sys.stdin.buffer)
+sys.stdout.buffer.write(np.array(policy.get_actions(np.ones((2, 1, 3)))[0]).tobytes())
+"""
+    done = run_python(program, pickle.dumps(policy))
+    assert (done.returncode, done.stderr) == (0, b"")
+    expected = np.array(policy.get_actions(np.ones((2, 1, 3)))[0])
+    np.testing.assert_allclose(np.frombuffer(done.stdout, np.float32), expected.ravel(), rtol=1e-6)
+
+
+def test_eager_tensorflow_that_ran_before_is_told_what_to_do():
+    done = run_python("import tensorflow as tf; tf.ones(1); import meta_policy_search.policies")
+    message = done.stderr.decode().strip().splitlines()[-1]
+    assert done.returncode == 1 and message.startswith("RuntimeError: ")
+    assert "eager TensorFlow has already run" in message and "fresh process" in message
+
+
+@pytest.mark.slow
+def test_tensorflow_that_was_only_imported_is_fine():
+    done = run_python("import tensorflow as tf; import meta_policy_search.policies")
+    assert done.returncode == 0, done.stderr.decode()

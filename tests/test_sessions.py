@@ -1,0 +1,115 @@
+"""Which session a graph's variables live in, and sets of variables that initialize themselves."""
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+from meta_policy_search.policies import GaussianMLPPolicy
+from meta_policy_search.sessions import VariableSet, adopt_session, get_session
+from meta_policy_search.tf_compat import tf
+
+
+def variable(value):
+    return tf.Variable(np.array(value, "f"), use_resource=True)
+
+
+@pytest.fixture
+def variables():
+    return VariableSet(OrderedDict(a=variable([1.0, 2.0]), b=variable(3.0)))
+
+
+def test_a_graph_has_one_session():
+    session = get_session()
+    assert get_session() is session and get_session(tf.get_default_graph()) is session
+    assert session.graph is tf.get_default_graph()
+    with tf.Graph().as_default() as other:
+        assert get_session() is not session and get_session().graph is other
+        assert get_session(session.graph) is session
+
+
+def test_an_entered_session_wins_unless_it_is_of_another_graph():
+    own = get_session()
+    with tf.Session() as entered:
+        assert get_session() is entered
+    assert get_session() is own
+    with tf.Session(graph=tf.Graph()):
+        assert get_session(own.graph) is own
+
+
+def test_an_adopted_session_is_found_without_entering_it():
+    session = tf.Session()
+    adopt_session(session)
+    assert get_session() is session
+
+
+def test_the_first_session_that_was_used_stays_the_graphs():
+    session = tf.Session()
+    with session.as_default():
+        policy = GaussianMLPPolicy(2, 1, hidden_sizes=())
+        policy.set_flat_params([1.0, 2.0, 3.0, 4.0])
+    assert policy.get_flat_params().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_closed_session_is_an_error_that_says_what_to_do(variables):
+    with tf.Session():
+        variables.write({"a": [5.0, 6.0], "b": 7.0})
+    with pytest.raises(RuntimeError, match="session that held these variables was closed"):
+        variables.read()
+    with tf.Session():  # another one begins afresh
+        assert variables.read()["b"] == 3.0
+
+
+def test_variables_initialize_themselves_when_first_needed(variables):
+    values = variables.read()
+    assert isinstance(values, OrderedDict) and list(values) == ["a", "b"]
+    np.testing.assert_array_equal(values["a"], [1.0, 2.0])
+    assert values["b"] == 3.0
+
+
+def test_values_that_were_set_are_not_initialized_again(variables):
+    get_session().run(variables.variables["b"].initializer)
+    get_session().run(variables.variables["b"].assign(9.0))
+    assert variables.read()["b"] == 9.0
+    again = VariableSet(variables.variables)
+    assert again.read()["b"] == 9.0
+
+
+def test_every_session_has_values_of_its_own(variables):
+    variables.write({"a": [5.0, 6.0], "b": 7.0})
+    with tf.Session():
+        assert variables.read()["b"] == 3.0
+    assert variables.read()["b"] == 7.0
+
+
+def test_other_variables_are_left_alone(variables):
+    other = variable(0.0)
+    is_initialized = other.is_initialized()
+    variables.read()
+    assert not get_session().run(is_initialized)
+
+
+def test_everything_was_built_up_front(variables):
+    tf.get_default_graph().finalize()
+    variables.write({"a": [5.0, 6.0], "b": 7.0})
+    np.testing.assert_array_equal(variables.read()["a"], [5.0, 6.0])
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"a": [1.0, 2.0]}, r"settings: expected the names \['a', 'b'\], got \['a'\]"),
+        ({"a": [1.0, 2.0], "b": 1.0, "c": 1.0}, "settings: expected the names"),
+        ({"a": [1.0], "b": 1.0}, r"settings\['a'\]: expected shape \(2,\), got \(1,\)"),
+        ({"a": [1.0, 2.0], "b": np.nan}, r"settings\['b'\]: expected finite numbers, got nan"),
+    ],
+)
+def test_wrong_values_are_refused_and_nothing_is_written(variables, values, message):
+    with pytest.raises(ValueError, match=message):
+        variables.write(values, "settings")
+    np.testing.assert_array_equal(variables.read()["a"], [1.0, 2.0])
+
+
+def test_an_empty_set_is_fine():
+    empty = VariableSet({})
+    empty.write({})
+    assert empty.read() == OrderedDict()
