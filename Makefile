@@ -7,9 +7,8 @@ SEED ?= 1
 SMOKE ?= 0
 DUMP_PATH ?=
 ARGS ?=
-ifneq ($(origin ENV), command line)  # some shells have a variable of this name
+# Not `?=`: some shells export a variable of this name.
 ENV := HalfCheetahRandDirecEnv
-endif
 CONFIG ?= $(CONFIG_$(ENV))
 CONFIG_HalfCheetahRandDirecEnv := experiments/configs/train_half_cheetah.json
 CONFIG_MetaPointEnvCorner := experiments/configs/train_point.json

@@ -26,10 +26,9 @@ NUM_TASKS, NUM_ROLLOUTS, NUM_STEPS, NUM_ITERATIONS = 2, 2, 10, 2
 
 def check_files(wheel: str) -> None:
     """Compares the wheel with the checkout: every file of the package is in it, and nothing beside the package."""
+    files = (path.relative_to(CHECKOUT) for path in (CHECKOUT / "meta_policy_search").rglob("*") if path.is_file())
     in_checkout = {
-        path.relative_to(CHECKOUT).as_posix()
-        for path in (CHECKOUT / "meta_policy_search").rglob("*")
-        if path.is_file() and path.suffix not in (".pyc", ".pyo")
+        path.as_posix() for path in files if not any(part.startswith((".", "__pycache__")) for part in path.parts)
     }
     with zipfile.ZipFile(wheel) as archive:
         in_wheel = {name for name in archive.namelist() if ".dist-info/" not in name}

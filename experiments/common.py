@@ -15,6 +15,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import typing
@@ -23,15 +24,11 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
-    Dict,
-    List,
     Mapping,
     NamedTuple,
     NoReturn,
     Optional,
     Sequence,
-    Tuple,
-    Type,
     TypeVar,
     Union,
 )
@@ -44,6 +41,7 @@ from meta_policy_search.plotting import mean_gain, plot_learning_curve, read_pro
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
+from meta_policy_search.utils.quiet_gym import gym
 from meta_policy_search.utils.snapshotter import MODES, SnapshotError, atomic_file, list_snapshots, load_snapshot
 from meta_policy_search.utils.utils import set_seed
 
@@ -95,7 +93,7 @@ class Config:
     """
 
     env: str = setting("HalfCheetahRandDirecEnv", "class of the environment", available_envs())
-    env_kwargs: Dict[str, Any] = setting({}, "arguments of that class, as a JSON object")
+    env_kwargs: dict[str, Any] = setting({}, "arguments of that class, as a JSON object")
     seed: int = setting(1, "root of all random numbers, at least 0")
     n_itr: int = setting(1001, "meta-updates")
     meta_batch_size: int = setting(40, "tasks per iteration")
@@ -108,7 +106,7 @@ class Config:
     gae_lambda: float = setting(1.0, "lambda of the advantage estimation, in [0, 1]")
     normalize_adv: bool = setting(True, "give each task's advantages mean zero and standard deviation one")
     positive_adv: bool = setting(False, "shift each task's advantages to above zero")
-    hidden_sizes: Tuple[int, ...] = setting((64, 64), "units of each hidden layer of the policy")
+    hidden_sizes: tuple[int, ...] = setting((64, 64), "units of each hidden layer of the policy")
     hidden_nonlinearity: Optional[str] = setting("tanh", "of the hidden layers, or none", sorted(NONLINEARITIES))
     output_nonlinearity: Optional[str] = setting(None, "of the policy's mean, or none", sorted(NONLINEARITIES))
     learn_std: bool = setting(True, "learn the policy's standard deviation")
@@ -118,7 +116,7 @@ class Config:
     num_inner_grad_steps: int = setting(1, "adaptation steps per iteration")
     trainable_inner_step_size: bool = setting(False, "also learn a step size for each of the policy's parameters")
     first_order: bool = setting(False, "leave out second derivatives")
-    log_formats: Tuple[str, ...] = setting(("line", "log", "csv"), "outputs (see utils.logger); csv must be one of them")
+    log_formats: tuple[str, ...] = setting(("line", "log", "csv"), "outputs, see utils.logger; csv is needed")
     snapshot_mode: str = setting("last_gap", "which snapshots to keep", MODES)
     snapshot_gap: int = setting(100, "iterations between those kept by the modes gap and last_gap")
     plot_gap: int = setting(20, "iterations between two drawings of the learning curve; 0 for one at the end")
@@ -158,7 +156,7 @@ def _conform(name: str, value: Any, kind: Any) -> Any:
     return dict(value) if kind is dict else value
 
 
-def make_config(config_class: Type[ConfigT], settings: Mapping[str, Any]) -> ConfigT:
+def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> ConfigT:
     """Makes the settings of an experiment from those that differ from its defaults.
 
     Raises:
@@ -192,8 +190,8 @@ def build_parts(config: Config) -> Parts:
     env = normalize(make_env(config.env, **config.env_kwargs))
     policy = MetaGaussianMLPPolicy(
         meta_batch_size=config.meta_batch_size,
-        obs_dim=env.observation_space.shape[0],
-        action_dim=env.action_space.shape[0],
+        obs_dim=gym.spaces.flatdim(env.observation_space),
+        action_dim=gym.spaces.flatdim(env.action_space),
         name="meta-policy",
         hidden_sizes=config.hidden_sizes,
         hidden_nonlinearity=config.hidden_nonlinearity,
@@ -221,7 +219,7 @@ def build_parts(config: Config) -> Parts:
     return Parts(env, policy, sampler, sample_processor)
 
 
-def maml_arguments(config: Config, parts: Parts) -> Dict[str, Any]:
+def maml_arguments(config: Config, parts: Parts) -> dict[str, Any]:
     """Returns the arguments that every algorithm takes."""
     return {
         "policy": parts.policy,
@@ -256,7 +254,7 @@ class Experiment(NamedTuple):
     """A script: what its module holds."""
 
     module: ModuleType
-    config_class: Type[Config]
+    config_class: type[Config]
     build: Callable[[Any], "Trainer"]
 
     @property
@@ -270,7 +268,9 @@ class Experiment(NamedTuple):
         return os.path.splitext(os.path.basename(self.path))[0]
 
 
-def run(config_class: Type[ConfigT], build: Callable[[ConfigT], "Trainer"], argv: Optional[Sequence[str]] = None) -> int:
+def run(
+    config_class: type[ConfigT], build: Callable[[ConfigT], "Trainer"], argv: Optional[Sequence[str]] = None
+) -> int:
     """Runs an experiment as its command line says.
 
     Args:
@@ -330,14 +330,15 @@ def _make_parser(experiment: Experiment) -> argparse.ArgumentParser:
     own = parser.add_argument_group("settings of this experiment")
     shared = {field.name for field in dataclasses.fields(Config)}
     kinds = typing.get_type_hints(experiment.config_class)
+    defaults = experiment.config_class()
     for field in dataclasses.fields(experiment.config_class):
         group = common if field.name in shared else own
-        text = f"{field.metadata['help']} (default: {_as_flag(field.default_factory())})".replace("%", "%%")
+        text = f"{field.metadata['help']} (default: {_as_flag(getattr(defaults, field.name))})".replace("%", "%%")
         group.add_argument(f"--{field.name}", help=text, **_reading(kinds[field.name]))
     return parser
 
 
-def _reading(kind: Any) -> Dict[str, Any]:
+def _reading(kind: Any) -> dict[str, Any]:
     """Returns how a flag of a type is read, as arguments of `add_argument`."""
     container, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind is bool:
@@ -359,7 +360,8 @@ def _json_object(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"expected a JSON object such as '{{\"a\": 1}}', got {text!r}: {error}") from None
+        example = '{"reward_type": "dense"}'
+        raise argparse.ArgumentTypeError(f"expected a JSON object such as {example!r}, got {text!r}: {error}") from None
 
 
 def _as_flag(value: Any) -> str:
@@ -369,7 +371,7 @@ def _as_flag(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _given_settings(arguments: Dict[str, Any]) -> Dict[str, Any]:
+def _given_settings(arguments: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings that file, smoke and flags give."""
     flags = {name: value for name, value in arguments.items()
              if name not in ("config_file", "dump_path", "resume", "smoke")}
@@ -377,13 +379,13 @@ def _given_settings(arguments: Dict[str, Any]) -> Dict[str, Any]:
     return {**settings, **(SMOKE if arguments.get("smoke") else {}), **flags}
 
 
-def _read_settings(path: str) -> Dict[str, Any]:
+def _read_settings(path: str) -> dict[str, Any]:
     """Reads a file of settings, or those in the `params.json` of a run."""
     content = _read_json(path)
     return content["settings"] if isinstance(content.get("settings"), dict) else content
 
 
-def _read_json(path: str) -> Dict[str, Any]:
+def _read_json(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
@@ -394,7 +396,7 @@ def _read_json(path: str) -> Dict[str, Any]:
     return content
 
 
-def _start(experiment: Experiment, arguments: Dict[str, Any], command: List[str]) -> Tuple["Trainer", Config]:
+def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", Config]:
     """Begins a run."""
     if os.environ.get("SMOKE", "0") not in ("", "0"):
         arguments["smoke"] = True
@@ -420,20 +422,20 @@ def _configure_logger(folder: str, config: Config, positions: Optional[Mapping[s
     logger.configure(folder, config.log_formats, config.snapshot_mode, config.snapshot_gap, positions)
 
 
-def _resume(experiment: Experiment, arguments: Dict[str, Any], command: List[str]) -> Tuple["Trainer", Config]:
+def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", Config]:
     """Goes on with a run from its last snapshot."""
     folder = arguments["resume"]
     for name in ("dump_path", "smoke"):
         if name in arguments:
-            raise ValueError(f"--{name}: expected not to be given with --resume, which keeps folder and sizes of the run")
+            raise ValueError(f"--{name}: expected no such flag with --resume, which keeps folder and sizes of the run")
     params = _read_json(os.path.join(folder, PARAMS_FILE))
     if params.get("script") != experiment.name:
-        raise ValueError(f"--resume: expected a run of {experiment.name}, got one of {params.get('script')} in {folder}")
+        raise ValueError(f"--resume: expected a run of {experiment.name}, {folder} holds one of {params.get('script')}")
     config = _resumed_config(experiment.config_class, params["settings"], _given_settings(arguments))
     snapshot = _load_apart(folder)
     if snapshot["itr"] + 1 >= config.n_itr:
-        raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to go on, give a "
-                         "larger --n_itr")
+        raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to go on, "
+                         "give a larger --n_itr")
     _configure_logger(folder, config, snapshot["state"]["outputs"])
     trainer = experiment.build(config)
     trainer.restore(snapshot)
@@ -446,7 +448,7 @@ def _resume(experiment: Experiment, arguments: Dict[str, Any], command: List[str
     return trainer, config
 
 
-def _resumed_config(config_class: Type[ConfigT], recorded: Dict[str, Any], given: Dict[str, Any]) -> ConfigT:
+def _resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given: dict[str, Any]) -> ConfigT:
     """Returns the settings to go on with: those of the run, with `n_itr` raised if it is given.
 
     Raises:
@@ -460,11 +462,12 @@ def _resumed_config(config_class: Type[ConfigT], recorded: Dict[str, Any], given
         if getattr(before, name) != getattr(config, name) and not (name == "n_itr" and config.n_itr > before.n_itr)
     ]
     if differences:
-        raise ValueError(f"--resume: expected the settings of the run (n_itr may be raised), but {'; '.join(differences)}")
+        raise ValueError("--resume: expected the settings of the run (n_itr may be raised), but "
+                         + "; ".join(differences))
     return config
 
 
-def _load_apart(folder: str) -> Dict[str, Any]:
+def _load_apart(folder: str) -> dict[str, Any]:
     """Returns a run's last snapshot, its policy in a graph of its own: training's graph stays as in the first run."""
     from meta_policy_search.tf_compat import tf
 
@@ -474,7 +477,8 @@ def _load_apart(folder: str) -> Dict[str, Any]:
 
 def _train(trainer: "Trainer", config: Config) -> None:
     """Trains to the end and says what came of it."""
-    folder = logger.get_dir()
+    folder = str(logger.get_dir())
+    sampler: Any = trainer.sampler
 
     def draw(trainer: "Trainer", row: logger.Row) -> None:
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
@@ -484,7 +488,7 @@ def _train(trainer: "Trainer", config: Config) -> None:
     try:
         trainer.train()
     finally:
-        trainer.sampler.close()
+        sampler.close()
     _draw(folder)
     logger.log(_summary(folder, config))
     logger.log(f"Run folder: {folder}")
@@ -503,19 +507,22 @@ def _summary(folder: str, config: Config) -> str:
     interval = f"95% interval over tasks {gain.mean - gain.half_width:+.2f} to {gain.mean + gain.half_width:+.2f}"
     if config.meta_batch_size == 1:
         interval = "no interval over tasks, as there is one per iteration"
-    return (f"Adaptation changes the return by {gain.mean:+.2f} ({interval}), from {gain.before:.2f} to {gain.after:.2f}: "
-            f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new tasks and "
-            f"{config.rollouts_per_meta_task} paths per task")
+    return (f"Adaptation changes the return by {gain.mean:+.2f} ({interval}), from {gain.before:.2f} to "
+            f"{gain.after:.2f}: mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new "
+            f"tasks and {config.rollouts_per_meta_task} paths per task")
 
 
 def _say_how_to_go_on(experiment: Experiment) -> None:
     folder = logger.get_dir()
-    snapshots = [] if folder is None else list_snapshots(folder)
-    if snapshots:
-        logger.log(f"To go on after iteration {snapshots[-1].itr}: "
-                   f"python {os.path.relpath(experiment.path)} --resume {os.path.relpath(folder)}")
+    if folder is not None and list_snapshots(folder):
+        command = ["python", _shortest(experiment.path), "--resume", _shortest(folder)]
+        logger.log(f"To go on after iteration {list_snapshots(folder)[-1].itr}: {shlex.join(command)}")
     else:
         logger.log("Interrupted before there was a snapshot")
+
+
+def _shortest(path: str) -> str:
+    return min(os.path.relpath(path), os.path.abspath(path), key=len)
 
 
 # What params.json says -------------------------------------------------------------------------------------------
@@ -525,7 +532,7 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
 
-def _describe_process(command: List[str]) -> Dict[str, Any]:
+def _describe_process(command: list[str]) -> dict[str, Any]:
     """Returns what, beside the settings, the numbers of a run may depend on, and how it was started."""
     from meta_policy_search import __version__
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Optional, Sequence
 if __package__:  # python -m experiments.maml_trpo
     from experiments import common
 else:  # python experiments/maml_trpo.py
-    import common
+    import common  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer

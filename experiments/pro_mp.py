@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Optional, Sequence
 if __package__:  # python -m experiments.pro_mp
     from experiments import common
 else:  # python experiments/pro_mp.py
-    import common
+    import common  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer

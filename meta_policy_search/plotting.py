@@ -2,7 +2,7 @@
 import csv
 import os
 import re
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def _draw_returns(axes: Any, progress: Progress) -> None:
     steps, returns = _returns(progress)
     (timesteps,) = _columns(progress, "n_timesteps")
     colors = colormaps["plasma"](np.linspace(0.1, 0.65, len(steps)))
-    for index, (step, values, color) in enumerate(zip(steps, returns, colors)):
+    for index, (step, values, color) in enumerate(zip(steps, returns, colors, strict=True)):
         is_last = index == len(steps) - 1
         label = "before adaptation" if step == 0 else f"after {step} adaptation step{'s' if step > 1 else ''}"
         _draw_line(axes, timesteps, values, color, label, linewidth=1.8 if index == 0 or is_last else 1.0)
@@ -163,15 +163,15 @@ def _style(axes: Any, label: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _running_mean(values: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def _running_mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns means over about 2% of the values around each (fewer at the ends), and of how many: each `[n]`."""
     n = len(values)
     reach = n // 100
     start, end = np.maximum(np.arange(n) - reach, 0), np.minimum(np.arange(n) + reach + 1, n)
-    return np.array([np.mean(values[i:j]) for i, j in zip(start, end)]), end - start
+    return np.array([np.mean(values[i:j]) for i, j in zip(start, end, strict=True)]), end - start
 
 
-def _returns(progress: Progress) -> Tuple[list[int], np.ndarray]:
+def _returns(progress: Progress) -> tuple[list[int], np.ndarray]:
     """Returns the numbers of the inner steps, and the mean return after each, `[steps, iterations]`."""
     columns = {int(match[1]): match[0] for match in map(_RETURN_COLUMN.fullmatch, progress) if match}
     if not columns:
@@ -179,7 +179,7 @@ def _returns(progress: Progress) -> Tuple[list[int], np.ndarray]:
     return sorted(columns), np.stack([progress[columns[step]] for step in sorted(columns)])
 
 
-def _columns(progress: Progress, *keys: str) -> Tuple[np.ndarray, ...]:
+def _columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:
     for key in keys:
         if key not in progress:
             raise ValueError(f"progress: expected a column {key!r}, got only {', '.join(progress)}")

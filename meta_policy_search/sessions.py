@@ -18,8 +18,9 @@ _COLLECTION = "meta_policy_search/session"
 def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
     """Returns the session of a graph: the default one if it is of this graph, else the graph's own.
 
-    The graph's own session is the first one that was used here; where there was none it is made. It then runs one operation at a time, each on all cores: operations here are large, and fewer of
-    them at a time need less memory.
+    The graph's own session is the default one of the first call, or if there was none, one that is made then. That one
+    runs one operation at a time, each on all cores: operations here are large, and fewer of them at a time need less
+    memory.
 
     Args:
         graph: the graph; by default the default graph.
@@ -38,8 +39,9 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
         known.append(tf.Session(graph=graph, config=tf.ConfigProto(inter_op_parallelism_threads=1)))
     if known[0]._closed:  # noqa: SLF001 - the session has no public way to ask
         raise RuntimeError(
-            "the TensorFlow session that held these variables was closed; enter another one "
-            "(`with session.as_default():`) or keep the session open as long as the policy is used"
+            "the TensorFlow session of this graph was closed, and the values of its variables are lost with it. Keep "
+            "the session open as long as the policy is used, enter another one (`with session.as_default():`), or "
+            "build everything anew in another graph (`tf.reset_default_graph()`)"
         )
     return known[0]
 

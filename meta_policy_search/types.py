@@ -44,7 +44,7 @@ class Path(TypedDict, total=False):
 
 
 PathsMetaBatch = Dict[int, List[Path]]
-"""Task index to the list of that task's paths: what a `MetaSampler` returns."""
+"""What a `MetaSampler` returns, the list of a task's paths by the task's index."""
 
 
 class TaskSamples(TypedDict, total=False):

@@ -25,7 +25,6 @@ from meta_policy_search.utils.checks import (
     check_positive_int,
 )
 
-
 Product = Callable[[np.ndarray], np.ndarray]
 
 
@@ -310,7 +309,6 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def _full_step(self, input_val_dict: InputValues, gradient: np.ndarray) -> np.ndarray:
         """Returns the step, to be subtracted, that makes the quadratic approximation of the constraint epsilon."""
-
         product = self._hvp.at(input_val_dict)
         direction, image = conjugate_gradients(lambda x: product(x) + self._damping * x, gradient, self._cg_iters)
         curvature = float(direction @ image)

@@ -27,6 +27,7 @@ import cloudpickle
 import numpy as np
 
 from meta_policy_search.types import BatchedStep
+from meta_policy_search.utils import cores
 
 __all__ = ["Failure", "WorkerProcess", "main", "stop_workers"]
 
@@ -34,7 +35,7 @@ _START = (
     "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
     f"from {__name__} import main; main(fd)"
 )
-_ONE_THREAD = ("META_POLICY_SEARCH_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_ONE_THREAD = (cores.VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _GRACE = 2.0  # seconds that a worker may take to close its environments before it is killed
 
 

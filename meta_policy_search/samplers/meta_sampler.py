@@ -1,7 +1,7 @@
 """Collects paths of all tasks of a meta-batch at once."""
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -194,6 +194,13 @@ def _make_actor(policy: Any, num_tasks: int, num_rollouts: int) -> Actor:
     return act
 
 
+Rows = Union[slice, np.ndarray]
+"""Which paths: what an array with a row per path is indexed by."""
+
+Steps = Union[int, np.ndarray]
+"""Which step of each of these paths."""
+
+
 class _Place(NamedTuple):
     """Where something happened, for error messages."""
 
@@ -267,44 +274,62 @@ class _Collection:
 
     def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
         """Takes one step of each path under way; returns which of them ended."""
-        steps = self._lengths[paths]
-        observations = self._last_observations[paths]
-        actions, agent_infos = self._act(paths, steps)
+        rows: Rows = paths
+        steps: Steps = self._lengths[paths]
+        if len(paths) == len(self._lengths):  # all are under way, and so in step: slices are faster than index arrays
+            rows, steps = slice(None), int(steps[0])
+        observations = self._last_observations[rows]
+        actions, agent_infos = self._act(paths, rows, steps)
         started = time.perf_counter()
         answer = self._in_env(lambda: self._executor.step_envs(actions, env_ids), paths)
         self.env_time += time.perf_counter() - started
         self._check_finite("observation", answer.observations, paths)
         self._check_finite("reward", answer.rewards, paths)
-        self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, paths, steps)
-        self._store("env_infos", answer.env_infos, paths, steps)
-        self._store("agent_infos", agent_infos, paths, steps)
-        self._last_observations[paths] = answer.observations
-        self._lengths[paths] += 1
-        self._terminated[paths] = answer.terminated
+        self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, rows, steps)
+        self._store("env_infos", answer.env_infos, rows, steps)
+        self._store("agent_infos", agent_infos, rows, steps)
+        self._last_observations[rows] = answer.observations
+        self._lengths[rows] += 1
+        self._terminated[rows] = answer.terminated
         self.num_steps += len(paths)
-        return answer.terminated | answer.truncated | (self._lengths[paths] >= self._max_path_length)
+        return answer.terminated | answer.truncated | (self._lengths[rows] >= self._max_path_length)
 
-    def _act(self, paths: np.ndarray, steps: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    def _act(self, paths: np.ndarray, rows: Rows, steps: Steps) -> Tuple[np.ndarray, Infos]:
         started = time.perf_counter()
-        self._noise_now[paths] = self._noise[paths, steps]
+        self._noise_now[rows] = self._noise[rows, steps]
         shape = (self._num_tasks, self._num_rollouts, -1)
         actions, infos = self._actor(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
-        rows = len(self._lengths)
-        actions = actions.reshape(rows, self._action_dim)[paths]
-        infos = {key: value.reshape(rows, *value.shape[2:])[paths] for key, value in infos.items()}
+        num_paths = len(self._lengths)
+        actions = actions.reshape(num_paths, self._action_dim)[rows]
+        infos = {key: value.reshape(num_paths, *value.shape[2:])[rows] for key, value in infos.items()}
         self._check_finite("action", actions, paths)
         self.policy_time += time.perf_counter() - started
         return actions, infos
 
-    def _store(self, kind: str, values: Dict[str, np.ndarray], paths: np.ndarray, steps: np.ndarray) -> None:
+    def _store(self, kind: str, values: Dict[str, np.ndarray], rows: Rows, steps: Steps) -> None:
+        """Writes one step of the paths under way.
+
+        An info that any step lacks is NaN there (None, if it is not numeric), and of type float64 in all steps. So
+        the data do not depend on which paths are under way together.
+        """
         buffers = self._buffers[kind]
-        for key, value in values.items():
+        lacking = {key: _missing(buffer.dtype) for key, buffer in buffers.items() if key not in values}
+        for key, value in {**values, **lacking}.items():
             value = np.asarray(value)
             if key not in buffers:
-                buffers[key] = _empty_buffer((len(self._lengths), self._max_path_length), value)
-            elif not np.can_cast(value.dtype, buffers[key].dtype, "same_kind"):
+                buffers[key] = self._new_buffer(value)
+            elif not np.can_cast(value.dtype, buffers[key].dtype):
                 buffers[key] = buffers[key].astype(np.promote_types(buffers[key].dtype, value.dtype))
-            buffers[key][paths, steps] = value
+            buffers[key][rows, steps] = value
+
+    def _new_buffer(self, value: np.ndarray) -> np.ndarray:
+        """Returns a buffer for rows like those of `value`, which the steps taken so far lack."""
+        is_late = self.num_steps > 0
+        dtype = np.promote_types(value.dtype, np.float64) if is_late else value.dtype
+        buffer = np.empty((len(self._lengths), self._max_path_length, *value.shape[1:]), dtype)
+        if is_late:
+            buffer[:] = _missing(dtype)
+        return buffer
 
     def _in_env(self, call: Callable[[], Any], paths: np.ndarray) -> Any:
         """Calls the executor; an error of an environment then also names path and step."""
@@ -338,7 +363,6 @@ class _Collection:
         return batch
 
 
-def _empty_buffer(leading: Sequence[int], value: np.ndarray) -> np.ndarray:
-    """Returns a buffer for rows like those of `value`; what stays unset is NaN, None, zero or False, by type."""
-    fill = {"f": np.nan, "O": None}.get(value.dtype.kind, 0)
-    return np.full((*leading, *value.shape[1:]), fill, value.dtype)
+def _missing(dtype: np.dtype) -> Optional[float]:
+    """Returns what stands for a value that was not given."""
+    return None if dtype.kind == "O" else np.nan

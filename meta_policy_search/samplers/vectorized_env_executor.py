@@ -29,6 +29,7 @@ from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, rese
 from meta_policy_search.samplers.env_worker import Failure, WorkerProcess, stop_workers
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.seeding import Stream, next_rng
 
 __all__ = [
@@ -453,7 +454,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         num_processes: Optional[int] = None,
     ) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        wanted = _num_cores() if num_processes is None else check_positive_int("num_processes", num_processes)
+        wanted = available_cores() if num_processes is None else check_positive_int("num_processes", num_processes)
         self.num_processes = min(wanted, self.meta_batch_size)
         bounds = np.arange(self.num_processes + 1) * self.meta_batch_size // self.num_processes
         self._shares = [slice(int(start), int(stop)) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
@@ -580,10 +581,6 @@ def _space_shape(env: MetaEnv, name: str) -> Tuple[int, ...]:
 
 def _tasks_text(first: int, last: int) -> str:
     return f"task {first}" if first == last else f"tasks {first} to {last}"
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _inverse(rows: Dict[int, np.ndarray]) -> np.ndarray:

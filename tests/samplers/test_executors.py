@@ -146,9 +146,9 @@ class GlobalWalk(ClassicWalk):
 class Faulty(GeneratorWalk):
     """Misbehaves in the way `how` says, in the second step of task `at`."""
 
-    def __init__(self, how, at=3):
+    def __init__(self, how, at=3, witness=None):
         super().__init__()
-        self.how, self.at = how, at
+        self.how, self.at, self.witness = how, at, witness
 
     def step(self, action):
         observation, reward, done, info = super().step(action)
@@ -157,9 +157,10 @@ class Faulty(GeneratorWalk):
                 raise ZeroDivisionError("the wheel came off")
             if self.how == "leave":
                 sys.exit("gone")
-            if self.how == "exit after a fork" and os.fork() == 0:
-                time.sleep(5)  # meanwhile the pipe stays open
-            if self.how.startswith("exit"):
+            if self.witness is not None and os.fork() == 0:  # the child keeps the pipe open
+                time.sleep(15)
+                open(self.witness, "w").close()
+            if self.how == "exit":
                 os._exit(7)
             if self.how == "shape":
                 observation = np.zeros(3)
@@ -271,7 +272,7 @@ def test_a_path_that_reaches_the_maximum_is_followed_by_the_next(kind):
 
 @pytest.mark.parametrize("kind", EXECUTORS)
 def test_a_path_that_ends_is_followed_by_the_next_without_the_others_noticing(kind):
-    with executor(kind, Walk(), max_path_length=4) as ex:
+    with executor(kind, Walk(), max_path_length=6) as ex:  # the walk itself ends at age 5 or before
         ex.set_tasks(None)
         ages = np.array(ex.reset())[:, 1]
         patterns = set()
@@ -280,7 +281,7 @@ def test_a_path_that_ends_is_followed_by_the_next_without_the_others_noticing(ki
             assert [info["age"] for info in infos] == (ages + 1).tolist()  # infos are those of the step itself
             ages = np.where(dones, 0, ages + 1)
             np.testing.assert_array_equal(np.array(observations)[:, 1], ages)
-            assert ages.max() < 4
+            assert ages.max() < 5
             patterns.add(tuple(dones))
         assert any(any(dones) and not all(dones) for dones in patterns)
 
@@ -572,12 +573,13 @@ def test_a_diverged_simulation_names_its_environments(kind):
         assert caught.value.env_ids == [9, 10]
 
 
-def test_an_environment_that_ends_its_process():
-    for how in ("exit", "exit after a fork"):
-        with executor("parallel", Faulty(how)) as ex:
+def test_an_environment_that_ends_its_process(tmp_path):
+    witness = tmp_path / "witness"  # a child that outlives the worker, and its pipe with it, is not waited for
+    for env in (Faulty("exit"), Faulty("exit", witness=str(witness))):
+        with executor("parallel", env) as ex:
             with pytest.raises(EnvWorkerError, match=r"worker process 1 \(tasks 2 to 4\) died with exit code 7"):
                 step_twice(ex)
-            assert not workers_of()
+            assert not workers_of() and not witness.exists()
     with executor("parallel", Faulty("leave", at=0)) as ex:
         with pytest.raises(EnvWorkerError, match=r"(?s)worker process 0 \(tasks 0 to 1\): SystemExit: gone"):
             step_twice(ex)

@@ -29,7 +29,7 @@ ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
 """Robots that can be simulated, by the names of Gymnasium's model files."""
 
 INERTIALS = ("mujoco210", "modern")
-"""Where a robot's masses and inertias come from: MuJoCo 2.1.0's, or those that the installed MuJoCo computes."""
+"""Whose masses and inertias a robot can have, those of MuJoCo 2.1.0 or those that the installed MuJoCo computes."""
 
 _INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 _LARGEST = 1e10  # a position or velocity beyond it counts as diverged; MuJoCo's own bound (mjMAXVAL)

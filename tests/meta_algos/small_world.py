@@ -1,0 +1,72 @@
+"""What the tests of the algorithms share: a small policy, and samples of tasks of unequal length."""
+import numpy as np
+from numpy_reference import gaussian
+
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.tf_compat import tf
+
+M, O, A = 3, 2, 2
+LENGTHS = (5, 8, 3)
+
+
+def make_policy(meta_batch_size=M, **arguments):
+    return MetaGaussianMLPPolicy(meta_batch_size, O, A, **{"hidden_sizes": (3,), **arguments})
+
+
+def shapes_of(policy):
+    return [tuple(variable.shape.as_list()) for variable in policy.get_params().values()]
+
+
+def draw_samples(rng, lengths=LENGTHS):
+    """Samples of one step, float32 values, drawn by a policy whose likelihood ratio to others is moderate."""
+
+    def normal(scale, *shape):
+        return (scale * rng.normal(size=shape)).astype("f").astype(float)
+
+    samples = []
+    for n in lengths:
+        mean, log_std = normal(0.3, n, A), normal(0.1, n, A)
+        actions = (mean + np.exp(log_std) * normal(0.8, n, A)).astype("f").astype(float)
+        samples.append({
+            "observations": normal(1.0, n, O), "actions": actions, "advantages": normal(1.0, n),
+            "adj_avg_rewards": normal(1.0, n), "agent_infos": {"mean": mean, "log_std": log_std},
+        })
+    return samples
+
+
+def draw_data(num_inner_grad_steps=1, seed=0, lengths=LENGTHS):
+    """Samples `[K + 1][M]`, of other lengths at each step."""
+    rng = np.random.default_rng(seed)
+    return [draw_samples(rng, lengths[step:] + lengths[:step]) for step in range(num_inner_grad_steps + 1)]
+
+
+def sampled_by(policy, data):
+    """The same samples, as if the policy had drawn them before adaptation: under its parameters ratios are one."""
+    theta, shapes = policy.get_flat_params().astype(float), shapes_of(policy)
+    for samples in (samples for step in data for samples in step):
+        mean, log_std = gaussian(theta, shapes, samples["observations"])
+        samples["agent_infos"] = {"mean": mean, "log_std": np.broadcast_to(log_std, mean.shape)}
+    return data
+
+
+def set_theta(policy, seed=0):
+    """Sets random parameters; returns them as a float64 vector."""
+    size = len(policy.get_flat_params())
+    policy.set_flat_params(0.3 * np.random.default_rng((seed, 1)).normal(size=size))
+    return policy.get_flat_params().astype(float)
+
+
+def meta_gradient(algo):
+    """Returns a function of the optimizer's input values that computes loss and gradient by all it optimizes."""
+    optimizer = algo.optimizer
+    gradients = tf.gradients(optimizer._loss, list(algo.meta_parameters.get_params().values()))
+
+    def compute(values):
+        loss, parts = optimizer._run([optimizer._loss, gradients], optimizer._feed(values))
+        return loss, np.concatenate([part.ravel() for part in parts]).astype(float)
+
+    return compute
+
+
+def relative_error(actual, expected):
+    return np.linalg.norm(actual - expected) / np.linalg.norm(expected)

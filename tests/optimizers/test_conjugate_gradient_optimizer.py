@@ -1,0 +1,447 @@
+"""Constrained steps on small problems whose answers are known, and Hessian-vector products against the Hessian."""
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp, Optimizer
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import conjugate_gradients
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+
+HVPS = [FiniteDifferenceHvp, lambda: FiniteDifferenceHvp(symmetric=False), ExactHvp]
+H = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 4.0]])  # curvature of the constraint
+G = np.array([1.0, -2.0, 0.5])  # slope of the loss
+
+
+class Target:
+    """Holds the variables to optimize, as a policy does; here in two parts, of one and two numbers."""
+
+    damping = {}
+
+    def __init__(self, w=(0.0, 0.0, 0.0)):
+        self.variables = OrderedDict(
+            first=tf.Variable(np.array(w[:1], "f"), use_resource=True),
+            rest=tf.Variable(np.array([w[1:]], "f"), use_resource=True),  # [1, 2]
+        )
+
+    def get_params(self):
+        return self.variables
+
+    def vector(self):
+        return tf.concat([tf.reshape(v, [-1]) for v in self.variables.values()], axis=0)
+
+
+class Problem:
+    """Minimize `scale * G w + bend |w|^2` subject to `mean(x) w H w / 2 <= epsilon`."""
+
+    def __init__(self, optimizer, epsilon=0.02, start=(0.0, 0.0, 0.0), damping=None):
+        self.optimizer = optimizer
+        self.target = Target(start)
+        self.target.damping = damping or {}
+        self.phs = {"x": tf.placeholder(tf.float32, [None], name="x"), "scale": tf.placeholder(tf.float32, []),
+                    "bend": tf.placeholder(tf.float32, [])}
+        w = self.target.vector()
+        loss = self.phs["scale"] * tf.reduce_sum(G.astype("f") * w) + self.phs["bend"] * tf.reduce_sum(w**2)
+        kl = 0.5 * tf.reduce_mean(self.phs["x"]) * tf.reduce_sum(w * tf.linalg.matvec(H.astype("f"), w))
+        self.epsilon = epsilon
+        optimizer.build_graph(loss, self.target, self.phs, (kl, epsilon))
+
+    def values(self, x=(1.0, 1.0, 1.0, 1.0), scale=1.0, bend=0.0):
+        return {"x": np.array(x, "f"), "scale": scale, "bend": bend}
+
+    def optimize(self, **values):
+        return self.optimizer.optimize(self.values(**values))
+
+    @property
+    def w(self):
+        return self.optimizer.get_flat()
+
+
+def natural_step(h=H, epsilon=0.02):
+    """`-sqrt(2 eps / (g H^-1 g)) H^-1 g`: where a linear loss is least on the ellipse of the constraint."""
+    direction = np.linalg.solve(h, G)
+    return -np.sqrt(2 * epsilon / (G @ direction)) * direction
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    said = []
+    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
+    return said
+
+
+# Conjugate gradients
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 10])
+def test_conjugate_gradients_solves_positive_definite_systems(size):
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(size, size))
+    matrix, b = root @ root.T + np.eye(size), rng.normal(size=size)
+    x, product = conjugate_gradients(lambda p: matrix @ p, b, max_iterations=3 * size, residual_tolerance=1e-24)
+    np.testing.assert_allclose(x, np.linalg.solve(matrix, b), rtol=1e-8)
+    np.testing.assert_allclose(product, matrix @ x, rtol=1e-8)
+
+
+def test_conjugate_gradients_needs_one_iteration_per_distinct_eigenvalue_and_stops_then():
+    matrix, b, products = np.diag([1.0, 1.0, 5.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0]), []
+    x, _ = conjugate_gradients(lambda p: products.append(p) or matrix @ p, b)
+    np.testing.assert_allclose(x, b / np.diag(matrix), rtol=1e-12)
+    assert len(products) == 2
+
+
+def test_conjugate_gradients_obeys_its_limit_and_the_second_result_is_the_product():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(8, 8))
+    matrix, b, products = root @ root.T, rng.normal(size=8), []
+    x, product = conjugate_gradients(lambda p: products.append(p) or matrix @ p, b, max_iterations=3)
+    assert len(products) == 3
+    np.testing.assert_allclose(product, matrix @ x, rtol=1e-10)
+
+
+def test_conjugate_gradients_of_zero_is_zero_and_changes_no_argument():
+    b = np.zeros(3)
+    x, product = conjugate_gradients(lambda p: p, b)
+    assert not x.any() and not product.any()
+    b = np.array([1.0, 2.0])
+    conjugate_gradients(lambda p: 3 * p, b)
+    assert b.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("matrix", [-np.eye(2), np.zeros((2, 2)), np.full((2, 2), np.nan)])
+def test_conjugate_gradients_gives_up_where_there_is_no_curvature(matrix):
+    x, product = conjugate_gradients(lambda p: matrix @ p, np.ones(2))
+    assert not x.any() and not product.any()
+
+
+# Hessian-vector products
+
+
+class Curved:
+    """`f(w) = mean_n tanh(x_n w)^2 + sum w^4 / 10`, whose Hessian changes from place to place."""
+
+    def __init__(self, make_hvp, start):
+        self.optimizer = ConjugateGradientOptimizer(hvp_approach=make_hvp())
+        self.target = Target(start)
+        self.x_ph = tf.placeholder(tf.float32, [None, 3])
+        w = self.target.vector()
+        f = tf.reduce_mean(tf.tanh(tf.linalg.matvec(self.x_ph, w)) ** 2) + 0.1 * tf.reduce_sum(w**4)
+        self.optimizer.build_graph(tf.reduce_sum(w), self.target, {"x": self.x_ph}, (f, 1.0))
+        rng = np.random.default_rng(0)
+        self.values = {"x": rng.normal(size=(20, 3)).astype("f")}
+
+    def dense_hessian(self, w, h=1e-4):
+        def f(w):
+            return np.mean(np.tanh(self.values["x"].astype(float) @ w) ** 2) + 0.1 * np.sum(w**4)
+
+        e = h * np.eye(3)
+        return np.array([[(f(w + a + b) - f(w + a - b) - f(w - a + b) + f(w - a - b)) / (4 * h * h) for b in e]
+                         for a in e])
+
+
+@pytest.mark.parametrize(
+    "make_hvp, tolerance",
+    [(ExactHvp, 1e-4), (FiniteDifferenceHvp, 1e-3), (lambda: FiniteDifferenceHvp(symmetric=False), 3e-2)],
+)
+@pytest.mark.parametrize("length", [1e-4, 1.0, 1e3])
+def test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length(make_hvp, tolerance, length):
+    start = np.array([0.3, -0.5, 0.8])
+    problem = Curved(make_hvp, start)
+    hessian = problem.dense_hessian(start)
+    for x in length * np.random.default_rng(1).normal(size=(4, 3)):
+        product = problem.optimizer._hvp.at(problem.values)(x)
+        assert product.dtype == np.float64
+        assert np.linalg.norm(product - hessian @ x) <= tolerance * np.linalg.norm(hessian @ x)
+    np.testing.assert_array_equal(problem.optimizer.get_flat(), start.astype("f"))
+
+
+@pytest.mark.parametrize("make_hvp", HVPS)
+def test_the_product_with_zero_is_zero(make_hvp):
+    problem = Curved(make_hvp, (0.1, 0.2, 0.3))
+    assert problem.optimizer._hvp.at(problem.values)(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_base_eps_is_the_length_of_the_step():
+    seen = []
+    problem = Curved(lambda: FiniteDifferenceHvp(base_eps=0.25), np.zeros(3))
+    original = problem.optimizer.set_flat
+    problem.optimizer.set_flat = lambda w: seen.append(w) or original(w)
+    problem.optimizer._hvp.at(problem.values)(np.array([0.0, 30.0, 40.0]))
+    np.testing.assert_allclose(seen, [[0.0, 0.15, 0.2], [0.0, -0.15, -0.2], [0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_finite_differences_restore_the_parameters_also_if_something_fails(symmetric):
+    start = np.array([0.3, -0.5, 0.8], "f")
+    problem = Curved(lambda: FiniteDifferenceHvp(symmetric=symmetric), start)
+    product = problem.optimizer._hvp.at(problem.values)
+
+    def fails(*args):
+        assert (problem.optimizer.get_flat() != start).any()
+        raise KeyboardInterrupt
+
+    problem.optimizer.compute = fails
+    with pytest.raises(KeyboardInterrupt):
+        product(np.ones(3))
+    np.testing.assert_array_equal(problem.optimizer.get_flat(), start)
+
+
+def test_an_hvp_serves_one_optimizer():
+    hvp = ExactHvp()
+    Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
+    with pytest.raises(ValueError, match="hvp_approach: .*already serves another"):
+        Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
+    # and no default object is shared
+    assert ConjugateGradientOptimizer()._hvp is not ConjugateGradientOptimizer()._hvp
+
+
+@pytest.mark.parametrize("arguments, error", [({"base_eps": 0.0}, ValueError), ({"symmetric": 1}, TypeError)])
+def test_arguments_of_the_finite_difference_are_checked(arguments, error):
+    with pytest.raises(error, match=next(iter(arguments))):
+        FiniteDifferenceHvp(**arguments)
+
+
+# The step
+
+
+@pytest.mark.parametrize("make_hvp", HVPS)
+def test_a_linear_loss_is_taken_to_the_border_of_the_trust_region(make_hvp):
+    # the constraint of the full step is epsilon up to rounding, so the line search may shorten it once
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach=make_hvp(), backtrack_ratio=0.999))
+    assert isinstance(problem.optimizer, Optimizer)
+    assert problem.optimize() == pytest.approx(0.0, abs=1e-6)  # the loss before
+    np.testing.assert_allclose(problem.w, natural_step(), rtol=1e-2)
+    search = problem.optimizer.last_search
+    assert search.loss == pytest.approx(G @ natural_step(), rel=1e-2)
+    assert 0.98 * problem.epsilon < search.constraint <= problem.epsilon
+    assert problem.optimizer.constraint_val(problem.values()) == pytest.approx(search.constraint, rel=1e-6)
+
+
+def test_loss_gradient_and_constraint_are_those_of_the_inputs():
+    w = np.array([0.3, -0.1, 0.2])
+    problem = Problem(ConjugateGradientOptimizer(), start=w)
+    values = problem.values(scale=2.0, bend=0.5, x=[2.0, 4.0])
+    assert problem.optimizer.loss(values) == pytest.approx(2 * G @ w + 0.5 * w @ w, rel=1e-5)
+    np.testing.assert_allclose(problem.optimizer.gradient(values), 2 * G + w, rtol=1e-5)
+    assert problem.optimizer.constraint_val(values) == pytest.approx(0.5 * 3.0 * w @ H @ w, rel=1e-5)
+
+
+def test_epsilon_is_the_size_of_the_region():
+    small, large = (Problem(ConjugateGradientOptimizer(backtrack_ratio=0.999), epsilon=e) for e in (0.01, 0.04))
+    small.optimize(), large.optimize()
+    np.testing.assert_allclose(large.w, 2 * small.w, rtol=1e-2)
+
+
+def test_cg_iters_limits_the_directions_quality():
+    one = Problem(ConjugateGradientOptimizer(cg_iters=1, hvp_approach=ExactHvp(), backtrack_ratio=0.999))
+    one.optimize()
+    cosine = one.w @ -G / np.linalg.norm(one.w) / np.linalg.norm(G)
+    assert cosine == pytest.approx(1.0, abs=1e-5)  # one iteration: along the plain gradient
+    exact = natural_step()
+    assert exact @ -G / np.linalg.norm(exact) / np.linalg.norm(G) < 0.98
+
+
+def test_reg_coeff_is_added_to_the_curvature():
+    problem = Problem(ConjugateGradientOptimizer(reg_coeff=3.0, hvp_approach=ExactHvp()))
+    problem.optimize()
+    np.testing.assert_allclose(problem.w, natural_step(H + 3.0 * np.eye(3)), rtol=1e-3)
+
+
+def test_a_targets_damping_is_added_where_it_says():
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), reg_coeff=1.0), damping={"rest": 10.0})
+    problem.optimize()
+    np.testing.assert_allclose(problem.w, natural_step(H + np.diag([1.0, 11.0, 11.0])), rtol=1e-3)
+
+
+@pytest.mark.parametrize("factor, sizes", [(1.0, {8}), (0.5, {4}), (0.01, {1})])
+def test_subsample_factor_is_the_share_of_samples_in_the_products(factor, sizes):
+    problem = Problem(ConjugateGradientOptimizer(subsample_factor=factor, hvp_approach=ExactHvp()))
+    seen, original = [], problem.optimizer._hvp.at
+    problem.optimizer._hvp.at = lambda values: seen.append(values) or original(values)
+    x = np.arange(1.0, 9.0)
+    problem.optimize(x=x), problem.optimize(x=x)
+    assert {len(values["x"]) for values in seen} == sizes
+    assert all(values["scale"] == 1.0 for values in seen)  # scalars stay
+    drawn = {tuple(values["x"]) for values in seen}
+    assert all(set(subset) <= set(x) for subset in drawn)
+    assert len(drawn) == (1 if factor == 1.0 else 2)  # one per optimize, drawn anew
+
+
+def test_loss_and_constraint_use_all_samples_nevertheless():
+    problem = Problem(ConjugateGradientOptimizer(subsample_factor=0.25, hvp_approach=ExactHvp(), backtrack_ratio=0.99,
+                                                 max_backtracks=300))
+    x = np.array([0.5, 3.0, 3.0, 3.0])
+    for _ in range(3):
+        problem.optimizer.set_flat(np.zeros(3))
+        problem.optimize(x=x)
+        constraint = 0.5 * x.mean() * problem.w @ H @ problem.w
+        assert constraint <= problem.epsilon * (1 + 1e-5)
+        assert problem.optimizer.last_search.constraint == pytest.approx(constraint, rel=1e-5)
+
+
+def test_backtrack_ratio_and_the_line_search():
+    # given a loss with a bend that makes the full step too long: G w + bend w^2 falls only for short steps
+    full = natural_step()
+    bend = 1.5 * (-G @ full) / (full @ full)  # lower than at zero for fractions below 1 / 1.5
+    for ratio, fraction in ((0.8, 0.8**2), (0.5, 0.5)):
+        problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=ratio))
+        problem.optimize(bend=bend)
+        search = problem.optimizer.last_search
+        assert search.step_fraction == pytest.approx(fraction)
+        np.testing.assert_allclose(problem.w, fraction * full, rtol=1e-3)
+        assert search.loss < search.loss_before
+        assert search.num_evaluations == round(np.log(fraction) / np.log(ratio)) + 1
+
+
+def test_a_step_that_violates_the_constraint_is_shortened():
+    # given samples of which the product sees a quarter, the flattest
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.5))
+    problem.optimizer._subsample = lambda values: {**values, "x": values["x"][:1]}
+    problem.optimize(x=[0.1, 2.0, 2.0, 2.0])
+    search = problem.optimizer.last_search
+    assert 0.0 < search.step_fraction < 0.5 and search.constraint <= problem.epsilon
+
+
+def hopeless(**arguments):
+    """A problem whose loss rises in every direction by a cliff that its gradient does not see."""
+    optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), **arguments)
+    target = Target()
+    w = target.vector()
+    cliff = tf.stop_gradient(tf.cast(tf.reduce_any(tf.not_equal(w, 0.0)), tf.float32))
+    optimizer.build_graph(tf.reduce_sum(G.astype("f") * w) + 10.0 * cliff, target, {}, (tf.reduce_sum(w**2), 0.02))
+    return optimizer
+
+
+@pytest.mark.parametrize("max_backtracks", [1, 4])
+def test_after_max_backtracks_the_parameters_stay_as_they_were(max_backtracks, messages):
+    optimizer = hopeless(max_backtracks=max_backtracks)
+    optimizer.optimize({})
+    assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0]
+    assert optimizer.last_search == (0.0, 0.0, 0.0, 0.0, max_backtracks)
+    assert messages == ["no step met the conditions of the line search; the parameters stay as they were"]
+
+
+def test_accept_violation_keeps_the_smallest_step_instead(messages):
+    optimizer = hopeless(accept_violation=True, max_backtracks=3, backtrack_ratio=0.5)
+    optimizer.optimize({})
+    search = optimizer.last_search
+    assert search.step_fraction == 0.25 and search.loss > 9.0
+    full_length = np.sqrt(0.02)  # where |w|^2 is epsilon
+    np.testing.assert_allclose(np.linalg.norm(optimizer.get_flat()), 0.25 * full_length, rtol=1e-4)
+    assert not messages
+
+
+def test_accept_violation_never_keeps_a_step_into_nan():
+    optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), accept_violation=True, max_backtracks=2)
+    target = Target()
+    w = target.vector()
+    optimizer.build_graph(tf.reduce_sum(tf.log(1.0 - 1e6 * w)), target, {}, (tf.reduce_sum(w**2), 0.02))
+    optimizer.optimize({})  # downhill is where the logarithm ends
+    assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0] and optimizer.last_search.step_fraction == 0.0
+
+
+def test_at_a_minimum_nothing_moves(messages):
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
+    problem.optimize(scale=0.0)
+    assert problem.w.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("debug_nan", [True, False])
+def test_a_loss_that_is_not_finite_is_refused_and_debug_nan_names_the_cause(debug_nan):
+    start = np.array([0.1, 0.2, 0.3], "f")
+    problem = Problem(ConjugateGradientOptimizer(debug_nan=debug_nan), start=start)
+    with pytest.raises(FloatingPointError, match="the loss is not finite") as error:
+        problem.optimize(scale=np.nan)
+    assert ("first tensor that is not finite:" in str(error.value)) == debug_nan
+    assert ("debug_nan=True names the cause" in str(error.value)) == (not debug_nan)
+    np.testing.assert_array_equal(problem.w, start)
+
+
+def test_debug_nan_names_the_first_tensor():
+    optimizer, target = ConjugateGradientOptimizer(debug_nan=True), Target()
+    x_ph = tf.placeholder(tf.float32, [])
+    culprit = tf.log(x_ph, name="culprit")
+    w = target.vector()
+    optimizer.build_graph(tf.reduce_sum(w * tf.exp(culprit)), target, {"x": x_ph}, (tf.reduce_sum(w**2), 1.0))
+    with pytest.raises(FloatingPointError, match="first tensor that is not finite: culprit:0"):
+        optimizer.optimize({"x": -1.0})
+
+
+@pytest.mark.parametrize("debug_nan, is_terminal, opened", [(True, True, 1), (True, False, 0), (False, True, 0)])
+def test_a_debugger_opens_on_a_terminal_only(debug_nan, is_terminal, opened, monkeypatch, messages):
+    calls = []
+    monkeypatch.setattr("pdb.set_trace", lambda: calls.append(1))
+    monkeypatch.setattr("sys.stdin", type("Terminal", (), {"isatty": staticmethod(lambda: is_terminal)}))
+    problem = Problem(ConjugateGradientOptimizer(debug_nan=debug_nan))
+    with pytest.raises(FloatingPointError):
+        problem.optimize(scale=np.nan)
+    assert len(calls) == opened
+
+
+def test_a_gradient_that_is_not_finite_is_refused():
+    optimizer, target = ConjugateGradientOptimizer(), Target()
+    w = target.vector()
+    optimizer.build_graph(tf.reduce_sum(tf.sqrt(w)), target, {}, (tf.reduce_sum(w**2), 1.0))
+    with pytest.raises(FloatingPointError, match="the gradient of the loss is not finite"):
+        optimizer.optimize({})
+    assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0]
+
+
+def test_parameters_are_restored_if_the_line_search_is_interrupted():
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
+    original, calls = problem.optimizer._run, []
+
+    def interrupted(fetches, feed):
+        calls.append(fetches)
+        if fetches == [problem.optimizer._loss, problem.optimizer._constraint]:
+            assert problem.w.any()  # in the middle of a trial
+            raise KeyboardInterrupt
+        return original(fetches, feed)
+
+    problem.optimizer._run = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        problem.optimize()
+    assert problem.w.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_its_state_makes_another_draw_alike():
+    one, other = (ConjugateGradientOptimizer(subsample_factor=0.5) for _ in range(2))
+    Problem(one), Problem(other)
+    values = {"x": np.arange(20.0), "scale": 1.0, "bend": 0.0}
+    assert (one._subsample(values)["x"] != other._subsample(values)["x"]).any()
+    other.set_state(one.get_state())
+    assert (one._subsample(values)["x"] == other._subsample(values)["x"]).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ({"cg_iters": 0}, ValueError),
+        ({"reg_coeff": -1.0}, ValueError),
+        ({"subsample_factor": 0.0}, ValueError),
+        ({"subsample_factor": 1.1}, ValueError),
+        ({"backtrack_ratio": 1.0}, ValueError),
+        ({"backtrack_ratio": 0.0}, ValueError),
+        ({"max_backtracks": 0}, ValueError),
+        ({"debug_nan": 1}, TypeError),
+        ({"accept_violation": "no"}, TypeError),
+        ({"hvp_approach": "exact"}, TypeError),
+    ],
+)
+def test_arguments_are_checked(arguments, error):
+    (name,) = arguments
+    with pytest.raises(error, match=name):
+        ConjugateGradientOptimizer(**arguments)
+
+
+def test_the_problem_is_checked():
+    target = Target()
+    w = target.vector()
+    scalar = tf.reduce_sum(w**2)
+    with pytest.raises(ValueError, match=r"loss: expected a scalar tensor, got shape \(3,\)"):
+        ConjugateGradientOptimizer().build_graph(w, target, {}, (scalar, 1.0))
+    with pytest.raises(ValueError, match=r"leq_constraint: expected a scalar tensor, got shape \(3,\)"):
+        ConjugateGradientOptimizer().build_graph(scalar, target, {}, (w, 1.0))
+    with pytest.raises(ValueError, match=r"leq_constraint\[1\]: .*got 0"):
+        ConjugateGradientOptimizer().build_graph(scalar, target, {}, (scalar, 0.0))

@@ -1,0 +1,289 @@
+"""First-order optimization of small problems whose answers are known."""
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, MAMLPPOOptimizer, Optimizer
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+
+SGD = tf.train.GradientDescentOptimizer
+START = np.array([1.0, -2.0], "f")
+
+
+class Target:
+    """Holds the variables to optimize, as a policy does."""
+
+    def __init__(self, **values):
+        self.variables = OrderedDict(
+            (name, tf.Variable(np.asarray(value, "f"), use_resource=True, name=name)) for name, value in values.items()
+        )
+
+    def get_params(self):
+        return self.variables
+
+
+class Quadratic:
+    """`L(w) = mean_n (w - x_n)^2 / 2`, whose gradient is `w - mean x`."""
+
+    def __init__(self, optimizer, **further):
+        self.optimizer = optimizer
+        self.target = Target(w=START)
+        self.x_ph = tf.placeholder(tf.float32, [None, 2])
+        w = self.target.variables["w"]
+        loss = 0.5 * tf.reduce_mean(tf.reduce_sum((w - self.x_ph) ** 2, axis=1))
+        optimizer.build_graph(loss, self.target, {"x": self.x_ph}, **further)
+
+    def optimize(self, x):
+        return self.optimizer.optimize({"x": np.asarray(x, "f")})
+
+    @property
+    def w(self):
+        return self.optimizer._variables.read()["w"]
+
+
+ZEROS = np.zeros((4, 2))
+
+
+def loss_at(w, x):
+    return 0.5 * np.mean(np.sum((w - np.asarray(x)) ** 2, axis=1))
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    said = []
+    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
+    return said
+
+
+def test_one_step_of_gradient_descent_and_the_loss_before_it():
+    x = np.random.default_rng(0).normal(size=(4, 2))
+    problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1))
+    assert isinstance(problem.optimizer, Optimizer)
+    assert problem.optimizer.loss({"x": x}) == pytest.approx(loss_at(START, x), rel=1e-5)
+    assert problem.optimize(x) == pytest.approx(loss_at(START, x), rel=1e-5)
+    np.testing.assert_allclose(problem.w, START - 0.1 * (START - x.mean(axis=0)), rtol=1e-5)
+
+
+def test_by_default_it_is_one_step_of_adam_at_a_thousandth():
+    problem = Quadratic(MAMLFirstOrderOptimizer())
+    problem.optimize(ZEROS)
+    np.testing.assert_allclose(problem.w, START - 1e-3 * np.sign(START), rtol=1e-5)  # Adam's first step is its size
+
+
+def test_tf_optimizer_cls_and_args():
+    # given momentum 0.5 and a constant gradient of one: steps of 0.1, then 0.1 * 1.5
+    target = Target(w=[0.0])
+    optimizer = MAMLFirstOrderOptimizer(tf.train.MomentumOptimizer, {"momentum": 0.5}, learning_rate=0.1)
+    optimizer.build_graph(tf.reduce_sum(target.variables["w"]), target, {})
+    optimizer.optimize({})
+    np.testing.assert_allclose(optimizer._variables.read()["w"], [-0.1], rtol=1e-6)
+    optimizer.optimize({})
+    np.testing.assert_allclose(optimizer._variables.read()["w"], [-0.25], rtol=1e-6)
+
+
+def test_tf_optimizer_args_may_set_the_learning_rate_too():
+    problem = Quadratic(MAMLFirstOrderOptimizer(SGD, {"learning_rate": 0.5}))
+    problem.optimize(ZEROS)
+    np.testing.assert_allclose(problem.w, 0.5 * START, rtol=1e-6)
+
+
+@pytest.mark.parametrize("max_epochs", [1, 3])
+def test_max_epochs_is_the_number_of_steps(max_epochs):
+    problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1, max_epochs=max_epochs))
+    assert problem.optimize(ZEROS) == pytest.approx(2.5)  # before the first of them
+    np.testing.assert_allclose(problem.w, 0.9**max_epochs * START, rtol=1e-5)
+
+
+@pytest.mark.parametrize("tolerance, steps", [(None, 6), (0.0, 6), (0.3, 5), (10.0, 2)])
+def test_tolerance_stops_when_an_epoch_gains_less(tolerance, steps):
+    # given losses 2.5 * 0.81^i before step i, whose gains are 0.475, 0.385, 0.312, 0.252, ..., each known one step later
+    problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1, max_epochs=6, tolerance=tolerance))
+    problem.optimize(ZEROS)
+    np.testing.assert_allclose(problem.w, 0.9**steps * START, rtol=1e-5)
+
+
+def test_minibatches_split_the_samples_once_per_epoch():
+    # given a loss that is linear in the samples, so that SGD's steps on 3 parts add up to 3 times the mean step
+    target = Target(w=[0.0, 0.0])
+    x_ph, c_ph = tf.placeholder(tf.float32, [None, 2]), tf.placeholder(tf.float32, [])
+    loss = c_ph * tf.reduce_mean(tf.reduce_sum(x_ph * target.variables["w"], axis=1))
+    optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=1.0, num_minibatches=3, max_epochs=2, tolerance=None)
+    optimizer.build_graph(loss, target, {"x": x_ph, "c": c_ph})
+    x = np.random.default_rng(0).normal(size=(6, 2)).astype("f")
+    # when it is optimized for two epochs
+    optimizer.optimize({"x": x, "c": 2.0})
+    # then every sample was in one minibatch of each epoch, and the scalar went to all
+    np.testing.assert_allclose(optimizer._variables.read()["w"], -2 * 3 * 2.0 * x.mean(axis=0), rtol=1e-4)
+
+
+def test_minibatches_are_smaller_and_drawn_at_random_anew():
+    seen = []
+    problem = Quadratic(MAMLFirstOrderOptimizer(SGD, num_minibatches=2, max_epochs=2, tolerance=None))
+    original = problem.optimizer._run
+    problem.optimizer._run = lambda fetches, feed: seen.append(feed[problem.x_ph]) or original(fetches, feed)
+    x = np.arange(20.0).reshape(10, 2)
+    assert problem.optimize(x) == pytest.approx(loss_at(START, x), rel=1e-5)  # of all samples, not of one part
+    whole, *parts = seen
+    assert len(whole) == 10 and [len(part) for part in parts] == [5] * 4
+    for epoch in (parts[:2], parts[2:]):
+        np.testing.assert_array_equal(np.sort(np.concatenate(epoch), axis=0), x)
+    assert sorted(parts[0][:, 0]) != sorted(parts[2][:, 0])
+
+
+def test_sample_axes_say_what_is_split():
+    target = Target(w=[0.0])
+    phs = {name: tf.placeholder(tf.float32, [None, None]) for name in ("split", "whole")}
+    # the loss tells apart how many columns of each there are
+    sizes = tf.cast(tf.stack([tf.size(phs["split"]), 100 * tf.size(phs["whole"])]), tf.float32)
+    optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=1.0, num_minibatches=2)
+    optimizer.build_graph(tf.reduce_sum(sizes) * target.variables["w"][0], target, phs, sample_axes={"split": 1})
+    optimizer.optimize({"split": np.zeros((2, 6)), "whole": np.zeros((3, 2))})
+    np.testing.assert_allclose(optimizer._variables.read()["w"], [-2 * (2 * 3 + 600)])
+
+
+def test_verbose_logs_every_epochs_loss(messages):
+    Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1, max_epochs=2, verbose=True)).optimize(ZEROS)
+    assert messages == ["Epoch 0: loss 2.5", "Epoch 1: loss 2.025"]
+    Quadratic(MAMLFirstOrderOptimizer(SGD, max_epochs=2)).optimize(ZEROS)
+    assert len(messages) == 2
+
+
+def test_variables_without_influence_are_left_alone():
+    target = Target(w=[1.0], unused=[5.0])
+    optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=0.5)
+    optimizer.build_graph(tf.reduce_sum(target.variables["w"] ** 2), target, {})
+    optimizer.optimize({})
+    assert optimizer._variables.read() == {"w": [0.0], "unused": [5.0]}
+
+
+@pytest.mark.parametrize("num_minibatches", [1, 2])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_loss_that_is_not_finite_is_refused_whole(num_minibatches, bad):
+    # given a problem that was optimized before, so that Adam's state is not zero
+    problem = Quadratic(MAMLFirstOrderOptimizer(max_epochs=3, num_minibatches=num_minibatches, tolerance=None))
+    problem.optimize(ZEROS)
+    w, slots = problem.w, problem.optimizer._own_variables.read()
+    assert all(np.any(value) for value in slots.values())
+    # when one sample is not finite
+    x = np.ones((4, 2))
+    x[2, 1] = bad
+    with pytest.raises(FloatingPointError, match="the loss is not finite.*first tensor"):
+        problem.optimize(x)
+    # then neither the variables nor Adam's moments and counters have moved, even if a good minibatch came first
+    np.testing.assert_array_equal(problem.w, w)
+    for name, value in problem.optimizer._own_variables.read().items():
+        np.testing.assert_array_equal(value, slots[name])
+
+
+def test_a_gradient_that_is_not_finite_is_refused_by_the_variables_name():
+    # given a loss of zero whose derivative is infinite: sqrt(w) at zero
+    target = Target(fine=[1.0], root=[0.0])
+    variables = target.variables
+    optimizer = MAMLFirstOrderOptimizer()
+    optimizer.build_graph(tf.reduce_sum(variables["fine"] + tf.sqrt(variables["root"])), target, {})
+    with pytest.raises(FloatingPointError, match="the gradient by root:0 is not finite"):
+        optimizer.optimize({})
+    assert optimizer._variables.read() == {"fine": [1.0], "root": [0.0]}
+
+
+def test_the_error_names_the_first_tensor_that_is_not_finite():
+    target, x_ph = Target(w=[1.0]), tf.placeholder(tf.float32, [None])
+    culprit = tf.log(x_ph, name="culprit")
+    optimizer = MAMLFirstOrderOptimizer()
+    optimizer.build_graph(tf.reduce_sum(tf.exp(culprit) * target.variables["w"]) + 1.0 / culprit[0], target, {"x": x_ph})
+    with pytest.raises(FloatingPointError, match="culprit:0"):
+        optimizer.optimize({"x": [2.0, -1.0]})
+
+
+def test_other_errors_of_tensorflow_pass_through_and_change_nothing():
+    problem = Quadratic(MAMLFirstOrderOptimizer())
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+        problem.optimize(np.zeros((4, 3)))
+    np.testing.assert_array_equal(problem.w, START)
+
+
+def test_its_state_makes_another_go_on_alike():
+    def problem():
+        return Quadratic(MAMLFirstOrderOptimizer(num_minibatches=2, max_epochs=2, learning_rate=0.1))
+
+    x = np.random.default_rng(0).normal(size=(8, 2))
+    one, other = problem(), problem()
+    one.optimize(x)
+    other.optimizer._variables.write({"w": one.w})
+    other.optimizer.set_state(one.optimizer.get_state())
+    one.optimize(x), other.optimize(x)
+    np.testing.assert_array_equal(one.w, other.w)
+
+
+@pytest.mark.parametrize("values", [{}, {"y": ZEROS}, {"x": ZEROS, "y": ZEROS}])
+def test_inputs_are_checked(values):
+    problem = Quadratic(MAMLFirstOrderOptimizer())
+    for method in (problem.optimizer.loss, problem.optimizer.optimize):
+        with pytest.raises(ValueError, match=r"input_val_dict: expected the names \['x'\]"):
+            method(values)
+
+
+def test_more_minibatches_than_samples_are_refused():
+    problem = Quadratic(MAMLFirstOrderOptimizer(num_minibatches=5))
+    with pytest.raises(ValueError, match="num_minibatches: expected at most the 4 samples, got 5"):
+        problem.optimize(ZEROS)
+
+
+def test_inputs_with_different_numbers_of_samples_are_refused():
+    target = Target(w=[0.0])
+    phs = {name: tf.placeholder(tf.float32, [None]) for name in "ab"}
+    loss = target.variables["w"][0] * (tf.reduce_mean(phs["a"]) + tf.reduce_mean(phs["b"]))
+    optimizer = MAMLFirstOrderOptimizer(num_minibatches=2)
+    optimizer.build_graph(loss, target, phs)
+    with pytest.raises(ValueError, match="equally many samples.*'a': 4, 'b': 6"):
+        optimizer.optimize({"a": np.zeros(4), "b": np.zeros(6)})
+
+
+def test_the_problem_is_checked():
+    target = Target(w=[0.0, 1.0])
+    with pytest.raises(ValueError, match=r"loss: expected a scalar tensor, got shape \(2,\)"):
+        MAMLFirstOrderOptimizer().build_graph(1.0 * target.variables["w"], target, {})
+    with pytest.raises(ValueError, match=r"sample_axes: .*\['x'\]"):
+        MAMLFirstOrderOptimizer().build_graph(tf.reduce_sum(target.variables["w"]), target, {}, {"x": 0})
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ({"tf_optimizer_cls": "adam"}, TypeError),
+        ({"tf_optimizer_cls": SGD(0.1)}, TypeError),
+        ({"learning_rate": 0.0}, ValueError),
+        ({"learning_rate": np.nan}, ValueError),
+        ({"max_epochs": 0}, ValueError),
+        ({"tolerance": -1.0}, ValueError),
+        ({"num_minibatches": 0}, ValueError),
+        ({"num_minibatches": 1.5}, TypeError),
+        ({"verbose": 1}, TypeError),
+    ],
+)
+def test_arguments_are_checked(arguments, error):
+    (name,) = arguments
+    with pytest.raises(error, match=name):
+        MAMLFirstOrderOptimizer(**arguments)
+
+
+def ppo_quadratic(**arguments):
+    optimizer = MAMLPPOOptimizer(SGD, learning_rate=0.1, max_epochs=40, **arguments)
+    return Quadratic(optimizer, inner_kl=tf.constant([1.0, 2.0]), outer_kl=tf.constant(3.0))
+
+
+def test_the_ppo_form_takes_every_epoch_and_reports_divergences():
+    problem = ppo_quadratic()
+    problem.optimize(ZEROS)
+    np.testing.assert_allclose(problem.w, 0.9**40 * START, rtol=1e-4)
+    stats = problem.optimizer.compute_stats({"x": ZEROS})
+    assert stats.loss == pytest.approx(2.5 * 0.81**40, rel=1e-3)
+    assert stats.inner_kl.tolist() == [1.0, 2.0] and stats.outer_kl == 3.0
+
+
+def test_the_ppo_form_may_stop_early_too():
+    problem = ppo_quadratic(tolerance=10.0)
+    problem.optimize(ZEROS)
+    np.testing.assert_allclose(problem.w, 0.9**2 * START, rtol=1e-5)

@@ -1,0 +1,118 @@
+"""What is installed, what is declared, and the Makefile."""
+import ast
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import setuptools
+
+import meta_policy_search
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "meta_policy_search"
+TARGETS = {"help", "train", "test", "lint", "format", "docs", "bench", "clean"}
+
+
+@pytest.fixture
+def metadata(monkeypatch):
+    """The arguments that `setup.py` gives to `setup`, found where the package itself cannot be imported."""
+    given = {}
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(setuptools, "setup", lambda **kwargs: given.update(kwargs))
+    monkeypatch.setitem(sys.modules, "meta_policy_search", None)
+    runpy.run_path("setup.py")
+    return given
+
+
+def package_files():
+    """All files of the package, without caches."""
+    files = (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file())
+    return {path for path in files if not any(part.startswith((".", "__pycache__")) for part in path.parts)}
+
+
+def test_every_folder_with_code_is_an_installed_package(metadata):
+    folders = {path.parent for path in package_files() if path.suffix == ".py"}
+    assert set(metadata["packages"]) == {".".join(("meta_policy_search", *folder.parts)) for folder in folders}
+    assert "meta_policy_search.policies.distributions" in metadata["packages"]  # the search finds something
+
+
+def test_every_other_file_of_the_package_is_installed(metadata):
+    installed = {
+        path.relative_to(PACKAGE)
+        for package, patterns in metadata["package_data"].items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+    }
+    assert installed == {path for path in package_files() if path.suffix != ".py"}
+    assert {path.name for path in installed} >= {"py.typed", "mujoco210_inertials.npz"}
+
+
+def test_the_version_is_written_once_and_quoted_correctly(metadata):
+    version = meta_policy_search.__version__
+    assert metadata["version"] == version
+    assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
+    assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def imported_names(folder):
+    """Top-level names of what the modules in a folder import from elsewhere than the standard library."""
+    names = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names.add(node.module.partition(".")[0])
+    return names - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("folder", ["meta_policy_search", "experiments", "benchmarks"])
+def test_what_is_imported_is_a_declared_dependency(metadata, folder):
+    own = {"meta_policy_search", "experiments", "benchmarks"} | {path.stem for path in (ROOT / folder).glob("*.py")}
+    declared = {re.match(r"[\w-]+", requirement)[0] for requirement in metadata["install_requires"]}
+    assert imported_names(ROOT / folder) - own <= declared
+
+
+def make(*arguments, **variables):
+    """Returns what `make` prints, without this process's own variables for make."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    result = subprocess.run(["make", "--no-print-directory", *arguments], cwd=ROOT, env={**environment, **variables},
+                            capture_output=True, text=True, check=True)
+    return result.stdout
+
+
+def test_help_lists_every_target():
+    """Given the targets that are no files, then plain `make` explains each in a line, and there are those promised."""
+    declared = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)[1].split()
+    explained = re.findall(r"^  ([a-z]+) +\S", make(), flags=re.MULTILINE)
+    assert sorted(explained) == sorted(declared) == sorted(TARGETS)
+
+
+def test_help_lists_every_variable():
+    settable = set(re.findall(r"^([A-Z_]+) \?=", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)) | {"ENV"}
+    assert set(re.findall(r"^  ([A-Z_]+) +\S", make("help"), flags=re.MULTILINE)) == settable
+
+
+def train_command(*arguments, **variables):
+    return make("-n", "train", *arguments, **variables).splitlines()[-1].split()
+
+
+def test_make_train_trains_the_half_cheetah_with_a_preset_that_exists():
+    command = train_command(ENV="/etc/some-shell-startup-file")  # which some shells export
+    script, config = command[1], command[command.index("--config_file") + 1].strip('"')
+    assert script == "experiments/pro_mp.py" and (ROOT / script).is_file() and (ROOT / config).is_file()
+    assert command[command.index("--env") + 1] == "HalfCheetahRandDirecEnv"
+    assert "--smoke" not in command
+
+
+def test_make_train_hands_its_variables_on():
+    command = train_command("ENV=MetaPointEnv", "SEED=2", "DUMP_PATH=data/x", "ARGS=--n_itr 3", SMOKE="1")
+    assert " ".join(command[2:]) == '--env MetaPointEnv --seed 2 --dump_path "data/x" --smoke --n_itr 3'
+    assert "--smoke" not in train_command(SMOKE="0")
