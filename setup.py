@@ -20,7 +20,7 @@ DEPENDENCIES = [
 ]
 
 EXTRAS = {
-    "dev": ["pytest>=7.4", "pytest-cov>=4.1", "ruff>=0.5"],
+    "dev": ["psutil>=5.9", "pytest>=7.4", "pytest-cov>=4.1", "ruff>=0.5", "setuptools>=64"],
     "docs": ["furo>=2024.8.6", "myst-parser>=3.0", "sphinx>=7.3"],
 }
 

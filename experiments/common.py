@@ -56,7 +56,7 @@ SMOKE = {
     "rollouts_per_meta_task": 2,
     "envs_per_task": None,
     "max_path_length": 10,
-    "hidden_sizes": (8, 8),
+    "hidden_sizes": (8,),
 }
 """Settings of a run that takes seconds and learns nothing: it shows that everything works."""
 

@@ -71,10 +71,11 @@ def imported_names(folder):
     return names - set(sys.stdlib_module_names)
 
 
-@pytest.mark.parametrize("folder", ["meta_policy_search", "experiments", "benchmarks"])
+@pytest.mark.parametrize("folder", ["meta_policy_search", "experiments", "benchmarks", "tests"])
 def test_what_is_imported_is_a_declared_dependency(metadata, folder):
-    own = {"meta_policy_search", "experiments", "benchmarks"} | {path.stem for path in (ROOT / folder).glob("*.py")}
-    declared = {re.match(r"[\w-]+", requirement)[0] for requirement in metadata["install_requires"]}
+    own = {"meta_policy_search", "experiments", "benchmarks"} | {path.stem for path in (ROOT / folder).rglob("*.py")}
+    requirements = metadata["install_requires"] + (metadata["extras_require"]["dev"] if folder == "tests" else [])
+    declared = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
     assert imported_names(ROOT / folder) - own <= declared
 
 

@@ -9,7 +9,13 @@ from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOpti
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_bool, check_fraction, check_non_negative, check_positive
+from meta_policy_search.utils.checks import (
+    check_bool,
+    check_fraction,
+    check_non_negative,
+    check_positive,
+    check_positive_int,
+)
 
 
 class ProMP(MAMLAlgo):
@@ -58,7 +64,9 @@ class ProMP(MAMLAlgo):
     ) -> None:
         super().__init__(*args, name=name, **kwargs)
         self.optimizer = MAMLPPOOptimizer(
-            learning_rate=learning_rate, max_epochs=num_ppo_steps, num_minibatches=num_minibatches
+            learning_rate=learning_rate,
+            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps),
+            num_minibatches=num_minibatches,
         )
         self.clip_eps = check_positive("clip_eps", clip_eps)
         self.target_inner_step = check_positive("target_inner_step", target_inner_step)

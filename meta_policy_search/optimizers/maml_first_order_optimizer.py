@@ -77,8 +77,10 @@ class MAMLFirstOrderOptimizer(Optimizer):
                 if gradient is not None
             ]
             checks = [_assert_finite(loss, "loss")]
-            checks += [_assert_finite(gradient, f"gradient by {variable.name}") for gradient, variable in gradients]
-            with tf.control_dependencies(checks):
+            for gradient, variable in gradients:
+                with tf.control_dependencies(checks[-1:]):  # one after the other: the first one names the quantity
+                    checks.append(_assert_finite(gradient, f"gradient by {variable.name}"))
+            with tf.control_dependencies(checks[-1:]):
                 self._train_op = self._tf_optimizer.apply_gradients(gradients)
             own = OrderedDict((variable.name, variable) for variable in self._tf_optimizer.variables())
             self._own_variables = VariableSet(own)

@@ -40,12 +40,25 @@ def draw_data(num_inner_grad_steps=1, seed=0, lengths=LENGTHS):
     return [draw_samples(rng, lengths[step:] + lengths[:step]) for step in range(num_inner_grad_steps + 1)]
 
 
-def sampled_by(policy, data):
-    """The same samples, as if the policy had drawn them before adaptation: under its parameters ratios are one."""
-    theta, shapes = policy.get_flat_params().astype(float), shapes_of(policy)
-    for samples in (samples for step in data for samples in step):
-        mean, log_std = gaussian(theta, shapes, samples["observations"])
-        samples["agent_infos"] = {"mean": mean, "log_std": np.broadcast_to(log_std, mean.shape)}
+def flat_task_params(policy):
+    """Parameters that each task acts with, as one float64 vector each."""
+    return [np.concatenate([v.ravel() for v in values.values()]).astype(float)
+            for values in policy.policies_params_vals]
+
+
+def collect(algo, seed=0):
+    """Samples `[K + 1][M]` as an iteration draws them: those of each step by the policies of that step."""
+    policy, rng = algo.policy, np.random.default_rng((seed, 2))
+    policy.switch_to_pre_update()
+    data = draw_data(algo.num_inner_grad_steps, seed)
+    for step, samples in enumerate(data):
+        for theta, task in zip(flat_task_params(policy), samples):
+            mean, log_std = gaussian(theta, shapes_of(policy), task["observations"])
+            task["agent_infos"] = {"mean": mean, "log_std": np.broadcast_to(log_std, mean.shape)}
+            task["actions"] = mean + np.exp(log_std) * rng.normal(size=mean.shape)
+        if step < algo.num_inner_grad_steps:
+            algo.adapt(samples)
+    policy.switch_to_pre_update()
     return data
 
 
@@ -59,6 +72,8 @@ def set_theta(policy, seed=0):
 def meta_gradient(algo):
     """Returns a function of the optimizer's input values that computes loss and gradient by all it optimizes."""
     optimizer = algo.optimizer
+    if hasattr(optimizer, "gradient"):
+        return lambda values: (optimizer.loss(values), optimizer.gradient(values))
     gradients = tf.gradients(optimizer._loss, list(algo.meta_parameters.get_params().values()))
 
     def compute(values):

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 from numpy_reference import Objective, central_differences, inner_gradient
-from small_world import M, draw_data, make_policy, meta_gradient, relative_error, set_theta, shapes_of
+from small_world import M, draw_data, flat_task_params, make_policy, meta_gradient, relative_error, set_theta, shapes_of
 
 from meta_policy_search.meta_algos import ProMP, TRPOMAML, VPGMAML
 
@@ -79,10 +79,6 @@ def test_objective_and_meta_gradient(algo_cls, arguments):
     if algo_cls is TRPOMAML:
         kl = algo.optimizer.constraint_val(input_values(algo, data))
         assert kl == pytest.approx(objective.mean_kl(theta), rel=1e-4)
-
-
-def flat_task_params(policy):
-    return [np.concatenate([v.ravel() for v in values.values()]) for values in policy.policies_params_vals]
 
 
 @pytest.mark.parametrize("inner_type", ["likelihood_ratio", "log_likelihood"])

@@ -1,0 +1,78 @@
+"""What the figures were measured on, and whether anything else ran there meanwhile. Linux only: reads /proc."""
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.processes import Figures
+from experiments import common
+from meta_policy_search.utils.cores import available_cores
+
+BUSY = 0.05
+"""Share of the cores from which on the work of other processes makes a machine busy."""
+
+
+def describe() -> Figures:
+    """Returns processor, cores, system, commit and versions."""
+    process = common._describe_process(sys.argv)
+    return {
+        "machine.cpu_model": _cpu_model(),
+        "machine.cores": available_cores(),
+        "machine.system": process["machine"]["system"],
+        "machine.commit": process["git_revision"],
+        **{f"machine.version_{name}": version for name, version in process["versions"].items()},
+    }
+
+
+def _cpu_model() -> str:
+    models = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+              if line.startswith("model name")]
+    return models[0] if models else "unknown"
+
+
+class LoadMeter:
+    """Watches what runs beside the measurements, from `with` to the end of the block.
+
+    What this process and its children compute is not counted, as soon as the children have ended. What the hypervisor
+    of a virtual machine gave to others is.
+
+    Args:
+        group: name of the group of figures.
+
+    Attributes:
+        figures: the documented figures, once the block has ended.
+    """
+
+    def __init__(self, group: str) -> None:
+        self._prefix = f"load.{group}"
+        self.figures: Figures = {}
+
+    def __enter__(self) -> "LoadMeter":
+        """Begins."""
+        self.figures[f"{self._prefix}.average_before"] = os.getloadavg()[0]
+        self._began = (time.monotonic(), _busy_time(), _own_time())
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        """Ends."""
+        elapsed, busy, own = (now - then for now, then in zip(
+            (time.monotonic(), _busy_time(), _own_time()), self._began, strict=True))
+        others = max(busy - own, 0.0) / elapsed
+        self.figures[f"{self._prefix}.average_after"] = os.getloadavg()[0]
+        self.figures[f"{self._prefix}.others_cores"] = others
+        self.figures[f"{self._prefix}.is_busy"] = others > BUSY * available_cores()
+
+
+def _busy_time() -> float:
+    """Returns how long the cores have been at work since the machine was started, s, all cores together."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(
+        int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_time() -> float:
+    """Returns how long this process and its children that have ended were at work, s."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

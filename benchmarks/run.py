@@ -1,0 +1,146 @@
+"""Measures speed and memory, prints a table and writes `benchmarks/results.json`.
+
+    python benchmarks/run.py                          # everything, some minutes
+    python benchmarks/run.py --only engine sampling   # some groups
+    python benchmarks/run.py --smoke                  # tiny sizes: shows that everything works, and measures nothing
+
+README.md explains every figure, and has others to compare them with.
+"""
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence
+
+if not __package__:  # python benchmarks/run.py
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from benchmarks import machine
+from benchmarks.processes import Figures, Measurement, measure_apart
+from experiments import common
+
+RESULTS = Path(__file__).resolve().parent / "results.json"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured; by default with the settings that the experiments have by default."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the experiments, where they differ
+    processes: int = 3  # that start up
+    warm_up: int = 2  # iterations that do not count
+    iterations: int = 10  # that do
+    seconds: float = 4.0  # of sampling with an executor
+    rounds: int = 7  # in which engine and sampling take turns
+
+
+SMOKE = Sizes(settings=common.SMOKE, processes=1, warm_up=0, iterations=1, seconds=0.0, rounds=1)
+
+
+def startup(sizes: Sizes) -> Iterator[Measurement]:
+    """How long a process takes until its first iteration has ended."""
+    for _ in range(sizes.processes):
+        started = time.monotonic()  # a measurement is taken before the next is asked for
+        yield Measurement("training", "measure_startup", {"started": started, "settings": sizes.settings})
+
+
+def iteration(sizes: Sizes) -> Iterator[Measurement]:
+    """Time per iteration, by phase, and memory."""
+    for env in ("point", "half_cheetah"):
+        for algorithm in ("promp", "trpo"):
+            yield Measurement("training", "measure_iterations", {
+                "env": env, "algorithm": algorithm, "settings": sizes.settings, "warm_up": sizes.warm_up,
+                "iterations": sizes.iterations})
+
+
+def graph(sizes: Sizes) -> Iterator[Measurement]:
+    """Size of the graph."""
+    yield Measurement("training", "count_operations", {"settings": sizes.settings})
+
+
+def sampling(sizes: Sizes) -> Iterator[Measurement]:
+    """Throughput of the executors."""
+    for env in ("point", "half_cheetah"):
+        yield Measurement("sampling", "measure_executors", {
+            "env": env, "settings": sizes.settings, "seconds": sizes.seconds})
+
+
+def engine(sizes: Sizes) -> Iterator[Measurement]:
+    """Sampling as a share of the physics engine running alone."""
+    for threads in ("one_thread", "all_cores"):
+        yield Measurement("engine_share", "measure_share", {
+            "threads": threads, "settings": sizes.settings, "rounds": sizes.rounds})
+
+
+GROUPS: dict[str, Callable[[Sizes], Iterator[Measurement]]] = {
+    group.__name__: group for group in (startup, iteration, graph, sampling, engine)
+}
+
+
+def measure_group(name: str, sizes: Sizes, measure: Callable[[Measurement], Figures] = measure_apart) -> Figures:
+    """Takes the measurements of a group; a figure that several of them have is their median.
+
+    Args:
+        name: one of `GROUPS`.
+        sizes: how much to measure.
+        measure: takes a measurement; by default in a process of its own.
+    """
+    answers: dict[str, list[Any]] = {}
+    with machine.LoadMeter(name) as load:
+        for measurement in GROUPS[name](sizes):
+            print(f"measuring: {measurement}", file=sys.stderr)
+            for key, value in measure(measurement).items():
+                answers.setdefault(key, []).append(value)
+    return {**{key: statistics.median(values) for key, values in answers.items()}, **load.figures}
+
+
+def format_table(figures: Figures) -> str:
+    """Returns figures as lines of key and value, those of a kind together, and what to know about them."""
+    width = max(map(len, figures))
+    kinds = itertools.groupby(figures, key=lambda key: key.split(".")[0])
+    lines = "\n\n".join("\n".join(f"{key:{width}}  {_readable(figures[key])}" for key in keys) for _, keys in kinds)
+    busy = [key.split(".")[1] for key, value in figures.items() if key.endswith(".is_busy") and value]
+    if busy:
+        lines += (f"\n\nNOT QUIET: other processes used more than {machine.BUSY:.0%} of the cores during "
+                  f"{', '.join(busy)}. Do not trust these figures, least of all those of several threads.")
+    return lines
+
+
+def _readable(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _measure_all(groups: Iterable[str], sizes: Sizes) -> Figures:
+    figures = machine.describe()
+    for group in groups:
+        figures.update(measure_group(group, sizes))
+    return figures
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Measures as the flags say; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=GROUPS, metavar="GROUP",
+                        help=f"measure these groups: {', '.join(GROUPS)} (default: all)")
+    parser.add_argument("--smoke", "--quick", action="store_true", help="tiny sizes, to see that everything works")
+    parser.add_argument("--output", type=Path, metavar="FILE",
+                        help="JSON file for the results (default: benchmarks/results.json, of a complete run alone)")
+    arguments = parser.parse_args(argv)
+    is_complete = not (arguments.only or arguments.smoke)
+    output = arguments.output or (RESULTS if is_complete else None)
+    figures = _measure_all(arguments.only or GROUPS, SMOKE if arguments.smoke else Sizes())
+    print(format_table(figures))
+    if output is not None:
+        output.write_text(json.dumps(figures, indent=2) + "\n")
+        print(f"\nWritten to {output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

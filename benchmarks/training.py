@@ -1,0 +1,107 @@
+"""Start-up, time per iteration, memory and graph size of the experiments, built as their scripts build them."""
+import contextlib
+import importlib
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterator, Mapping
+
+from benchmarks.processes import Figures
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_trainer import Trainer
+
+ENVS = {"point": "MetaPointEnvCorner", "half_cheetah": "HalfCheetahRandDirecEnv"}
+"""Environment by the name that it has in keys."""
+
+SCRIPTS = {"promp": "pro_mp", "trpo": "maml_trpo"}
+"""Experiment by the name that its algorithm has in keys."""
+
+PHASES = {
+    "sampling_s": "Time-Sampling",
+    "processing_s": "Time-SampleProc",
+    "inner_step_s": "Time-InnerStep",
+    "outer_step_s": "Time-OuterStep",
+}
+"""Column of the trainer's log by the name that the phase has in keys."""
+
+META_BATCH_SIZES = (10, 40, 160)
+
+
+def measure_startup(started: float, settings: Mapping[str, Any]) -> Figures:
+    """Measures how long a fresh process takes until its first iteration has ended.
+
+    Args:
+        started: when the process was started, by the system's monotonic clock, s.
+        settings: settings of the experiment that differ from its defaults.
+    """
+    for module in ("meta_algos", "meta_trainer", "policies"):
+        importlib.import_module(f"meta_policy_search.{module}")
+    times = [started, time.monotonic()]
+    with _make_trainer("promp", "point", settings) as trainer:
+        times.append(time.monotonic())
+        trainer.train_itr()
+        times.append(time.monotonic())
+    imports, build, first = (end - begin for begin, end in zip(times[:-1], times[1:], strict=True))
+    return {"startup.imports_s": imports, "startup.build_s": build, "startup.first_iteration_s": first,
+            "startup.total_s": times[-1] - started}
+
+
+def measure_iterations(
+    env: str, algorithm: str, settings: Mapping[str, Any], warm_up: int, iterations: int
+) -> Figures:
+    """Measures time per iteration, its phases, and memory.
+
+    Args:
+        env: one of `ENVS`.
+        algorithm: one of `SCRIPTS`.
+        settings: settings of the experiment that differ from its defaults.
+        warm_up: iterations that do not count.
+        iterations: iterations that count, at least one.
+    """
+    times: dict[str, list[float]] = {"total_s": [], **{phase: [] for phase in PHASES}}
+    with _make_trainer(algorithm, env, settings) as trainer:
+        for _ in range(warm_up + iterations):
+            started = time.perf_counter()
+            row = trainer.train_itr()
+            times["total_s"].append(time.perf_counter() - started)
+            for phase, column in PHASES.items():
+                times[phase].append(row[column])
+    prefix = f"iteration.{env}.{algorithm}"
+    figures: Figures = {f"{prefix}.{name}": statistics.median(values[warm_up:]) for name, values in times.items()}
+    figures[f"{prefix}.peak_memory_mib"] = _peak_memory()
+    return figures
+
+
+def count_operations(settings: Mapping[str, Any]) -> Figures:
+    """Counts the operations of ProMP's graph after an iteration on short paths.
+
+    Args:
+        settings: settings of the experiment that differ from its defaults.
+    """
+    from meta_policy_search.tf_compat import tf
+
+    figures: Figures = {}
+    for size in META_BATCH_SIZES:
+        short = {"meta_batch_size": size, "rollouts_per_meta_task": 2, "max_path_length": 5}
+        with tf.Graph().as_default() as graph, _make_trainer("promp", "point", {**settings, **short}) as trainer:
+            trainer.train_itr()
+            figures[f"graph.meta_batch_size_{size}_operations"] = len(graph.get_operations())
+    return figures
+
+
+@contextlib.contextmanager
+def _make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iterator[Trainer]":
+    """Makes the trainer of an experiment, whose rows and snapshots go to a temporary folder."""
+    from meta_policy_search.utils import logger
+
+    script = importlib.import_module(f"experiments.{SCRIPTS[algorithm]}")
+    with tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
+        yield script.build(script.Config(**{**settings, "env": ENVS[env]}))
+
+
+def _peak_memory() -> float:
+    """Returns the largest resident set that this process has had, MiB."""
+    fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(fields["VmHWM"].split()[0]) / 1024

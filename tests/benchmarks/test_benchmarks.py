@@ -1,0 +1,82 @@
+"""The benchmarks produce the figures that their README documents; how large these are is not tested."""
+import itertools
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import machine, run
+from benchmarks.processes import Measurement, measure_apart, measure_here
+
+BENCHMARKS = Path(run.__file__).parent
+
+
+def documented_keys():
+    """The first column of the README's tables of keys, with all alternatives in braces written out."""
+    keys = set()
+    for pattern in re.findall(r"^\| `(.+?)` \|", (BENCHMARKS / "README.md").read_text(), flags=re.MULTILINE):
+        parts = [part.split(",") for part in re.split(r"[{}]", pattern)]
+        keys |= {"".join(choice) for choice in itertools.product(*parts)}
+    return keys
+
+
+def of_group(keys, name):
+    return {key for key in keys if key.startswith((f"{name}.", f"load.{name}."))}
+
+
+@pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph"}))  # the command below measures that one
+def test_a_group_measures_what_is_documented(group):
+    figures = run.measure_group(group, run.SMOKE, measure_here)
+    assert set(figures) == of_group(documented_keys(), group)
+    assert all(math.isfinite(value) and value >= 0 for value in figures.values())
+
+
+def test_the_machine_is_described_as_documented():
+    assert set(machine.describe()) == {key for key in documented_keys() if key.startswith("machine.")}
+
+
+def test_every_documented_key_belongs_to_a_group_or_to_the_machine():
+    keys = documented_keys()
+    assert keys == {key for key in keys if key.startswith("machine.")}.union(*(of_group(keys, g) for g in run.GROUPS))
+
+
+def test_the_command_writes_what_it_prints(tmp_path):
+    output = tmp_path / "results.json"
+    done = subprocess.run([sys.executable, BENCHMARKS / "run.py", "--smoke", "--only", "graph", "--output", output],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(output.read_text())
+    keys = documented_keys()
+    assert set(figures) == set(machine.describe()) | of_group(keys, "graph")
+    assert all(key in done.stdout for key in figures)
+    operations = {figures[f"graph.meta_batch_size_{size}_operations"] for size in (10, 40, 160)}
+    assert len(operations) == 1 and operations.pop() > 0
+
+
+def test_a_figure_that_was_measured_several_times_is_the_median():
+    answers = iter([{"startup.total_s": 3.0}, {"startup.total_s": 9.0}, {"startup.total_s": 4.0}])
+    figures = run.measure_group("startup", run.Sizes(processes=3), lambda measurement: next(answers))
+    assert figures["startup.total_s"] == 4.0
+
+
+@pytest.mark.parametrize("others, is_busy", [(0.02, False), (0.5, True)])
+def test_work_of_others_is_told_from_our_own(monkeypatch, others, is_busy):
+    # Given 10 s in which all cores together worked `1 + others` times 10 s, of which 10 s for us, on two cores.
+    monkeypatch.setattr(machine, "available_cores", lambda: 2)
+    monkeypatch.setattr(machine.time, "monotonic", iter([100.0, 110.0]).__next__)
+    monkeypatch.setattr(machine, "_busy_time", iter([500.0, 510.0 + 10.0 * others]).__next__)
+    monkeypatch.setattr(machine, "_own_time", iter([1.0, 11.0]).__next__)
+    with machine.LoadMeter("graph") as load:
+        pass
+    assert load.figures["load.graph.others_cores"] == pytest.approx(others)
+    assert load.figures["load.graph.is_busy"] is is_busy
+    assert ("NOT QUIET" in run.format_table(load.figures)) is is_busy
+
+
+def test_a_measurement_that_fails_is_named():
+    with pytest.raises(RuntimeError, match="training measure_nothing"):
+        measure_apart(Measurement("training", "measure_nothing", {}))

@@ -1,0 +1,466 @@
+"""The experiments as a user runs them: settings, run folders, going on with a run, mistakes and Ctrl-C."""
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import common, e_maml, maml_trpo, pro_mp, vpg_maml
+from meta_policy_search.plotting import plot_learning_curve
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import load_snapshot
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml}
+POINT = ("--env", "MetaPointEnv")
+
+
+def start(*command, cwd, **variables):
+    """Starts a process with the package on its path, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)], cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )
+
+
+def run(script, *arguments):
+    """Runs an experiment in this process, in a graph of its own; returns the exit status."""
+    from meta_policy_search.tf_compat import tf
+
+    logger.reset()
+    with tf.Graph().as_default() as graph:
+        status = script.main([str(argument) for argument in arguments])
+    for session in graph.get_collection("meta_policy_search/session"):
+        session.close()
+    return status
+
+
+def mistake(capsys, script, *arguments):
+    """Returns what an experiment says about a mistake: one line, and exit status 2."""
+    with pytest.raises(SystemExit) as stop:
+        run(script, *arguments)
+    output = capsys.readouterr()
+    assert stop.value.code == 2
+    assert output.err.count("\n") == 1 and output.out == ""
+    return output.err
+
+
+def config_of(script, *arguments, monkeypatch, capsys):
+    """Returns the settings that a command line means, without training."""
+    configs = []
+
+    def build(config):
+        configs.append(config)
+        raise ValueError("this is all that was asked for")
+
+    monkeypatch.setattr(script, "build", build)
+    assert "this is all" in mistake(capsys, script, *arguments)
+    return configs[0]
+
+
+def rows(folder):
+    """Returns the rows of `progress.csv` as they are written there, without times."""
+    with open(Path(folder, "progress.csv"), newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+def params(folder):
+    return json.loads(Path(folder, "params.json").read_text())
+
+
+def write_json(path, content):
+    path.write_text(json.dumps(content))
+    return path
+
+
+class Finished:
+    """A run of 12 iterations: its flags, its folder (not to be written to), its output, and when it was drawn."""
+
+    def __init__(self, folder, monkeypatch):
+        config_file = write_json(folder / "settings.json", {"env": "MetaPointEnvCorner", "plot_gap": 5,
+                                                            "env_kwargs": {"reward_type": "dense"}, "inner_lr": 1})
+        self.folder = folder / "run"
+        self.flags = ["--smoke", "--config_file", str(config_file), "--n_itr", "12", "--meta_batch_size", "3"]
+        self.drawn_after = []
+
+        def draw(run_folder):
+            self.drawn_after.append(len(rows(run_folder)))
+            return plot_learning_curve(run_folder)
+
+        monkeypatch.setattr(common, "plot_learning_curve", draw)
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            assert run(pro_mp, *self.flags, "--dump_path", self.folder) == 0
+        self.output = output.getvalue()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return Finished(tmp_path_factory.mktemp("finished"), monkeypatch)
+
+
+@pytest.fixture
+def finished_copy(finished, tmp_path):
+    return shutil.copytree(finished.folder, tmp_path / "copy")
+
+
+# Runs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scripts_at_work(tmp_path_factory):
+    """Each script in a process of its own: as a file, and as a module."""
+    folder = tmp_path_factory.mktemp("scripts")
+    processes = {}
+    for name in SCRIPTS:
+        command = ["-m", f"experiments.{name}"] if name == "vpg_maml" else [ROOT / "experiments" / f"{name}.py"]
+        arguments = [] if name == "pro_mp" else POINT
+        processes[name] = start(*command, *arguments, cwd=folder, SMOKE="1")
+    yield folder, processes
+    for process in processes.values():
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_script_runs_from_end_to_end(scripts_at_work, name):
+    """Given SMOKE=1 and no folder, then a new one is named at the end, with the gain, and holds the whole run."""
+    parent, processes = scripts_at_work
+    out, err = processes[name].communicate(timeout=120)
+    assert (processes[name].returncode, err) == (0, "")
+    env = "HalfCheetahRandDirecEnv" if name == "pro_mp" else "MetaPointEnv"
+    (folder,) = (parent / "data" / name / env).iterdir()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_seed1", folder.name)
+    *lines, gain, last = out.splitlines()
+    assert sum(line.startswith("itr ") for line in lines) == 2
+    assert last == f"Run folder: {folder}"
+    assert "95% interval over tasks" in gain and "mean of the last 2 iterations" in gain
+    assert {file.name for file in folder.iterdir()} == {
+        "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl", "learning_curve.png"
+    }
+    assert [row["Itr"] for row in rows(folder)] == ["0", "1"]
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert gain in (folder / "log.txt").read_text()
+    assert params(folder)["script"] == name and params(folder)["settings"]["env"] == env
+
+
+def test_the_sentence_about_the_gain_says_what_the_rows_say(finished):
+    last = rows(finished.folder)[-10:]
+    gains, half_widths, before, after = (
+        np.array([float(row[key]) for row in last])
+        for key in ("AdaptationGain", "AdaptationGainCI95", "Step_0-AverageReturn", "Step_1-AverageReturn")
+    )
+    mean, half_width = gains.mean(), np.sqrt((half_widths**2).sum()) / 10
+    assert (
+        f"\nAdaptation changes the return by {mean:+.2f} (95% interval over tasks {mean - half_width:+.2f} to "
+        f"{mean + half_width:+.2f}), from {before.mean():.2f} to {after.mean():.2f}: mean of the last 10 iterations, "
+        f"each with 3 new tasks and 2 paths per task\nRun folder: {finished.folder}\n"
+    ) in finished.output
+    np.testing.assert_allclose(after.mean() - before.mean(), mean)
+
+
+def test_params_json_says_what_was_run(finished):
+    content = params(finished.folder)
+    assert common.make_config(pro_mp.Config, content["settings"]) == pro_mp.Config(
+        env="MetaPointEnvCorner", env_kwargs={"reward_type": "dense"}, inner_lr=1.0, plot_gap=5,
+        **{**common.SMOKE, "n_itr": 12, "meta_batch_size": 3},
+    )
+    assert content["command"] == [
+        sys.executable, str(ROOT / "experiments" / "pro_mp.py"), *finished.flags, "--dump_path", str(finished.folder)
+    ]
+    assert content["versions"]["numpy"] == np.__version__
+    assert set(content["versions"].values()).isdisjoint({None, ""})
+    assert content["tensorflow_flags"].keys() >= {"TF_NUM_INTRAOP_THREADS", "TF_ENABLE_ONEDNN_OPTS"}
+    assert content["machine"]["cores"] >= 1
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", content["started"])
+    git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    revision = content["git_revision"]
+    assert revision is None if git.returncode else revision.removesuffix("-dirty") in git.stdout
+
+
+def test_the_curve_is_drawn_while_the_run_goes_on(finished):
+    assert finished.drawn_after == [5, 10, 12]
+
+
+def test_a_picture_that_cannot_be_written_does_not_end_the_run(tmp_path, monkeypatch, capsys):
+    def fail(folder):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(common, "plot_learning_curve", fail)
+    assert run(vpg_maml, "--smoke", *POINT, "--n_itr", 1, "--dump_path", tmp_path / "run") == 0
+    assert "warning: could not draw the learning curve: No space left" in capsys.readouterr().out
+
+
+def test_the_same_seed_gives_the_same_run_and_another_one_another(finished, tmp_path):
+    for name, seed in {"same": 1, "other": 2}.items():
+        run(pro_mp, *finished.flags, "--n_itr", 3, "--seed", seed, "--dump_path", tmp_path / name)
+    assert rows(tmp_path / "same") == rows(finished.folder)[:3] != rows(tmp_path / "other")
+
+
+# Settings --------------------------------------------------------------------------------------------------------
+
+
+def test_the_defaults_of_pro_mp_are_the_published_ones():
+    """arXiv:1810.06784, appendix D, and its run script for MuJoCo."""
+    config = pro_mp.Config()
+    published = {
+        "env": "HalfCheetahRandDirecEnv", "baseline": "LinearFeatureBaseline", "meta_batch_size": 40,
+        "rollouts_per_meta_task": 20, "max_path_length": 100, "discount": 0.99, "gae_lambda": 1.0,
+        "normalize_adv": True, "hidden_sizes": (64, 64), "hidden_nonlinearity": "tanh", "learn_std": True,
+        "inner_lr": 0.1, "learning_rate": 1e-3, "num_ppo_steps": 5, "clip_eps": 0.3, "target_inner_step": 0.01,
+        "init_inner_kl_penalty": 5e-4, "adaptive_inner_kl_penalty": False, "n_itr": 1001, "num_inner_grad_steps": 1,
+    }
+    assert {name: getattr(config, name) for name in published} == published
+
+
+def test_flags_override_smoke_which_overrides_the_file(tmp_path, monkeypatch, capsys):
+    config_file = write_json(tmp_path / "a.json", {"n_itr": 500, "hidden_sizes": [32], "inner_lr": 0.2, "seed": 7})
+    config = config_of(pro_mp, "--config_file", config_file, "--smoke", "--n_itr", 6, "--inner_lr", 0.3, "--dump_path",
+                       tmp_path / "run", monkeypatch=monkeypatch, capsys=capsys)
+    assert (config.seed, config.hidden_sizes, config.n_itr, config.inner_lr) == (7, (8,), 6, 0.3)
+
+
+def test_every_kind_of_flag(tmp_path, monkeypatch, capsys):
+    config = config_of(
+        pro_mp, "--hidden_sizes", 16, 8, "--no-normalize_adv", "--parallel", "--envs_per_task", 4, "--env_kwargs",
+        '{"inertials": "modern"}', "--output_nonlinearity", "tanh", "--hidden_nonlinearity", "none", "--discount", 1,
+        "--log_formats", "csv", "--dump_path", tmp_path / "run", monkeypatch=monkeypatch, capsys=capsys,
+    )
+    assert config == pro_mp.Config(
+        hidden_sizes=(16, 8), normalize_adv=False, parallel=True, envs_per_task=4, env_kwargs={"inertials": "modern"},
+        output_nonlinearity="tanh", hidden_nonlinearity=None, discount=1.0, log_formats=("csv",),
+    )
+    assert isinstance(config.discount, float)
+
+
+def test_smoke_is_also_an_environment_variable(tmp_path, monkeypatch, capsys):
+    for value, n_itr in {"1": 2, "0": 1001, "": 1001}.items():
+        monkeypatch.setenv("SMOKE", value)
+        config = config_of(pro_mp, "--dump_path", tmp_path / "run", monkeypatch=monkeypatch, capsys=capsys)
+        assert config.n_itr == n_itr
+
+
+def test_the_params_json_of_a_run_is_a_file_of_settings(finished, tmp_path, monkeypatch, capsys):
+    path = finished.folder / "params.json"
+    config = config_of(pro_mp, "--config_file", path, "--dump_path", tmp_path, monkeypatch=monkeypatch, capsys=capsys)
+    assert config == common.make_config(pro_mp.Config, params(finished.folder)["settings"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments" / "configs").iterdir()), ids=lambda path: path.name)
+def test_the_presets_are_settings_of_pro_mp(path):
+    common.make_config(pro_mp.Config, json.loads(path.read_text()))
+
+
+def test_the_help_explains_every_setting(capsys):
+    for script in SCRIPTS.values():
+        with pytest.raises(SystemExit) as stop:
+            script.main(["--help"])
+        text = capsys.readouterr().out
+        assert stop.value.code == 0 and script.__doc__ in text
+        for field in script.Config.__dataclass_fields__:
+            assert re.search(rf"^  --{field}[ ,\n]", text, flags=re.MULTILINE), field
+
+
+def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
+    """Given help, a wrong name or a folder that cannot be used, then it is said before TensorFlow is loaded."""
+    (tmp_path / "file").touch()
+    program = (
+        "import sys\n"
+        "from experiments import pro_mp\n"
+        "for arguments in (['--help'], ['--env', 'Nowhere'], ['--dump_path', 'file/run']):\n"
+        "    try:\n"
+        "        pro_mp.main(arguments)\n"
+        "    except SystemExit as stop:\n"
+        "        print('status', stop.code)\n"
+        "print([name for name in ('tensorflow', 'matplotlib') if name in sys.modules])\n"
+    )
+    out, err = start("-c", program, cwd=tmp_path).communicate(timeout=60)
+    assert re.findall(r"^status (\d)$", out, flags=re.MULTILINE) == ["0", "2", "2"]
+    assert out.splitlines()[-1] == "[]"
+    assert err.count("\n") == 2 and "Nowhere" in err and "file/run" in err
+
+
+# Mistakes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--env", "Nowhere"], r"env: expected one of .*'HalfCheetahRandDirecEnv'.*'MetaPointEnvCorner'.*, got 'Nowhere'"),
+    (["--baseline", "Best"], r"baseline: expected one of 'LinearFeatureBaseline', .*, got 'Best'"),
+    (["--hidden_nonlinearity", "gelu"], r"hidden_nonlinearity: expected one of .*'relu'.*, got 'gelu'"),
+    (["--n_itr", "many"], r"argument --n_itr: invalid int value: 'many'"),
+    (["--envs_per_task", "few"], r"argument --envs_per_task: invalid int value: 'few'"),
+    (["--env_kwargs", "{"], r"argument --env_kwargs: expected a JSON object .*, got '{'"),
+    (["--env_kwargs", "[1]"], r"env_kwargs: expected an object \(names and values\), got \[1\]"),
+    (["--log_formats", "line"], r"log_formats: expected 'csv' among them, got \('line',\)"),
+    (["--log_formats", "csv", "xml"], r"format_strs: expected one of .*'tensorboard', got 'xml'"),
+    (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
+    (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
+    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1"),
+    (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
+    (["--resume", "missing"], r"could not read missing/params.json: .*No such file"),
+])
+def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
+    assert re.fullmatch(f"pro_mp.py: error: {message}.*\n", mistake(capsys, pro_mp, *arguments))
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--inner_lr", "-1"], "inner_lr: expected a finite number above 0, got -1.0"),
+    (["--meta_batch_size", "0"], "meta_batch_size: expected an integer of at least 1, got 0"),
+    (["--envs_per_task", "3"], "envs_per_task: expected at most rollouts_per_meta_task=2, got 3"),
+    (["--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "none"}'], "reward_type: expected one of"),
+    (["--env_kwargs", '{"depth": 3}'], "unexpected keyword argument 'depth'"),
+])
+def test_mistakes_that_the_parts_find(arguments, message, tmp_path, capsys):
+    """Given a setting that a class refuses, then its message is the line."""
+    assert message in mistake(capsys, pro_mp, "--smoke", *POINT, *arguments, "--dump_path", tmp_path)
+    assert not (tmp_path / "params.json").exists()
+
+
+def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
+    arguments = ["--smoke", *POINT, "--n_itr", 1, "--dump_path", tmp_path]
+    mistake(capsys, vpg_maml, *arguments, "--learning_rate", -1)
+    assert run(vpg_maml, *arguments) == 0
+
+
+@pytest.mark.parametrize("content, message", [
+    ({"inner_rl": 0.1}, r"unknown setting 'inner_rl'; there are env, env_kwargs, seed, .*inner_lr, .*anneal_factor"),
+    ({"env": "Nowhere"}, r"env: expected one of .*, got 'Nowhere'"),
+    ({"n_itr": 2.5}, r"n_itr: expected an integer, got 2.5"),
+    ({"n_itr": True}, r"n_itr: expected an integer, got True"),
+    ({"parallel": 1}, r"parallel: expected True or False, got 1"),
+    ({"discount": "high"}, r"discount: expected a number, got 'high'"),
+    ({"hidden_sizes": 64}, r"hidden_sizes: expected a list, got 64"),
+    ({"hidden_sizes": [64, "x"]}, r"hidden_sizes\[1\]: expected an integer, got 'x'"),
+    ({"env": None}, r"env: expected a string, got None"),
+    ([1], r".*a.json: expected a JSON object, got list"),
+])
+def test_mistakes_in_a_file_of_settings(content, message, tmp_path, capsys):
+    path = write_json(tmp_path / "a.json", content)
+    assert re.fullmatch(f"pro_mp.py: error: {message}\n", mistake(capsys, pro_mp, "--config_file", path))
+    if isinstance(content, dict):  # the same is said to a program
+        with pytest.raises((TypeError, ValueError), match=message):
+            common.make_config(pro_mp.Config, content)
+
+
+def test_a_file_that_is_not_json(tmp_path, capsys):
+    path = tmp_path / "a.json"
+    path.write_text("{'env': 1}")
+    assert f"could not read {path}: Expecting property name" in mistake(capsys, pro_mp, "--config_file", path)
+
+
+def test_the_folder_of_another_run_is_refused_before_training(finished_copy, monkeypatch, capsys):
+    before = {path.name: path.read_bytes() for path in finished_copy.iterdir()}
+    monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
+    message = mistake(capsys, pro_mp, "--smoke", *POINT, "--dump_path", finished_copy)
+    assert "expected a folder without an earlier run" in message and f"--resume {finished_copy}" in message
+    assert {path.name: path.read_bytes() for path in finished_copy.iterdir()} == before
+
+
+# Going on --------------------------------------------------------------------------------------------------------
+
+
+def assert_same_end(folder, whole):
+    assert rows(folder) == rows(whole)
+    ours, theirs = (load_snapshot(path)["state"]["policy_params"] for path in (folder, whole))
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value)
+
+
+@pytest.mark.parametrize("script, arguments", [
+    (pro_mp, [*POINT, "--adaptive_inner_kl_penalty", "--anneal_factor", "0.9", "--trainable_inner_step_size",
+              "--num_minibatches", "2"]),
+    (maml_trpo, ["--env", "HalfCheetahRandDirecEnv"]),
+], ids=["all state", "trust region and robot"])
+def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, arguments, tmp_path):
+    """Given settings that are repeated, and more iterations, then 3 + 3 iterations equal 6."""
+    run(script, "--smoke", *arguments, "--n_itr", 6, "--dump_path", tmp_path / "whole")
+    run(script, "--smoke", *arguments, "--n_itr", 3, "--dump_path", tmp_path / "parts")
+    assert len(rows(tmp_path / "parts")) == 3
+    run(script, "--resume", tmp_path / "parts", *arguments, "--hidden_sizes", 8, "--n_itr", 6)
+    assert_same_end(tmp_path / "parts", tmp_path / "whole")
+    content = params(tmp_path / "parts")
+    assert content["settings"] == params(tmp_path / "whole")["settings"]
+    assert [process["itr"] for process in content["resumed"]] == [3]
+
+
+def test_going_on_from_before_the_last_row(finished, tmp_path):
+    """Given a snapshot after every second iteration, and a run of four, then the fourth is done again."""
+    flags = ["--snapshot_mode", "gap", "--snapshot_gap", 2, "--log_formats", "log", "csv", "json"]
+    run(pro_mp, *finished.flags, *flags, "--n_itr", 4, "--dump_path", tmp_path)
+    run(pro_mp, "--resume", tmp_path, "--n_itr", 6)
+    assert rows(tmp_path) == rows(finished.folder)[:6]
+    assert [json.loads(line)["Itr"] for line in (tmp_path / "progress.json").open()] == list(range(6))
+    assert [process["itr"] for process in params(tmp_path)["resumed"]] == [3]
+
+
+def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
+
+    def refusal(*arguments, script=pro_mp):
+        return mistake(capsys, script, "--resume", finished_copy, *arguments)
+
+    assert refusal("--n_itr", 13, "--inner_lr", 0.2, "--seed", 1, "--hidden_sizes", 8, 8).endswith(
+        "but inner_lr is 1.0 there, 0.2 here; hidden_sizes is (8,) there, (8, 8) here\n")
+    config_file = write_json(tmp_path / "a.json", {"discount": 0.5, "inner_lr": 1})
+    assert refusal("--config_file", config_file).endswith("but discount is 0.99 there, 0.5 here\n")
+    assert "n_itr is 12 there, 11 here" in refusal("--n_itr", 11)
+    assert "has done its 12 iterations" in refusal()
+    assert "holds one of pro_mp" in refusal("--n_itr", 13, script=vpg_maml)
+    for flag in (["--smoke"], ["--dump_path", tmp_path / "other"]):
+        assert f"{flag[0]}: expected no such flag" in refusal("--n_itr", 13, *flag)
+    for snapshot in finished_copy.glob("*.pkl"):
+        snapshot.unlink()
+    assert "holds no snapshot" in refusal("--n_itr", 13)
+
+
+def test_resuming_elsewhere_warns(finished_copy, capsys):
+    content = params(finished_copy)
+    content["versions"]["numpy"], content["machine"]["cores"] = "1.0", 1000
+    write_json(finished_copy / "params.json", content)
+    run(pro_mp, "--resume", finished_copy, "--n_itr", 13)
+    cores = params(finished_copy)["resumed"][0]["machine"]["cores"]
+    assert (f"warning: the run may not go on exactly as it would have: numpy was 1.0, is {np.__version__}; cores was "
+            f"1000, is {cores}\n") in capsys.readouterr().out
+
+
+# Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_ends_a_run_cleanly(tmp_path):
+    """Given a run with worker processes, when its terminal sends SIGINT, then all end, and it says how to go on."""
+    process = start("-m", "experiments.pro_mp", "--smoke", *POINT, "--parallel", "--n_itr", 100_000,
+                    "--dump_path", "run", cwd=tmp_path)
+    try:
+        while "itr    2" not in process.stdout.readline():
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, "")
+        with pytest.raises(ProcessLookupError):  # workers are gone too
+            os.killpg(process.pid, 0)
+    finally:
+        process.kill()
+    snapshot = load_snapshot(tmp_path / "run")
+    assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before it is saved
+    script = min(os.path.relpath(pro_mp.__file__, tmp_path), pro_mp.__file__, key=len)
+    assert out.endswith(f"To go on after iteration {snapshot['itr']}: python {script} --resume run\n")
+
+
+def test_ctrl_c_before_there_is_anything_to_go_on_from(tmp_path, monkeypatch, capsys):
+    def interrupt(config):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pro_mp, "build", interrupt)
+    assert run(pro_mp, "--dump_path", tmp_path / "run") == 130
+    assert capsys.readouterr().out == "Interrupted before there was a snapshot\n"

@@ -1,0 +1,362 @@
+"""What all MAML algorithms share: inputs, inner steps, step sizes, graph size, errors and state."""
+import pickle
+
+import numpy as np
+import pytest
+from numpy_reference import Objective, central_differences, inner_gradient
+from small_world import (
+    LENGTHS,
+    A,
+    M,
+    O,
+    collect,
+    draw_data,
+    flat_task_params,
+    make_policy,
+    relative_error,
+    set_theta,
+    shapes_of,
+)
+
+from meta_policy_search.meta_algos import MAMLAlgo, MetaAlgo, ProMP, TRPOMAML, VPGMAML
+from meta_policy_search.ops import losses, ragged
+from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
+from meta_policy_search.policies import GaussianMLPPolicy
+from meta_policy_search.tf_compat import tf
+
+ALGOS = [ProMP, TRPOMAML, VPGMAML]
+
+
+class BuildsNothing(MAMLAlgo):
+    """An algorithm for what needs no meta-objective: its graph is the inner step alone."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.optimizer = None
+        self.build_graph()
+
+    def build_meta_objective(self, chain):
+        self.chain = chain
+
+    def optimize_policy(self, all_samples_data, log=True):
+        self.values = self._meta_input_values(all_samples_data)
+
+
+def build_nothing(**arguments):
+    return BuildsNothing(make_policy(), **{"meta_batch_size": M, **arguments})
+
+
+@pytest.fixture(scope="module")
+def nothing():
+    with tf.Graph().as_default():
+        yield build_nothing(inner_lr=0.3)
+
+
+@pytest.fixture(scope="module")
+def nothing_trainable():
+    with tf.Graph().as_default():
+        yield build_nothing(inner_lr=0.3, trainable_inner_step_size=True)
+
+
+@pytest.fixture(scope="module")
+def finalized():
+    """A whole algorithm, nothing of which can be built any more."""
+    with tf.Graph().as_default() as graph:
+        algo = TRPOMAML(make_policy(), step_size=0.05, meta_batch_size=M, trainable_inner_step_size=True,
+                        exploration=True)
+        graph.finalize()
+        yield algo
+
+
+# A meta-objective of one's own
+
+
+class FedTaskByTask(MAMLAlgo):
+    """Maximizes the log-likelihood of the last samples, fed through the documented placeholders per task."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, name="own", **kwargs)
+        self.optimizer = MAMLFirstOrderOptimizer(tf.train.GradientDescentOptimizer, learning_rate=0.5)
+        self.build_graph()
+
+    def build_meta_objective(self, chain):
+        observations, actions, advantages, _ = self.make_vars("last_")
+        stacked, mask = ragged.stack_placeholders(observations)
+        log_prob = self.policy.log_likelihood_sym(stacked, ragged.stack_placeholders(actions)[0], chain[-1].params)
+        loss = losses.log_likelihood_loss(log_prob, ragged.stack_placeholders(advantages)[0],
+                                          ragged.sample_weights(mask)).loss
+        self.per_task = {f"{name}{m}": ph for name, phs in (("obs", observations), ("act", actions), ("adv", advantages))
+                         for m, ph in enumerate(phs)}
+        self.optimizer.build_graph(tf.reduce_mean(loss), self.meta_parameters,
+                                   {**self.per_task, **self._meta_placeholders(chain[:-1])})
+
+    def optimize_policy(self, all_samples_data, log=True):
+        values = self._input_values(all_samples_data[0], "step0")
+        for m, samples in enumerate(all_samples_data[1]):
+            values.update({f"obs{m}": samples["observations"], f"act{m}": samples["actions"],
+                           f"adv{m}": samples["advantages"]})
+        self.optimizer.optimize(values)
+
+
+def test_an_algorithm_of_ones_own_through_the_placeholders_per_task():
+    algo = FedTaskByTask(make_policy(), meta_batch_size=M)
+    assert isinstance(algo, MetaAlgo)
+    theta, data = set_theta(algo.policy), draw_data()
+    algo.optimize_policy(data)
+    # it went along the meta-gradient of the log-likelihood objective
+    objective = Objective(shapes_of(algo.policy), data).policy_gradient("log_likelihood")
+    step = -0.5 * central_differences(objective, theta)
+    assert relative_error(algo.policy.get_flat_params() - theta, step) < 1e-3
+
+
+def test_make_vars_makes_placeholders_for_each_task(nothing):
+    with nothing.policy.policies_params_phs["mean_network/output/bias"].graph.as_default():
+        observations, actions, advantages, agent_infos = nothing.make_vars(prefix="some_prefix_")
+        assert len(nothing.make_vars()) == 4
+    for phs, shape in ((observations, [None, O]), (actions, [None, A]), (advantages, [None])):
+        assert len(phs) == M
+        for ph in phs:
+            assert ph.op.type == "Placeholder" and ph.dtype == tf.float32 and ph.shape.as_list() == shape
+            assert ph.name.startswith("some_prefix_")
+    assert len(agent_infos) == M
+    for info in agent_infos:
+        assert set(info) == {"mean", "log_std"}
+        assert all(ph.op.type == "Placeholder" and ph.shape.as_list() == [None, A] for ph in info.values())
+        assert all(ph.name.startswith("some_prefix_") for ph in info.values())
+
+
+# Inner steps
+
+
+def test_the_default_inner_loss_is_the_likelihood_ratios(nothing):
+    (samples, _), theta = draw_data(), set_theta(nothing.policy)
+    nothing.adapt(samples)
+    for m, actual in enumerate(flat_task_params(nothing.policy)):
+        step = -0.3 * inner_gradient(theta, shapes_of(nothing.policy), samples[m], "likelihood_ratio")
+        assert relative_error(actual - theta, step) < 1e-4
+
+
+def test_switching_back_drops_the_adaptation(nothing):
+    (samples, _), theta = draw_data(), set_theta(nothing.policy)
+    nothing.adapt(samples)
+    assert all((flat != theta).any() for flat in flat_task_params(nothing.policy))
+    nothing.policy.switch_to_pre_update()
+    np.testing.assert_array_equal(flat_task_params(nothing.policy), [theta] * M)
+
+
+def test_fixed_step_sizes_are_scalars_and_not_optimized(nothing):
+    assert set(nothing.get_step_sizes().values()) == {np.float32(0.3)}
+    assert list(nothing.meta_parameters.get_params()) == list(nothing.policy.get_params())
+
+
+def test_trainable_step_sizes_are_one_per_number_and_adaptation_uses_them(nothing_trainable):
+    # given step sizes that start at inner_lr
+    algo = nothing_trainable
+    sizes = algo.get_step_sizes()
+    assert list(sizes) == list(algo.policy.get_params())
+    assert [size.shape for size in sizes.values()] == shapes_of(algo.policy)
+    np.testing.assert_allclose(np.concatenate([size.ravel() for size in sizes.values()]), 0.3, rtol=1e-6)
+    # they are optimized, and are no parameters of the policy
+    assert len(algo.meta_parameters.get_params()) == 2 * len(sizes)
+    # when they have become other ones, each number in each parameter takes its own
+    (samples, _), theta, shapes = draw_data(), set_theta(algo.policy), shapes_of(algo.policy)
+    log_sizes = [np.random.default_rng(i).normal(size=shape).astype("f") for i, shape in enumerate(shapes)]
+    algo._log_step_sizes.write(dict(zip(algo._log_step_sizes.variables, log_sizes)))
+    algo.adapt(samples)
+    alphas = np.concatenate([np.exp(size).ravel() for size in log_sizes])
+    for m, actual in enumerate(flat_task_params(algo.policy)):
+        step = -alphas * inner_gradient(theta, shapes, samples[m], "likelihood_ratio")
+        assert relative_error(actual - theta, step) < 1e-4
+
+
+def test_trained_step_sizes_move_and_stay_positive_and_bounded(finalized):
+    # given natural-gradient steps, whose curvature is singular in most step sizes
+    def flat():
+        return np.concatenate([size.ravel() for size in finalized.get_step_sizes().values()])
+
+    start = flat()
+    for itr in range(10):
+        finalized.optimize_policy(collect(finalized, seed=itr))
+    assert (flat() != start).mean() > 0.9
+    assert 0.05 < flat().min() and flat().max() < 0.2  # they began at 0.1
+
+
+# Graph
+
+
+@pytest.mark.parametrize("algo_cls", [pytest.param(ProMP, marks=pytest.mark.slow), TRPOMAML,
+                                      pytest.param(VPGMAML, marks=pytest.mark.slow)])
+def test_the_graph_does_not_grow_with_the_number_of_tasks(algo_cls):
+    sizes = []
+    for meta_batch_size in (2, 7):
+        with tf.Graph().as_default() as graph:
+            algo_cls(make_policy(meta_batch_size), meta_batch_size=meta_batch_size)
+            sizes.append(len(graph.get_operations()))
+    assert sizes[0] == sizes[1] < 4000
+
+
+def test_a_finalized_graph_serves_everything(finalized):
+    policy = finalized.policy
+    policy.set_params(policy.get_param_values())
+    before = policy.get_flat_params()
+    data = collect(finalized)
+    finalized.adapt(data[0])
+    policy.get_actions(np.zeros((M, 4, O)))
+    policy.get_action(np.zeros(O), task=1)
+    policy.switch_to_pre_update()
+    finalized.optimize_policy(data)
+    finalized.set_state(pickle.loads(pickle.dumps(finalized.get_state())))
+    assert (policy.get_flat_params() != before).any()
+
+
+def test_name_is_the_scope_of_the_operations():
+    build_nothing(name="some_algo")
+    assert {op.name.split("/")[0] for op in tf.get_default_graph().get_operations()} == {"policy", "some_algo"}
+
+
+# Padding
+
+
+def test_what_stands_on_the_padding_counts_for_nothing(finalized):
+    values = finalized._meta_input_values(draw_data())
+    # given the same samples, with other numbers on the padding and more of it
+    padded = {}
+    for key in values:
+        mask = values[key.split("/")[0] + "/mask"]
+        padded[key] = np.concatenate([values[key], np.ones_like(values[key])], axis=1)
+        padded[key][:, : mask.shape[1]][mask == 0] = 0.7
+        if key.endswith("mask"):
+            padded[key] = np.concatenate([mask, np.zeros_like(mask)], axis=1)
+            assert (mask == 0).any()
+    # then loss, gradient and divergence are the same
+    optimizer = finalized.optimizer
+    assert optimizer.loss(padded) == pytest.approx(optimizer.loss(values), rel=1e-5)
+    assert optimizer.constraint_val(padded) == pytest.approx(optimizer.constraint_val(values), rel=1e-5)
+    assert relative_error(optimizer.gradient(padded), optimizer.gradient(values)) < 1e-5
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"inner_lr": 0.0}, ValueError, "inner_lr"),
+        ({"inner_lr": "fast"}, TypeError, "inner_lr"),
+        ({"meta_batch_size": 0}, ValueError, "meta_batch_size"),
+        ({"meta_batch_size": M + 1}, ValueError, r"meta_batch_size=4 and policy.meta_batch_size=3"),
+        ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
+        ({"num_inner_grad_steps": 1.0}, TypeError, "num_inner_grad_steps"),
+        ({"trainable_inner_step_size": 1}, TypeError, "trainable_inner_step_size"),
+        ({"first_order": None}, TypeError, "first_order"),
+        ({"policy": "policy"}, TypeError, "policy: expected a MetaPolicy"),
+    ],
+)
+def test_arguments_are_checked_by_every_algorithm(arguments, error, message):
+    policy = make_policy()
+    for algo_cls in ALGOS:
+        with pytest.raises(error, match=message):
+            algo_cls(**{"policy": policy, "meta_batch_size": M, **arguments})
+
+
+def test_a_plain_policy_is_refused():
+    with pytest.raises(TypeError, match="policy: expected a MetaPolicy"):
+        ProMP(GaussianMLPPolicy(O, A))
+
+
+@pytest.mark.parametrize("algo_cls", [TRPOMAML, VPGMAML])
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"inner_type": "dice"}, ValueError, "'dice' is not available in this version; expected one of likelihood_ratio"),
+        ({"inner_type": "ratio"}, ValueError, "inner_type: expected one of 'likelihood_ratio', 'log_likelihood'"),
+        ({"exploration": "yes"}, TypeError, "exploration"),
+        ({"exploration_coeff": -1.0}, ValueError, "exploration_coeff"),
+    ],
+)
+def test_arguments_of_the_exploring_ones_are_checked(algo_cls, arguments, error, message):
+    with pytest.raises(error, match=message):
+        algo_cls(make_policy(), meta_batch_size=M, **arguments)
+
+
+def without(key):
+    def change(samples):
+        del samples[1][key]
+        return samples
+
+    return change
+
+
+def with_entry(key, value):
+    def change(samples):
+        samples[1][key] = value
+        return samples
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda samples: samples[:-1], "expected samples of 3 tasks, got 2"),
+        (without("advantages"), "the samples of task 1 lack the entry 'advantages'"),
+        (without("agent_infos"), "the samples of task 1 lack the entry 'agent_infos'"),
+        (with_entry("agent_infos", {"mean": np.zeros((8, A))}), "the samples of task 1 lack the entry 'log_std'"),
+        (with_entry("actions", np.zeros((7, A))), "equally many samples, at least one, of task 1"),
+        (lambda samples: [{**samples[0], **{key: samples[0][key][:0] for key in ("observations", "actions",
+                          "advantages")}, "agent_infos": {"mean": np.zeros((0, A)), "log_std": np.zeros((0, A))}},
+                          *samples[1:]], "at least one, of task 0"),
+    ],
+)
+def test_samples_are_checked(nothing, change, message):
+    with pytest.raises(ValueError, match=f"^adaptation: .*{message}"):
+        nothing.adapt(change(draw_data()[0]))
+    data = draw_data()
+    with pytest.raises(ValueError, match=f"^step0: .*{message}"):
+        nothing.optimize_policy([change(data[0]), data[1]])
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_number_of_steps_is_checked(nothing, steps):
+    with pytest.raises(ValueError, match=f"all_samples_data: expected the samples of 2 steps .*got {steps}"):
+        nothing.optimize_policy((2 * draw_data())[:steps])
+
+
+def test_the_exploration_term_needs_its_samples():
+    algo = VPGMAML(make_policy(), meta_batch_size=M, exploration=True)
+    data = draw_data()
+    del data[1][2]["adj_avg_rewards"]
+    with pytest.raises(ValueError, match="^step1: the samples of task 2 lack the entry 'adj_avg_rewards'"):
+        algo.optimize_policy(data)
+
+
+def test_values_are_stacked_and_padded(nothing):
+    data = draw_data()
+    nothing.optimize_policy(data)
+    observations, mask = nothing.values["step0/observations"], nothing.values["step0/mask"]
+    assert observations.shape == (M, max(LENGTHS), O) and observations.dtype == np.float32
+    assert mask.sum(axis=1).tolist() == list(LENGTHS)
+    for m, n in enumerate(LENGTHS):
+        np.testing.assert_array_equal(observations[m, :n], data[0][m]["observations"].astype("f"))
+
+
+# State
+
+
+def test_its_state_makes_it_go_on_alike():
+    algo = ProMP(make_policy(), meta_batch_size=M, num_minibatches=2, anneal_factor=0.9, trainable_inner_step_size=True)
+
+    def results():
+        algo.optimize_policy(collect(algo, seed=1))
+        return [algo.policy.get_flat_params(), *algo.get_step_sizes().values(), algo.clip_eps, algo.inner_kl_coeff]
+
+    algo.optimize_policy(collect(algo, seed=0))
+    params, state = algo.policy.get_param_values(), pickle.dumps(algo.get_state())
+    first = results()
+    algo.optimize_policy(collect(algo, seed=2))
+    # when parameters and state are those of before
+    algo.policy.set_params(params)
+    algo.set_state(pickle.loads(state))
+    # then the same happens, bit for bit: Adam's moments, the drawn minibatches and the coefficients are back
+    for one, other in zip(first, results()):
+        np.testing.assert_array_equal(one, other)

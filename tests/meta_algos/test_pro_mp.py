@@ -1,0 +1,167 @@
+"""ProMP: what each argument does, and what it logs."""
+import numpy as np
+import pytest
+from numpy_reference import Objective, kl_from_old
+from small_world import M, collect, draw_data, make_policy, set_theta, shapes_of
+
+from meta_policy_search.meta_algos import ProMP
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+
+START = {"clip_eps": 0.15, "target_inner_step": 0.02, "adaptive_inner_kl_penalty": False, "anneal_factor": 0.5}
+
+
+@pytest.fixture(scope="module")
+def built():
+    """An algorithm with two inner steps, which barely moves."""
+    with tf.Graph().as_default():
+        yield ProMP(make_policy(), meta_batch_size=M, num_inner_grad_steps=2, learning_rate=1e-5, num_ppo_steps=4,
+                    init_inner_kl_penalty=0.7, **START)
+
+
+@pytest.fixture
+def algo(built):
+    """The same, as it was when it was built."""
+    for name, value in START.items():
+        setattr(built, name, value)
+    built.inner_kl_coeff = np.full(2, 0.7, np.float32)
+    return built
+
+
+def objective(algo, data, clip_eps):
+    return Objective(shapes_of(algo.policy), data).pro_mp(clip_eps, algo.inner_kl_coeff)
+
+
+def row(algo, data):
+    algo.optimize_policy(data)
+    row = logger.getkvs()
+    logger.dumpkvs()
+    return row
+
+
+def test_it_logs_losses_divergences_and_coefficients(algo):
+    data, before = draw_data(2), set_theta(algo.policy)
+    logged = row(algo, data)
+    after, shapes = algo.policy.get_flat_params().astype(float), shapes_of(algo.policy)
+    plain = Objective(shapes, data)
+    assert logged["LossBefore"] == pytest.approx(objective(algo, data, 0.15)(before), rel=1e-4)
+    assert logged["LossAfter"] == pytest.approx(objective(algo, data, 0.15)(after), rel=1e-4)
+    assert logged["LossAfter"] < logged["LossBefore"]
+    chains = [plain.chain(after, m) for m in range(M)]
+    inner = [[kl_from_old(chains[m][k], shapes, data[k][m]) for m in range(M)] for k in range(2)]
+    assert logged["KLInner"] == pytest.approx(np.mean(inner), rel=1e-3)
+    assert logged["KLOuter"] == pytest.approx(plain.mean_kl(after), rel=1e-3)
+    assert logged["KLCoeffInner"] == pytest.approx(0.7) and logged["ClipEps"] == 0.15
+
+
+def test_it_logs_nothing_if_told_so(algo):
+    algo.optimize_policy(draw_data(2), log=False)
+    assert logger.getkvs() == {}
+
+
+def test_learning_rate_and_num_ppo_steps_are_size_and_number_of_adams_steps(algo):
+    # with a gradient that stays as it is, each of Adam's steps has the length of the learning rate; its moments
+    # remember earlier gradients, so this begins anew
+    with tf.Graph().as_default():
+        fresh = ProMP(make_policy(), meta_batch_size=M, learning_rate=1e-5, num_ppo_steps=7)
+        before, data = set_theta(fresh.policy), draw_data()
+        fresh.optimize_policy(data)
+        np.testing.assert_allclose(np.abs(fresh.policy.get_flat_params() - before), 7e-5, rtol=0.02)
+
+
+def test_anneal_factor_shrinks_the_clipping_range_after_each_update(algo):
+    data = draw_data(2)
+    theta = set_theta(algo.policy)
+    rows = [row(algo, data)]
+    set_theta(algo.policy)
+    rows.append(row(algo, data))
+    assert [r["ClipEps"] for r in rows] == [0.15, 0.075] and algo.clip_eps == 0.0375
+    for logged, clip_eps in zip(rows, (0.15, 0.075)):  # and it is what the loss clips to
+        assert logged["LossBefore"] == pytest.approx(objective(algo, data, clip_eps)(theta), rel=1e-4)
+
+
+def test_the_adaptive_penalty_aims_each_step_at_the_target(algo):
+    algo.adaptive_inner_kl_penalty = True
+    for kl, factors in (
+        ([0.02 * 1.6, 0.02], [2.0, 1.0]),
+        ([0.02 * 1.4, 0.02 / 1.4], [1.0, 1.0]),
+        ([0.02 / 1.6, 0.02 * 1.6], [0.5, 2.0]),
+    ):
+        np.testing.assert_allclose(algo._adapted_kl_coeff(np.array(kl)), 0.7 * np.array(factors), rtol=1e-6)
+
+
+@pytest.mark.parametrize("target, factor", [(1e-9, 2.0), (1e9, 0.5)])
+def test_the_adaptive_penalty_acts_in_the_next_update(algo, target, factor):
+    algo.adaptive_inner_kl_penalty, algo.target_inner_step = True, target
+    data, theta = draw_data(2), set_theta(algo.policy)
+    assert row(algo, data)["KLCoeffInner"] == pytest.approx(0.7)
+    set_theta(algo.policy)
+    logged = row(algo, data)
+    assert logged["KLCoeffInner"] == pytest.approx(0.7 * factor)
+    expected = Objective(shapes_of(algo.policy), data).pro_mp(0.075, np.full(2, 0.7 * factor))(theta)
+    assert logged["LossBefore"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_without_adaptation_the_penalty_stays(algo):
+    algo.target_inner_step = 1e-9
+    for _ in range(2):
+        assert row(algo, draw_data(2))["KLCoeffInner"] == pytest.approx(0.7)
+
+
+def test_the_default_penalty_is_adaptive_and_per_inner_step():
+    algo = ProMP(make_policy(), meta_batch_size=M, target_inner_step=1e-9, num_ppo_steps=1, num_minibatches=2,
+                 init_inner_kl_penalty=0.0005)
+    assert algo.inner_kl_coeff.tolist() == [np.float32(0.0005)]
+    # when minibatches are used too
+    fed, original = [], algo.optimizer._run
+    algo.optimizer._run = lambda fetches, feed: fed.append((fetches, feed)) or original(fetches, feed)
+    data = collect(algo)
+    algo.optimize_policy(data)
+    # then the penalty has doubled,
+    assert algo.inner_kl_coeff.tolist() == [np.float32(0.001)]
+    # and each minibatch held all samples of before adaptation, and a half of those after it
+    shapes = [{name: np.shape(feed[ph]) for name, ph in algo.optimizer._inputs.items()}
+              for fetches, feed in fed if isinstance(fetches, list) and fetches[-1] is algo.optimizer._train_op]
+    assert len(shapes) == 2
+    for shape in shapes:
+        assert {size[:2] for name, size in shape.items() if name.startswith("step0/")} == {(M, 8)}
+        assert {size[:2] for name, size in shape.items() if name.startswith("step1/")} == {(M, 4)}
+
+
+def test_at_the_sampling_policy_loss_and_divergences_begin_at_zero(algo):
+    # given normalized advantages: the surrogate is their mean, and no policy has moved
+    data = collect(algo)
+    for samples in data[-1]:
+        samples["advantages"] = samples["advantages"] - samples["advantages"].mean()
+    assert row(algo, data)["LossBefore"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_samples_that_are_not_finite_are_refused_and_change_nothing(algo):
+    data, before = draw_data(2), set_theta(algo.policy)
+    data[2][1]["advantages"][3] = np.nan
+    coeff, clip_eps = algo.inner_kl_coeff.copy(), algo.clip_eps
+    with pytest.raises(FloatingPointError, match="the loss is not finite.*step2/advantages"):
+        algo.optimize_policy(data)
+    np.testing.assert_array_equal(algo.policy.get_flat_params(), before.astype("f"))
+    assert algo.clip_eps == clip_eps and (algo.inner_kl_coeff == coeff).all()
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ({"learning_rate": 0.0}, ValueError),
+        ({"num_ppo_steps": 0}, ValueError),
+        ({"num_minibatches": 0}, ValueError),
+        ({"clip_eps": 0.0}, ValueError),
+        ({"target_inner_step": -0.1}, ValueError),
+        ({"init_inner_kl_penalty": -1.0}, ValueError),
+        ({"adaptive_inner_kl_penalty": 1}, TypeError),
+        ({"anneal_factor": 1.1}, ValueError),
+        ({"anneal_factor": 0.0}, ValueError),
+        ({"unknown": 1}, TypeError),
+    ],
+)
+def test_arguments_are_checked(arguments, error):
+    (name,) = arguments
+    with pytest.raises(error, match=name):
+        ProMP(make_policy(), meta_batch_size=M, **arguments)

@@ -1,0 +1,84 @@
+"""TRPO-MAML: the trust region, what it logs, and its own arguments."""
+import numpy as np
+import pytest
+from numpy_reference import Objective
+from small_world import M, collect, draw_data, make_policy, set_theta, shapes_of
+
+from meta_policy_search.meta_algos import TRPOMAML
+from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, MAMLFirstOrderOptimizer
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+
+STEP_SIZE = 0.002
+
+
+@pytest.fixture(scope="module")
+def algo():
+    with tf.Graph().as_default():
+        optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.9)
+        yield TRPOMAML(make_policy(), meta_batch_size=M, step_size=STEP_SIZE, optimizer=optimizer)
+
+
+def row(algo, data):
+    algo.optimize_policy(data)
+    row = logger.getkvs()
+    logger.dumpkvs()
+    return row
+
+
+def test_each_update_lowers_the_loss_and_stays_within_the_trust_region(algo):
+    set_theta(algo.policy)
+    divergences = []
+    for itr in range(5):
+        data = collect(algo, seed=itr)
+        before, plain = algo.policy.get_flat_params().astype(float), Objective(shapes_of(algo.policy), data)
+        logged = row(algo, data)
+        after = algo.policy.get_flat_params().astype(float)
+        # what is logged is what NumPy says
+        loss = plain.policy_gradient("likelihood_ratio")
+        assert logged["LossBefore"] == pytest.approx(loss(before), rel=1e-3, abs=1e-5)
+        assert logged["LossAfter"] == pytest.approx(loss(after), rel=1e-3, abs=1e-5)
+        assert logged["dLoss"] == pytest.approx(loss(before) - loss(after), rel=1e-2, abs=1e-5)
+        assert logged["MeanKLBefore"] == pytest.approx(0.0, abs=1e-6)
+        assert logged["MeanKL"] == pytest.approx(plain.mean_kl(after), rel=1e-2)
+        # and the step is as long as it may be
+        assert logged["dLoss"] > 0 and 0 < logged["StepFraction"] <= 1
+        assert logged["MeanKL"] <= STEP_SIZE
+        divergences.append(logged["MeanKL"])
+    assert np.mean(divergences) > 0.5 * STEP_SIZE
+
+
+def test_it_logs_nothing_if_told_so(algo):
+    algo.optimize_policy(collect(algo), log=False)
+    assert logger.getkvs() == {}
+
+
+def test_samples_that_are_not_finite_are_refused_and_change_nothing(algo):
+    data, before = draw_data(), set_theta(algo.policy)
+    data[0][2]["advantages"][0] = np.inf
+    with pytest.raises(FloatingPointError, match="not finite"):
+        algo.optimize_policy(data)
+    np.testing.assert_array_equal(algo.policy.get_flat_params(), before.astype("f"))
+
+
+def test_every_algorithm_has_an_optimizer_of_its_own():
+    assert TRPOMAML.__init__.__kwdefaults__["optimizer"] is None
+    optimizer = ConjugateGradientOptimizer()
+    assert TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer).optimizer is optimizer
+    with pytest.raises(ValueError, match="already serves another optimizer"):
+        TRPOMAML(make_policy(), meta_batch_size=M, optimizer=optimizer)
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ({"step_size": 0.0}, ValueError),
+        ({"step_size": "0.01"}, TypeError),
+        ({"optimizer": MAMLFirstOrderOptimizer}, TypeError),
+        ({"unknown": 1}, TypeError),
+    ],
+)
+def test_arguments_are_checked(arguments, error):
+    (name,) = arguments
+    with pytest.raises(error, match=name):
+        TRPOMAML(make_policy(), meta_batch_size=M, **arguments)

@@ -1,0 +1,40 @@
+"""VPG-MAML: one step of Adam, what it logs, and its own arguments."""
+import numpy as np
+import pytest
+from numpy_reference import Objective, central_differences
+from small_world import M, draw_data, make_policy, set_theta, shapes_of
+
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.utils import logger
+
+
+def test_an_update_is_one_step_of_adam_on_the_log_likelihood_objective():
+    algo = VPGMAML(make_policy(), meta_batch_size=M, learning_rate=0.004)
+    data, before = draw_data(), set_theta(algo.policy)
+    loss = Objective(shapes_of(algo.policy), data).policy_gradient("log_likelihood")
+
+    algo.optimize_policy(data)
+    after = algo.policy.get_flat_params().astype(float)
+    # Adam's first step has the length of the learning rate in every direction
+    np.testing.assert_allclose(after, before - 0.004 * np.sign(central_differences(loss, before)), atol=1e-5)
+    logged = logger.getkvs()
+    assert logged["LossBefore"] == pytest.approx(loss(before), rel=1e-4)
+    assert logged["LossAfter"] == pytest.approx(loss(after), rel=1e-4)
+    assert logged["LossAfter"] < logged["LossBefore"]
+
+    logger.dumpkvs()
+    algo.optimize_policy(data, log=False)
+    assert logger.getkvs() == {}
+
+    before = algo.policy.get_flat_params()
+    data[1][0]["actions"][2] = np.nan
+    with pytest.raises(FloatingPointError, match="the loss is not finite.*step1/actions"):
+        algo.optimize_policy(data)
+    np.testing.assert_array_equal(algo.policy.get_flat_params(), before)
+
+
+@pytest.mark.parametrize("arguments, error", [({"learning_rate": -1.0}, ValueError), ({"unknown": 1}, TypeError)])
+def test_arguments_are_checked(arguments, error):
+    (name,) = arguments
+    with pytest.raises(error, match=name):
+        VPGMAML(make_policy(), meta_batch_size=M, **arguments)

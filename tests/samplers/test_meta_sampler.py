@@ -1,0 +1,490 @@
+"""The sampler: the same data from every executor, what a path holds, seeds, faults and state."""
+import pickle
+import sys
+from collections import OrderedDict
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv
+from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
+from meta_policy_search.envs.normalized_env import normalize
+from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampler, Sampler
+from meta_policy_search.samplers.vectorized_env_executor import (
+    EnvWorkerError,
+    MetaBatchedEnvExecutor,
+    MetaIterativeEnvExecutor,
+    MetaParallelEnvExecutor,
+)
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import BatchedStep
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.utils import set_seed
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
+
+M, P, T = 3, 4, 6  # tasks, paths per task, most steps of a path
+
+
+# Environments
+
+
+class BatchedWanderer(BatchedEnv):
+    """`x' = x + a + noise`, which ends at each step with probability 0.2; reports its age, and at times a find."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
+
+    def sample_tasks(self, n_tasks, rng):
+        return list(rng.normal(size=n_tasks))
+
+    def set_tasks(self, tasks):
+        self.goals = np.array(tasks, float)
+        self.states, self.ages = np.zeros((self.num_envs, 2)), np.zeros(self.num_envs, int)
+        self.rngs = [None] * self.num_envs
+
+    def get_tasks(self):
+        return list(self.goals)
+
+    def reset(self, env_ids, rngs):
+        for e, rng in zip(env_ids, rngs):
+            self.rngs[e], self.states[e], self.ages[e] = rng, rng.normal(size=2), 0
+        return self.states[env_ids]
+
+    def step(self, actions, env_ids=None):
+        actions, ids = self._rows(actions, env_ids)
+        self.states[ids] += actions + [self.rngs[e].normal(size=2) for e in ids]
+        self.ages[ids] += 1
+        over = np.array([self.rngs[e].random() < 0.2 for e in ids])
+        rewards = -np.abs(self.states[ids, 0] - self.goals[ids])
+        return BatchedStep(self.states[ids], rewards, over, np.zeros(len(ids), bool), {"age": self.ages[ids].copy()})
+
+
+class Wanderer(BatchableMetaEnv):
+    batched_class = BatchedWanderer
+
+
+class Scripted(MetaEnv):
+    """Observes `(task, step)` and does something else at the step that is the task's number."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+
+    def __init__(self, fault=None, tasks=(9, 2, 9)):
+        self.fault, self.tasks = fault, tasks
+
+    def sample_tasks(self, n_tasks):
+        return list(self.tasks[:n_tasks])
+
+    def set_task(self, task):
+        self.task = task
+
+    def get_task(self):
+        return self.task
+
+    def observation(self):
+        return np.array([self.task, self.step_number], float)
+
+    def reset(self, *, seed=None, options=None):
+        self.step_number = 0
+        return (np.array([np.nan, 0.0]) if self.fault == "reset" and self.task == 2 else self.observation()), {}
+
+    def step(self, action):
+        observation, reward, info = self.observation(), 1.0, {}
+        if self.step_number == self.task:
+            if self.fault == "observation":
+                observation = np.array([np.inf, 0.0])
+            elif self.fault == "reward":
+                reward = np.nan
+            elif self.fault == "exception":
+                raise OSError("no such place")
+            elif self.fault == "info":
+                info = {"late": self.step_number, "name": "found"}
+        self.step_number += 1
+        observation[1] += 1
+        return observation, reward, False, False, info
+
+
+def make_policy(env, meta_batch_size=M, **arguments):
+    """A policy whose tasks act differently."""
+    policy = MetaGaussianMLPPolicy(meta_batch_size, env.observation_space.shape[0], env.action_space.shape[0],
+                                   **{"hidden_sizes": (4,), **arguments})
+    rng = np.random.default_rng(0)
+    policy.load_params(0.3 * rng.normal(size=(meta_batch_size, len(policy.get_flat_params()))))
+    return policy
+
+
+def sampler_of(env, policy=None, **arguments):
+    policy = make_policy(env) if policy is None else policy
+    return MetaSampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
+                                       **arguments})
+
+
+def assert_same(one, other):
+    """Compares nested dicts and lists of arrays, bit for bit."""
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert list(one) == list(other)
+        for key in one:
+            assert_same(one[key], other[key])
+    elif isinstance(one, list):
+        assert len(one) == len(other)
+        for a, b in zip(one, other):
+            assert_same(a, b)
+    else:
+        np.testing.assert_array_equal(one, other)
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+
+
+def flat_paths(batch):
+    return [path for paths in batch.values() for path in paths]
+
+
+# The same data
+
+
+def two_iterations(sampler):
+    """Paths of two iterations with two adaptation steps each."""
+    with sampler:
+        return [sampler.obtain_samples() for _ in range(2) if sampler.update_tasks() is None for _ in range(2)]
+
+
+def parallel(num_processes):
+    return lambda *args: MetaParallelEnvExecutor(*args, num_processes=num_processes)
+
+
+@pytest.mark.parametrize("make_env", [
+    MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv,
+    pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
+])
+def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under_way(make_env):
+    env = make_env()
+    policy = make_policy(env)
+    expected = two_iterations(sampler_of(env, policy, executor="batched"))
+    for executor, envs_per_task in (("batched", 3), ("iterative", 1), (parallel(2), 2)):
+        assert_same(two_iterations(sampler_of(env, policy, executor=executor, envs_per_task=envs_per_task)), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make_env", [MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv])
+@pytest.mark.parametrize("envs_per_task", [1, 2, 3, 4])
+@pytest.mark.parametrize("executor", ["batched", "iterative", *(pytest.param(parallel(n), id=f"parallel {n}")
+                                                                for n in (1, 2, 4))])
+def test_the_data_are_the_same_for_longer_paths_and_any_number_of_processes(make_env, executor, envs_per_task):
+    env = make_env()
+    policy = make_policy(env, hidden_sizes=(64, 64))
+    expected = two_iterations(sampler_of(env, policy, max_path_length=50))
+    actual = sampler_of(env, policy, max_path_length=50, executor=executor, envs_per_task=envs_per_task)
+    assert_same(two_iterations(actual), expected)
+
+
+# What comes back
+
+
+def test_structure_shapes_and_types():
+    sampler = sampler_of(MetaPointEnvCorner())
+    assert isinstance(sampler, Sampler)
+    sampler.update_tasks()
+    batch = sampler.obtain_samples()
+    assert isinstance(batch, OrderedDict) and list(batch) == list(range(M))
+    for paths in batch.values():
+        assert isinstance(paths, list) and len(paths) == P
+        for path in paths:
+            shapes = {key: value.shape for key, value in path.items() if isinstance(value, np.ndarray)}
+            assert shapes == {"observations": (T, 2), "actions": (T, 2), "rewards": (T,), "last_observation": (2,)}
+            assert path["observations"].dtype == path["rewards"].dtype == np.float64
+            assert path["actions"].dtype == np.float32
+            assert {key: value.shape for key, value in path["agent_infos"].items()} == {"mean": (T, 2),
+                                                                                        "log_std": (T, 2)}
+            assert path["terminated"] is False
+            assert isinstance(path["env_infos"], dict)
+
+
+def test_paths_are_what_happened():
+    sampler = sampler_of(MetaPointEnvCorner(reward_type="dense"), envs_per_task=2)
+    for goal, path in zip(np.repeat([[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]], P, axis=0),
+                          flat_paths(sample_with_tasks(sampler, np.array([[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]])))):
+        positions = np.vstack([path["observations"], path["last_observation"]])
+        np.testing.assert_allclose(np.diff(positions, axis=0), np.clip(path["actions"], -0.2, 0.2), atol=1e-7)
+        np.testing.assert_allclose(path["rewards"], -np.linalg.norm(positions[1:] - goal, axis=1), rtol=1e-12)
+
+
+def sample_with_tasks(sampler, tasks):
+    sampler._set_iteration(0, 0, list(tasks))
+    return sampler.obtain_samples()
+
+
+def test_each_task_acts_with_its_own_parameters_and_noise_is_standard_normal():
+    env = MetaPointEnvCorner()
+    policy = make_policy(env, hidden_sizes=())
+    batch = sampler_of(env, policy, rollouts_per_meta_task=40, max_path_length=20).obtain_samples()
+    noise = []
+    for params, paths in zip(policy.policies_params_vals, batch.values()):
+        for path in paths:
+            mean = path["observations"] @ params["mean_network/output/kernel"] + params["mean_network/output/bias"]
+            np.testing.assert_allclose(path["agent_infos"]["mean"], mean, atol=1e-6)
+            log_std = path["agent_infos"]["log_std"]
+            np.testing.assert_array_equal(log_std, np.broadcast_to(params["log_std_network/log_std_var"], (20, 2)))
+            noise.append((path["actions"] - mean) / np.exp(log_std))
+    noise = np.array(noise)
+    assert abs(noise.mean()) < 0.05 and noise.std() == pytest.approx(1.0, abs=0.03)
+    assert len(np.unique(noise[:, 0, 0])) == M * 40  # each path has its own
+
+
+@pytest.mark.parametrize("envs_per_task", [1, 3, None])
+def test_every_path_that_ends_early_is_counted(envs_per_task):
+    sampler = sampler_of(Wanderer(), rollouts_per_meta_task=100, envs_per_task=envs_per_task)
+    batch = sampler.obtain_samples()
+    assert [len(paths) for paths in batch.values()] == [100] * M
+    lengths = np.array([len(path["rewards"]) for path in flat_paths(batch)])
+    for path, length in zip(flat_paths(batch), lengths):
+        assert {len(path[key]) for key in ("observations", "actions", "rewards")} == {length}
+        assert {len(info) for info in (*path["agent_infos"].values(), *path["env_infos"].values())} == {length}
+        np.testing.assert_array_equal(path["env_infos"]["age"], np.arange(1, length + 1))
+        assert path["terminated"] or length == T
+    assert 0 < lengths.min() < lengths.max() <= T
+    # one in five ends at its first step, as the environment says: none was left out for being short or long
+    assert (lengths == 1).mean() == pytest.approx(0.2, abs=0.08)
+    assert sampler.total_timesteps_sampled == lengths.sum()
+
+
+def test_a_path_that_ends_at_its_last_step_is_terminated():
+    batch = sampler_of(Wanderer(), rollouts_per_meta_task=60, max_path_length=1).obtain_samples()
+    assert {path["terminated"] for path in flat_paths(batch)} == {True, False}
+
+
+def test_infos_that_come_late_are_missing_before():
+    for envs_per_task in (1, P):
+        batch = sampler_of(Scripted("info", tasks=(0, 2, 9)), envs_per_task=envs_per_task).obtain_samples()
+        for paths, at in zip(batch.values(), (0, 2, 9)):
+            for path in paths:
+                expected = [float(t) if t == at else np.nan for t in range(T)]
+                np.testing.assert_array_equal(path["env_infos"]["late"], expected)
+                assert list(path["env_infos"]["name"]) == ["found" if t == at else None for t in range(T)]
+
+
+# Seeds and tasks
+
+
+def first_actions(sampler):
+    return np.array([path["actions"][0] for path in flat_paths(sampler.obtain_samples())])
+
+
+def test_the_same_seed_gives_the_same_data_and_another_one_others():
+    env = MetaPointEnvCorner()
+    policy = make_policy(env)
+
+    def sample(seed):
+        set_seed(seed)
+        return two_iterations(sampler_of(env, policy))
+
+    first = sample(5)
+    assert_same(sample(5), first)
+    assert (sample(6)[0][0][0]["actions"] != first[0][0][0]["actions"]).all()
+
+
+def test_every_step_and_iteration_draws_anew():
+    sampler = sampler_of(MetaPointEnvCorner())
+    sampler.update_tasks()
+    draws = [first_actions(sampler), first_actions(sampler)]
+    sampler.update_tasks()
+    draws.append(first_actions(sampler))
+    for i in range(3):
+        for j in range(i):
+            assert (draws[i] != draws[j]).all()
+
+
+def test_update_tasks_samples_one_task_per_place():
+    sampler = sampler_of(Wanderer())
+    assert sampler.tasks is None
+    tasks = []
+    for _ in range(2):
+        sampler.update_tasks()
+        assert len(sampler.tasks) == M
+        tasks.append(sampler.tasks)
+    assert not set(tasks[0]) & set(tasks[1])
+    other = sampler_of(Wanderer())
+    other.start_at(1)
+    other.update_tasks()
+    assert other.tasks == tasks[1]  # they depend on seed and iteration alone
+
+
+def test_tasks_are_sampled_when_there_are_none():
+    sampler, other = sampler_of(Wanderer()), sampler_of(Wanderer())
+    other.update_tasks()
+    assert_same(sampler.obtain_samples(), other.obtain_samples())
+    assert sampler.tasks == other.tasks
+
+
+def test_its_state_makes_another_go_on_alike():
+    env = Wanderer()
+    policy = make_policy(env)
+    sampler = sampler_of(env, policy)
+    two_iterations(sampler_of(env, policy))
+    sampler.update_tasks()
+    sampler.obtain_samples()
+    other = sampler_of(env, policy)
+    other.set_state(pickle.loads(pickle.dumps(sampler.get_state())))
+    assert_same(other.obtain_samples(), sampler.obtain_samples())
+    assert other.total_timesteps_sampled == sampler.total_timesteps_sampled > 0
+    sampler.update_tasks(), other.update_tasks()
+    assert other.tasks == sampler.tasks
+
+    fresh = sampler_of(env, policy)
+    other.set_state(fresh.get_state())
+    assert other.tasks is None and other.total_timesteps_sampled == 0
+    assert_same(other.obtain_samples(), fresh.obtain_samples())
+
+
+# Executors, log, policies of other makes
+
+
+def test_the_executor_is_chosen_by_what_the_environment_offers():
+    assert isinstance(sampler_of(MetaPointEnvCorner()).vec_env, MetaBatchedEnvExecutor)
+    assert isinstance(sampler_of(Scripted()).vec_env, MetaIterativeEnvExecutor)
+    with sampler_of(MetaPointEnvCorner(), parallel=True) as sampler:
+        assert isinstance(sampler.vec_env, MetaParallelEnvExecutor)
+    with pytest.raises(RuntimeError, match="closed"):
+        sampler.obtain_samples()
+    sampler.close()
+
+
+def test_an_executor_may_be_given():
+    given = []
+
+    def executor(*args):
+        given.append(args)
+        return MetaIterativeEnvExecutor(*args)
+
+    env = MetaPointEnvCorner()
+    assert isinstance(sampler_of(env, executor=executor, envs_per_task=2).vec_env, MetaIterativeEnvExecutor)
+    assert given == [(env, M, 2, T)]
+
+
+def test_envs_per_task_is_how_many_paths_of_a_task_are_under_way():
+    assert sampler_of(Scripted(), envs_per_task=2).vec_env.num_envs == 2 * M
+    assert sampler_of(Scripted()).vec_env.num_envs == P * M
+
+
+def test_it_logs_times_if_told_so():
+    sampler = sampler_of(MetaPointEnvCorner())
+    sampler.obtain_samples()
+    assert logger.getkvs() == {}
+    sampler.obtain_samples(log=True, log_prefix="Step_1-")
+    assert set(logger.getkvs()) == {"Step_1-PolicyExecTime", "Step_1-EnvExecTime"}
+    assert all(0.0 < value < 10.0 for value in logger.getkvs().values())
+
+
+class Marching:
+    """A policy of another make: no TensorFlow, no NumPy copy; steps by its task's number, and remembers."""
+
+    meta_batch_size, obs_dim, action_dim = M, 2, 2
+
+    def __init__(self):
+        self.seen = []
+
+    def get_actions(self, observations):
+        assert isinstance(observations, list) and [obs.shape for obs in observations] == [(P, 2)] * M
+        self.seen.append(np.array(observations))
+        actions = [np.full((P, 2), 0.01 * (m + 1)) for m in range(M)]
+        return actions, [[{"task": m, "seen": obs} for obs in task_obs] for m, task_obs in enumerate(observations)]
+
+
+@pytest.mark.parametrize("envs_per_task", [None, 1])
+def test_a_policy_without_a_numpy_copy_acts_through_get_actions(envs_per_task):
+    policy = Marching()
+    batch = sampler_of(MetaPointEnvCorner(), policy, envs_per_task=envs_per_task).obtain_samples()
+    for m, paths in batch.items():
+        for path in paths:
+            np.testing.assert_allclose(path["actions"], np.full((T, 2), 0.01 * (m + 1)))
+            assert path["agent_infos"]["task"].tolist() == [m] * T
+            np.testing.assert_array_equal(path["agent_infos"]["seen"], path["observations"])
+    assert len(policy.seen) == T * (1 if envs_per_task is None else P)
+
+
+def test_so_does_a_policy_whose_nonlinearity_numpy_does_not_know():
+    env = MetaPointEnvCorner()
+    policy = make_policy(env, hidden_nonlinearity=tf.nn.leaky_relu)
+    assert policy.numpy_copy() is None
+    path = sampler_of(env, policy).obtain_samples()[1][0]
+    params = policy.policies_params_vals[1]
+    hidden = path["observations"] @ params["mean_network/hidden_0/kernel"] + params["mean_network/hidden_0/bias"]
+    hidden = np.where(hidden > 0, hidden, 0.2 * hidden)
+    mean = hidden @ params["mean_network/output/kernel"] + params["mean_network/output/bias"]
+    np.testing.assert_allclose(path["agent_infos"]["mean"], mean, atol=1e-6)
+
+
+# Faults
+
+
+@pytest.mark.parametrize(
+    "fault, what, number, step",
+    [("reset", "observation", "nan", 0), ("observation", "observation", "inf", 2), ("reward", "reward", "nan", 2)],
+)
+@pytest.mark.parametrize("envs_per_task", [P, 1])
+def test_numbers_that_are_not_finite_name_task_path_and_step(fault, what, number, step, envs_per_task):
+    sampler = sampler_of(Scripted(fault), envs_per_task=envs_per_task)
+    with pytest.raises(ValueError, match=f"{what}: expected finite numbers, got .*{number}.* in task 1, path 0, "
+                                         f"step {step}$"):
+        sampler.obtain_samples()
+
+
+def test_an_action_that_is_not_finite_names_its_place_too():
+    policy = Marching()
+    original = policy.get_actions
+
+    def get_actions(observations):
+        actions, infos = original(observations)
+        if len(policy.seen) == 4:
+            actions[2][1] = np.nan
+        return actions, infos
+
+    policy.get_actions = get_actions
+    with pytest.raises(ValueError, match="action: expected finite numbers, got .* in task 2, path 1, step 3$"):
+        sampler_of(MetaPointEnvCorner(), policy).obtain_samples()
+
+
+@pytest.mark.parametrize("executor", ["iterative", "parallel"])
+def test_an_exception_in_the_environment_names_its_place(executor):
+    with sampler_of(Scripted("exception"), envs_per_task=1, executor=executor) as sampler:
+        with pytest.raises(EnvWorkerError, match="no such place") as error:
+            sampler.obtain_samples()
+    assert "task 1, path 0, step 2" in str(error.value)
+    if executor == "parallel":
+        assert "raise OSError" in str(error.value)  # the worker's traceback
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"rollouts_per_meta_task": 0}, ValueError, "rollouts_per_meta_task"),
+        ({"rollouts_per_meta_task": 2.5}, TypeError, "rollouts_per_meta_task"),
+        ({"meta_batch_size": 0}, ValueError, "meta_batch_size"),
+        ({"meta_batch_size": M + 1}, ValueError, "meta_batch_size=4 and policy.meta_batch_size=3"),
+        ({"max_path_length": 0}, ValueError, "max_path_length"),
+        ({"envs_per_task": 0}, ValueError, "envs_per_task"),
+        ({"envs_per_task": P + 1}, ValueError, "envs_per_task: expected at most rollouts_per_meta_task=4, got 5"),
+        ({"parallel": "ray"}, ValueError, "parallel: 'ray' is not available in this version"),
+        ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, got 'yes'"),
+        ({"executor": "fast"}, ValueError, "executor: expected one of 'iterative', 'batched', 'parallel', got 'fast'"),
+        ({"executor": 3}, TypeError, "executor: expected one of"),
+        ({"env": gym.Env()}, TypeError, "env: expected a meta-environment with sample_tasks and set_task"),
+        ({"env": MetaPointEnvCorner}, TypeError, "env: expected an environment, got the class"),
+    ],
+)
+def test_arguments_are_checked(arguments, error, message):
+    env = MetaPointEnvCorner()
+    with pytest.raises(error, match=message):
+        sampler_of(**{"env": env, "policy": make_policy(env), **arguments})
+
+
+@pytest.mark.parametrize("obs_dim, action_dim, message", [
+    (3, 2, r"policy.obs_dim: expected \(2,\), .* got 3"), (2, 1, r"policy.action_dim: expected \(2,\), .* got 1"),
+])
+def test_sizes_of_environment_and_policy_must_agree(obs_dim, action_dim, message):
+    with pytest.raises(ValueError, match=message):
+        sampler_of(MetaPointEnvCorner(), MetaGaussianMLPPolicy(M, obs_dim, action_dim, hidden_sizes=()))

@@ -1,0 +1,452 @@
+"""The training loop: rows, callbacks, sessions, and runs that are stopped and resumed."""
+import csv
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.meta_algos import ProMP, TRPOMAML, VPGMAML
+from meta_policy_search.meta_trainer import EarlyStopping, Trainer
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.sessions import get_session
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.utils import set_seed
+
+M, P, T = 3, 4, 8
+
+
+def build(algo_cls=VPGMAML, seed=1, n_itr=2, sess=None, callbacks=(), sampler_cls=MetaSampler, **arguments):
+    """Everything a run consists of, in the default graph."""
+    set_seed(seed)
+    env = MetaPointEnvCorner(reward_type="dense")
+    policy = MetaGaussianMLPPolicy(M, 2, 2, hidden_sizes=())
+    algo = algo_cls(policy, meta_batch_size=M, **arguments)
+    sampler = sampler_cls(env, policy, P, M, T)
+    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    return Trainer(algo, env, sampler, processor, policy, n_itr, sess=sess, callbacks=callbacks,
+                   num_inner_grad_steps=algo.num_inner_grad_steps)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A trainer of TRPO-MAML with two inner steps, after two iterations, and their rows."""
+    rows = []
+    with tf.Graph().as_default():
+        trainer = build(TRPOMAML, num_inner_grad_steps=2, callbacks=[lambda trainer, row: rows.append(row)])
+        trainer.train()
+    return trainer, rows
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A small trainer for tests that care for the loop alone."""
+    with tf.Graph().as_default():
+        return build()
+
+
+@pytest.fixture
+def trainer(shared):
+    shared.n_itr, shared.start_itr, shared.itr, shared.callbacks = 2, 0, 0, []
+    shared.sampler.total_timesteps_sampled = 0
+    return shared
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    said = []
+    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
+    return said
+
+
+def flat(trainer):
+    return trainer.policy.get_flat_params()
+
+
+# Rows
+
+
+def test_a_row_has_the_columns_of_existing_runs(trained):
+    _, rows = trained
+    per_step = ["AverageReturn", "AverageDiscountedReturn", "NumTrajs", "StdReturn", "MaxReturn", "MinReturn",
+                "PolicyExecTime", "EnvExecTime", "AveragePolicyStd"]
+    expected = {f"Step_{step}-{column}" for step in range(3) for column in per_step} | {
+        "Itr", "n_timesteps", "LossBefore", "LossAfter", "MeanKLBefore", "MeanKL", "dLoss", "StepFraction",
+        "AdaptationGain", "AdaptationGainCI95", "Time-Sampling", "Time-SampleProc", "Time-InnerStep",
+        "Time-TotalInner", "Time-OuterStep", "Time-MAMLSteps", "ItrTime", "Time",
+    }
+    assert all(set(row) == expected for row in rows)
+
+
+def test_the_numbers_in_a_row(trained):
+    _, rows = trained
+    assert [row["Itr"] for row in rows] == [0, 1]
+    assert [row["n_timesteps"] for row in rows] == [3 * M * P * T, 6 * M * P * T]
+    for row in rows:
+        assert row["Step_0-NumTrajs"] == M * P
+        assert row["Step_0-MinReturn"] < row["Step_0-AverageReturn"] < row["Step_0-MaxReturn"] < 0
+        assert row["AdaptationGain"] == pytest.approx(row["Step_2-AverageReturn"] - row["Step_0-AverageReturn"])
+        assert row["MeanKL"] <= 0.01
+        inner, outer, sampling = row["Time-InnerStep"], row["Time-OuterStep"], row["Time-Sampling"]
+        assert row["ItrTime"] == pytest.approx(row["Time-TotalInner"] + outer)
+        assert row["Time-MAMLSteps"] == pytest.approx(inner + outer)
+        assert row["Time-TotalInner"] >= sampling + inner + row["Time-SampleProc"]
+    assert rows[1]["Time"] >= rows[0]["Time"] + rows[1]["ItrTime"]
+
+
+def test_the_interval_of_the_gain_is_students_over_tasks(trainer):
+    # given the paths of each task
+    seen, original = [], trainer.sampler.obtain_samples
+    trainer.sampler.obtain_samples = lambda *args, **kwargs: seen.append(original(*args, **kwargs)) or seen[-1]
+    try:
+        row = trainer.train_itr()
+    finally:
+        del trainer.sampler.obtain_samples
+    before, after = ([np.mean([path["rewards"].sum() for path in paths]) for paths in batch.values()] for batch in seen)
+    gains = np.subtract(after, before)
+    low, high = scipy.stats.t.interval(0.95, M - 1, gains.mean(), scipy.stats.sem(gains))
+    assert row["AdaptationGain"] == pytest.approx(gains.mean())
+    assert row["AdaptationGainCI95"] == pytest.approx((high - low) / 2)
+
+
+def test_environment_and_policy_log_diagnostics_of_all_paths(trainer, monkeypatch):
+    calls = []
+    monkeypatch.setattr(trainer.env, "log_diagnostics", lambda paths, prefix: calls.append((len(paths), prefix)))
+    trainer.train_itr()
+    assert calls == [(M * P, "Step_0-"), (M * P, "Step_1-")]
+
+
+# The loop
+
+
+def test_training_again_goes_on_for_as_many_iterations(trainer):
+    rows = []
+    trainer.callbacks = [lambda trainer, row: rows.append(row["Itr"])]
+    trainer.train()
+    assert (rows, trainer.itr) == ([0, 1], 2)
+    trainer.train()
+    assert (rows, trainer.itr) == ([0, 1, 2, 3], 4)
+
+
+def test_start_itr_is_where_it_begins_and_what_tasks_and_paths_are_drawn_for(trainer):
+    rows = []
+    later = Trainer(trainer.algo, trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy, n_itr=5,
+                    start_itr=3, callbacks=[lambda trainer, row: rows.append((row["Itr"], trainer.sampler.tasks))])
+    assert later.itr == 3
+    later.train()
+    later.train()
+    assert [itr for itr, _ in rows] == [3, 4, 5, 6]
+    for itr, tasks in rows:
+        trainer.sampler.start_at(itr)
+        trainer.sampler.update_tasks()
+        np.testing.assert_array_equal(trainer.sampler.tasks, tasks)
+
+
+def test_the_seed_decides_and_not_how_the_trainer_is_driven():
+    def train(drive, seed=1):
+        with tf.Graph().as_default():
+            trainer = build(seed=seed)
+            start = flat(trainer)
+            drive(trainer)
+            assert (flat(trainer) != start).any()
+            return flat(trainer)
+
+    first = train(Trainer.train)
+    np.testing.assert_array_equal(train(lambda trainer: [trainer.train_itr() for _ in range(2)]), first)
+    assert (train(Trainer.train, seed=2) != first).any()
+
+
+def test_afterwards_the_policy_acts_with_the_parameters_before_adaptation(trained):
+    # in this process, without a `with` block, though another graph is the default one
+    trainer, _ = trained
+    policy, observations = trainer.policy, np.ones((M, 2, 2))
+    _, agent_infos = policy.get_actions(observations)
+    params = policy.get_param_values()
+    mean = np.ones(2) @ params["mean_network/output/kernel"] + params["mean_network/output/bias"]
+    for task_infos in agent_infos:
+        np.testing.assert_allclose(task_infos[0]["mean"], mean, rtol=1e-5)
+
+
+def test_the_sampled_policies_are_those_adapted(trainer):
+    stds = []
+    original = trainer.algo.adapt
+
+    def adapt(samples):
+        original(samples)
+        stds.append([np.exp(values["log_std_network/log_std_var"]).mean() for values in
+                     trainer.policy.policies_params_vals])
+
+    trainer.algo.adapt = adapt
+    try:
+        row = trainer.train_itr()
+    finally:
+        del trainer.algo.adapt
+    assert len(stds) == 1 and len(set(stds[0])) == M
+    assert row["Step_1-AveragePolicyStd"] == pytest.approx(np.mean(stds[0]), rel=1e-4)
+
+
+class Minimal:
+    """A sampler with the documented methods alone, around another."""
+
+    def __init__(self, *args):
+        self._sampler = MetaSampler(*args)
+
+    def update_tasks(self):
+        self._sampler.update_tasks()
+
+    def obtain_samples(self, log=False, log_prefix=""):
+        return self._sampler.obtain_samples(log, log_prefix)
+
+
+def test_a_sampler_of_another_make_will_do():
+    trainer = build(sampler_cls=Minimal)
+    trainer.train()
+    assert trainer.itr == 2
+    assert trainer.get_itr_snapshot(1)["state"]["sampler"] is None
+
+
+def test_a_progress_bar_shows_iterations(trainer, capfd):
+    trainer.train()
+    assert capfd.readouterr().err == ""
+    trainer.progress_bar = True
+    trainer.train()
+    trainer.progress_bar = False
+    shown = capfd.readouterr().err
+    assert "training" in shown and "4/4" in shown
+
+
+# Callbacks
+
+
+def test_callbacks_get_trainer_and_row_and_may_stop(trainer):
+    calls = []
+
+    def stops(trainer, row):
+        calls.append((trainer.itr, row["Itr"]))
+        return True
+
+    also_called = []
+    trainer.callbacks = [stops, lambda trainer, row: also_called.append(1)]
+    trainer.train()
+    assert calls == [(1, 0)] and also_called == [1] and trainer.itr == 1
+    trainer.callbacks = [lambda trainer, row: "go on"]  # only True stops
+    trainer.train()
+    assert trainer.itr == 2
+
+
+def run_early_stopping(values, **arguments):
+    """Returns after how many values it stops, or None."""
+    callback = EarlyStopping("Return", **arguments)
+    for i, value in enumerate(values, start=1):
+        if callback(None, {"Return": value}):
+            return i
+    return None
+
+
+@pytest.mark.parametrize(
+    "values, arguments, stops_after",
+    [
+        ([1, 2, 2, 2], {"patience": 2}, 4),
+        ([1, 2, 2, 3, 3], {"patience": 2}, None),
+        ([1, 0, 0, 0], {"patience": 3}, 4),
+        ([1.0, 1.5, 2.0], {"patience": 2, "min_delta": 1.0}, 3),
+        ([1.0, 1.5, 2.5], {"patience": 2, "min_delta": 1.0}, None),
+        ([3, 2, 1, 1], {"patience": 1, "higher_is_better": False}, 4),
+        ([1, 5, 10], {"patience": 9, "target": 5}, 2),
+        ([9, 5, 1], {"patience": 9, "target": 5, "higher_is_better": False}, 2),
+        ([1.0, np.nan, np.nan], {"patience": 2}, 3),
+    ],
+)
+def test_early_stopping(values, arguments, stops_after):
+    assert run_early_stopping(values, **arguments) == stops_after
+
+
+def test_early_stopping_stops_a_trainer(trainer):
+    trainer.n_itr = 50
+    trainer.callbacks = [EarlyStopping("Itr", patience=2, higher_is_better=False)]
+    trainer.train()
+    assert trainer.itr == 3
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [({"patience": 0}, ValueError), ({"patience": 1, "min_delta": -1.0}, ValueError),
+     ({"patience": 1, "higher_is_better": 1}, TypeError)],
+)
+def test_arguments_of_early_stopping_are_checked(arguments, error):
+    with pytest.raises(error, match=list(arguments)[-1]):
+        EarlyStopping("Return", **arguments)
+
+
+def test_early_stopping_on_an_unknown_column_lists_those_there_are():
+    with pytest.raises(ValueError, match=r"key: .*\['Itr', 'Return'\], got 'Retrun'"):
+        EarlyStopping("Retrun", patience=1)(None, {"Return": 1.0, "Itr": 0})
+
+
+# Sessions
+
+
+def test_a_given_session_is_used_and_stays_open():
+    session = tf.Session()
+    trainer = build(sess=session)
+    values = {name: 0.25 + np.zeros(v.shape) for name, v in trainer.policy.get_param_values().items()}
+    trainer.policy.set_params(values)
+    trainer.train_itr()
+    assert get_session() is session
+    (kernel, *_) = trainer.policy.get_params().values()
+    np.testing.assert_array_equal(session.run(kernel), trainer.policy.get_param_values()["mean_network/output/kernel"])
+    assert np.abs(session.run(kernel) - 0.25).max() < 0.01  # trained from the values that were set in it
+
+
+def test_a_finalized_graph_serves_training():
+    rows = []
+    trainer = build(ProMP, num_ppo_steps=2, callbacks=[lambda trainer, row: rows.append(row)])
+    tf.get_default_graph().finalize()
+    trainer.train()
+    trainer.restore(trainer.get_itr_snapshot(1))
+    assert all({"LossBefore", "LossAfter", "KLInner", "KLCoeffInner"} <= set(row) for row in rows)
+
+
+# Snapshots and resuming
+
+
+def test_a_snapshot_holds_what_is_documented(trainer):
+    trainer.train_itr()
+    snapshot = trainer.get_itr_snapshot(0)
+    assert {"itr", "policy", "env", "baseline"} <= set(snapshot)
+    assert snapshot["itr"] == 0 and snapshot["policy"] is trainer.policy and snapshot["env"] is trainer.env
+    assert snapshot["baseline"] is trainer.sample_processor.baseline
+
+
+def read_rows(folder):
+    """The rows of a run without its times."""
+    with open(os.path.join(folder, "progress.csv"), newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize(
+    "algo_cls, arguments",
+    [
+        pytest.param(ProMP, {"num_minibatches": 2, "anneal_factor": 0.9, "num_ppo_steps": 2,
+                             "trainable_inner_step_size": True}, id="ProMP"),
+        pytest.param(TRPOMAML, {}, id="TRPO-MAML"),
+        pytest.param(TRPOMAML, {"exploration": True, "inner_type": "log_likelihood"}, id="E-MAML"),
+    ],
+)
+def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(algo_cls, arguments, tmp_path):
+    # given a run of four iterations
+    logger.configure(tmp_path / "run", ["csv", "json"], snapshot_mode="all")
+    with tf.Graph().as_default():
+        trainer = build(algo_cls, n_itr=4, **arguments)
+        trainer.train()
+        uninterrupted, rows = flat(trainer), read_rows(tmp_path / "run")
+    assert len(rows) == 4
+    logger.reset()
+    # when a new trainer goes on from the snapshot of the second, in the same folder, whatever was drawn since
+    with tf.Graph().as_default():
+        snapshot = load_snapshot(tmp_path / "run" / "itr_1.pkl")
+        np.testing.assert_array_equal(snapshot["policy"].get_flat_params(),
+                                      np.concatenate([v.ravel() for v in snapshot["state"]["policy_params"].values()]))
+        resumed = build(algo_cls, n_itr=4, seed=77, **arguments)
+        logger.configure(tmp_path / "run", ["csv", "json"], snapshot_mode="all",
+                         positions=snapshot["state"]["outputs"])
+        assert len(read_rows(tmp_path / "run")) == 2
+        resumed.restore(snapshot)
+        assert resumed.itr == 2
+        resumed.train()
+        # then parameters and rows are the same, bit for bit
+        np.testing.assert_array_equal(flat(resumed), uninterrupted)
+        assert read_rows(tmp_path / "run") == rows
+
+
+def test_random_numbers_of_the_process_are_restored_too(trainer):
+    import random
+
+    snapshot = trainer.get_itr_snapshot(0)
+    first = random.random(), np.random.random()
+    trainer.restore(snapshot)
+    assert (random.random(), np.random.random()) == first
+
+
+def test_a_snapshot_of_another_policy_is_refused(trainer):
+    snapshot = trainer.get_itr_snapshot(0)
+    del snapshot["state"]["policy_params"]["mean_network/output/bias"]
+    with pytest.raises(ValueError, match="policy_params: expected the names"):
+        trainer.restore(snapshot)
+
+
+@pytest.fixture
+def interrupted(trainer, monkeypatch):
+    """The trainer, interrupted in its second iteration."""
+    original = trainer.algo.optimize_policy
+
+    def optimize_policy(samples):
+        if trainer.itr == 1:
+            raise KeyboardInterrupt
+        original(samples)
+
+    monkeypatch.setattr(trainer.algo, "optimize_policy", optimize_policy)
+    return trainer
+
+
+def test_ctrl_c_says_what_was_saved(interrupted, tmp_path, messages):
+    logger.configure(tmp_path, ["csv"])
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.train()
+    assert messages == ["Interrupted in iteration 1, which is not saved; iterations before it are complete, and the "
+                        f"last snapshot is in {tmp_path}"]
+    assert load_snapshot(tmp_path)["itr"] == 0
+    assert len(read_rows(tmp_path)) == 1
+
+
+def test_ctrl_c_without_a_run_folder(interrupted, messages):
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.train()
+    assert messages == ["Interrupted in iteration 1, which is not saved; iterations before it are complete"]
+
+
+def test_an_interrupted_iteration_can_be_done_again(interrupted, monkeypatch):
+    start = interrupted.get_itr_snapshot(-1)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.train()
+    monkeypatch.undo()
+    interrupted.train()
+    again = flat(interrupted)
+    interrupted.restore(start)
+    interrupted.train()
+    np.testing.assert_array_equal(flat(interrupted), again)
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        ({"n_itr": 0}, ValueError, "n_itr"),
+        ({"n_itr": 2.0}, TypeError, "n_itr"),
+        ({"start_itr": -1}, ValueError, "start_itr"),
+        ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
+        ({"num_inner_grad_steps": 2}, ValueError, "num_inner_grad_steps=2 and algo.num_inner_grad_steps=1"),
+        ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
+        ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
+        ({"progress_bar": 1}, TypeError, "progress_bar"),
+        ({"algo": SimpleNamespace(num_inner_grad_steps=1, meta_batch_size=4)}, ValueError,
+         "algo.meta_batch_size=4 and policy.meta_batch_size=3"),
+        ({"sampler": SimpleNamespace(meta_batch_size=5)}, ValueError,
+         "sampler.meta_batch_size=5 and policy.meta_batch_size=3"),
+        ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
+         "policy: expected the same object as algo.policy"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(trainer, change, error, message):
+    arguments = {name: getattr(trainer, name) for name in ("algo", "env", "sampler", "sample_processor", "policy",
+                                                            "n_itr")}
+    with pytest.raises(error, match=message):
+        Trainer(**{**arguments, **change})

@@ -1,0 +1,140 @@
+"""Reading what a run has logged, its mean gain, and the picture."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from meta_policy_search.plotting import mean_gain, plot_learning_curve, read_progress
+
+COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run of three iterations, written by hand."""
+    (tmp_path / "progress.csv").write_text(
+        f"{','.join(COLUMNS)},Note\n"
+        "100,1.0,2.0,1.0,0.3,ok\n"
+        "200,1.0,4.0,3.0,0.4,\n"
+        "300,2.0,7.0,5.0,1.2,ok\n"
+    )
+    return tmp_path
+
+
+def drawn(monkeypatch, *arguments, **keywords):
+    """Returns the figure that `plot_learning_curve` writes."""
+    from matplotlib.figure import Figure
+
+    figures = []
+    savefig = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), savefig(self, *a, **k)))
+    plot_learning_curve(*arguments, **keywords)
+    return figures[0]
+
+
+def write(path, columns):
+    rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    (path / "progress.csv").write_text("\n".join([",".join(columns), *rows]) + "\n")
+
+
+def test_columns_are_read_by_name_and_what_is_no_number_is_nan(folder):
+    progress = read_progress(folder)
+    assert list(progress) == [*COLUMNS, "Note"]
+    np.testing.assert_array_equal(progress["AdaptationGain"], [1.0, 3.0, 5.0])
+    assert np.isnan(progress["Note"]).all()
+
+
+def test_a_line_that_is_still_being_written_is_left_out(folder):
+    with open(folder / "progress.csv", "a") as file:
+        file.write("400,2.0,8.")
+    np.testing.assert_array_equal(read_progress(folder)["n_timesteps"], [100, 200, 300])
+
+
+def test_the_mean_gain_by_hand(folder):
+    """The half width of a mean of independent means: sqrt(0.4^2 + 1.2^2) / 2."""
+    gain = mean_gain(read_progress(folder), last=2)
+    np.testing.assert_allclose(gain, (4.0, np.sqrt(1.6) / 2, 1.5, 5.5, 2))
+    assert mean_gain(read_progress(folder)).num_itr == 3
+
+
+def test_the_interval_of_the_mean_gain_covers_it():
+    """Given 2,000 runs of 10 iterations with 40 tasks each, then the interval misses the true gain in 5% of them."""
+    from scipy.stats import t
+
+    rng = np.random.default_rng(1)
+    gains = rng.normal(2.0, 3.0, size=(2000, 10, 40))
+    half_widths = t.ppf(0.975, 39) * gains.std(axis=2, ddof=1) / np.sqrt(40)
+    missed = 0
+    for run_gains, run_half_widths in zip(gains.mean(axis=2), half_widths, strict=True):
+        zeros = np.zeros(10)
+        gain = mean_gain({"AdaptationGain": run_gains, "AdaptationGainCI95": run_half_widths,
+                          "Step_0-AverageReturn": zeros, "Step_1-AverageReturn": zeros})
+        missed += abs(gain.mean - 2.0) > gain.half_width
+    assert 0.03 < missed / 2000 < 0.06
+
+
+def test_the_picture_shows_every_step_and_the_gain_with_its_interval(folder, monkeypatch):
+    figure = drawn(monkeypatch, folder)
+    top, bottom = figure.axes
+    before, after = top.lines
+    np.testing.assert_array_equal(before.get_xydata(), [[100, 1], [200, 1], [300, 2]])
+    np.testing.assert_array_equal(after.get_xydata(), [[100, 2], [200, 4], [300, 7]])
+    assert [before.get_label(), after.get_label()] == ["before adaptation", "after 1 adaptation step"]
+    assert len(top.get_legend().get_texts()) == 2
+    gain = next(line for line in bottom.lines if line.get_label() == "gain")
+    np.testing.assert_array_equal(gain.get_ydata(), [1, 3, 5])
+    (band,) = bottom.collections
+    corners = {(x, round(y, 9)) for x, y in band.get_paths()[0].vertices}
+    assert corners >= {(100, 0.7), (100, 1.3), (200, 2.6), (200, 3.4), (300, 3.8), (300, 6.2)}
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_long_runs_are_drawn_as_running_means(tmp_path, monkeypatch):
+    """Given 300 iterations, then lines are means of 7, and the interval that of such a mean: 1/sqrt(7) as wide."""
+    rng = np.random.default_rng(1)
+    n, gains = 300, rng.normal(size=300)
+    zeros = np.zeros(n)
+    write(tmp_path, dict(zip(COLUMNS, (np.arange(1, n + 1), zeros, gains, gains, zeros + 1.4), strict=True)))
+    _, bottom = drawn(monkeypatch, tmp_path).axes
+    gain = next(line for line in bottom.lines if line.get_label() == "gain, mean of 7 iterations").get_ydata()
+    np.testing.assert_allclose(gain[3:-3], np.convolve(gains, np.ones(7) / 7, "valid"))
+    np.testing.assert_allclose(gain[0], gains[:4].mean())
+    vertices = bottom.collections[0].get_paths()[0].vertices
+    at = np.sort(vertices[vertices[:, 0] == 150.0, 1])
+    np.testing.assert_allclose(at, gain[149] + np.array([-1.4, 1.4]) / np.sqrt(7))
+
+
+def test_one_task_has_no_interval(folder, monkeypatch):
+    write(folder, dict(zip(COLUMNS, ([100], [1.0], [2.0], [1.0], ["nan"]), strict=True)))
+    assert np.isnan(mean_gain(read_progress(folder)).half_width)
+    _, bottom = drawn(monkeypatch, folder).axes
+    assert not bottom.collections
+
+
+def test_path_and_title(folder, tmp_path, monkeypatch):
+    figure = drawn(monkeypatch, folder, tmp_path / "other.png", title="A run")
+    assert figure.get_suptitle() == "A run"
+    assert (tmp_path / "other.png").exists() and not (folder / "learning_curve.png").exists()
+    assert drawn(monkeypatch, folder).get_suptitle() == "/".join(folder.parts[-3:])
+
+
+@pytest.mark.parametrize("content, message", [
+    (None, "expected a folder with a progress.csv"),
+    ("", "expected at least one row"),
+    ("n_timesteps\n", "expected at least one row"),
+    ("n_timesteps\n1\n", "expected a column 'Step_0-AverageReturn', got only n_timesteps"),
+    ("Step_0-AverageReturn\n1\n", "expected a column 'n_timesteps'"),
+])
+def test_what_cannot_be_drawn_is_said(content, message, tmp_path):
+    if content is not None:
+        (tmp_path / "progress.csv").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        plot_learning_curve(tmp_path)
+    assert not list(tmp_path.glob("*.png*"))
+
+
+def test_importing_does_not_load_matplotlib_or_tensorflow():
+    program = ("import sys, meta_policy_search.plotting\n"
+               "print([name for name in ('matplotlib', 'tensorflow') if name in sys.modules])")
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
