@@ -16,7 +16,7 @@ BUSY = 0.05
 
 def describe() -> Figures:
     """Returns processor, cores, system, commit and versions."""
-    process = common._describe_process(sys.argv)
+    process = common.describe_process(sys.argv)
     return {
         "machine.cpu_model": _cpu_model(),
         "machine.cores": available_cores(),

@@ -1,6 +1,6 @@
 """Measures speed and memory, prints a table and writes `benchmarks/results.json`.
 
-    python benchmarks/run.py                          # everything, some minutes
+    python benchmarks/run.py                          # everything, about six minutes
     python benchmarks/run.py --only engine sampling   # some groups
     python benchmarks/run.py --smoke                  # tiny sizes: shows that everything works, and measures nothing
 

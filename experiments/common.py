@@ -33,7 +33,7 @@ from typing import (
     Union,
 )
 
-from meta_policy_search import baselines
+from meta_policy_search import __version__, baselines
 from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import MetaEnv, available_envs, make_env, normalize
 from meta_policy_search.np.policies import NONLINEARITIES
@@ -41,6 +41,7 @@ from meta_policy_search.plotting import mean_gain, plot_learning_curve, read_pro
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
+from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.quiet_gym import gym
 from meta_policy_search.utils.snapshotter import MODES, SnapshotError, atomic_file, list_snapshots, load_snapshot
 from meta_policy_search.utils.utils import set_seed
@@ -408,7 +409,7 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
         can_resume = os.path.exists(os.path.join(folder, PARAMS_FILE))
         raise ValueError(f"{error}. To go on with that run: --resume {folder}" if can_resume else str(error)) from error
     trainer = experiment.build(config)
-    started = _describe_process(command)
+    started = describe_process(command)
     _write_params({"script": experiment.name, "settings": dataclasses.asdict(config), **started, "resumed": []})
     return trainer, config
 
@@ -439,7 +440,7 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
     _configure_logger(folder, config, snapshot["state"]["outputs"])
     trainer = experiment.build(config)
     trainer.restore(snapshot)
-    process = _describe_process(command)
+    process = describe_process(command)
     _warn_of_changes(params, process)
     params["settings"] = dataclasses.asdict(config)
     params["resumed"].append({"itr": trainer.itr, **process})
@@ -532,10 +533,8 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
 
-def _describe_process(command: list[str]) -> dict[str, Any]:
+def describe_process(command: list[str]) -> dict[str, Any]:
     """Returns what, beside the settings, the numbers of a run may depend on, and how it was started."""
-    from meta_policy_search import __version__
-
     return {
         "command": command,
         "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -545,7 +544,7 @@ def _describe_process(command: list[str]) -> dict[str, Any]:
             "meta_policy_search": __version__,
             **{name: _version(name) for name in _PACKAGES},
         },
-        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": _num_cores()},
+        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores()},
         "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
     }
 
@@ -558,11 +557,6 @@ def _version(package: str) -> Optional[str]:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _num_cores() -> int:
-    """Returns the cores that the process may use: TensorFlow starts as many threads."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _git_revision() -> Optional[str]:
@@ -578,12 +572,11 @@ def _git_revision() -> Optional[str]:
 
 def _warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
     """Warns of what differs between the process that began a run and the one that goes on with it."""
-    changes = [f"git_revision was {params['git_revision']}, is {process['git_revision']}"] * (
-        params["git_revision"] != process["git_revision"])
-    for group in ("versions", "machine", "tensorflow_flags"):
-        before, now = params[group], process[group]
-        changes += [f"{name} was {before.get(name)}, is {now.get(name)}"
-                    for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+    before, now = (
+        {"git_revision": said["git_revision"], **said["versions"], **said["machine"], **said["tensorflow_flags"]}
+        for said in (params, process)
+    )
+    changes = [f"{name} was {before.get(name)}, is {value}" for name, value in now.items() if before.get(name) != value]
     if changes:
         logger.warn("the run may not go on exactly as it would have: " + "; ".join(changes))
 

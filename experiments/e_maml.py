@@ -27,7 +27,9 @@ class Config(common.Config):
     inner_type: str = common.setting(
         "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood")
     )
-    exploration_coeff: float = common.setting(1.0, "coefficient of the exploration term, at least 0")
+    exploration_coeff: Optional[float] = common.setting(
+        None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
+    )
 
 
 def build(config: Config) -> "Trainer":

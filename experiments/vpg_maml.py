@@ -25,7 +25,9 @@ class Config(common.Config):
         "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood")
     )
     exploration: bool = common.setting(False, "add the exploration term of E-MAML")
-    exploration_coeff: float = common.setting(1.0, "coefficient of that term, at least 0")
+    exploration_coeff: Optional[float] = common.setting(
+        None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
+    )
 
 
 def build(config: Config) -> "Trainer":

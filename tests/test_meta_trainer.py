@@ -9,7 +9,7 @@ import scipy.stats
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-from meta_policy_search.meta_algos import ProMP, TRPOMAML, VPGMAML
+from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import EarlyStopping, Trainer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler

@@ -380,14 +380,17 @@ class ExploringMAMLAlgo(MAMLAlgo):
 
     where the sum runs over all samples of all inner steps, each under the parameters of its own step, `B_m` is the
     task's mean of `adj_avg_rewards` after adaptation (its mean reward, less the mean over all tasks, in standard
-    deviations of the rewards), and `c` is `exploration_coeff`. Common code takes the mean over the samples of each
-    step in place of the sum, which corresponds to `c = 1 / N`.
+    deviations of the rewards), and `c` is `exploration_coeff`. With `c = 1` and rewards in place of `B_m` this is the
+    exact score of the data set. Its variance grows with the number of samples, so that it drowns the rest of the
+    gradient in data sets of the usual size; by default `c` is one over the number of samples of the step, which makes
+    the sum a mean, as in common code.
 
     Args:
         *args: as for `MAMLAlgo`.
         inner_type (str): `'likelihood_ratio'` or `'log_likelihood'`, the loss of the inner step.
         exploration (bool): whether to add the exploration term (E-MAML).
-        exploration_coeff (float): the coefficient `c`, at least 0; default 1.
+        exploration_coeff (float or None): the coefficient `c`, at least 0; default None, one over the number of
+            samples.
         **kwargs: as for `MAMLAlgo`.
 
     Raises:
@@ -399,7 +402,7 @@ class ExploringMAMLAlgo(MAMLAlgo):
         *args: Any,
         inner_type: str = "likelihood_ratio",
         exploration: bool = False,
-        exploration_coeff: float = 1.0,
+        exploration_coeff: Optional[float] = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -409,7 +412,9 @@ class ExploringMAMLAlgo(MAMLAlgo):
             )
         self.inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
         self.exploration = check_bool("exploration", exploration)
-        self.exploration_coeff = check_non_negative("exploration_coeff", exploration_coeff)
+        self.exploration_coeff = (
+            None if exploration_coeff is None else check_non_negative("exploration_coeff", exploration_coeff)
+        )
 
     def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the loss that an inner step descends, `[M]`."""
@@ -426,5 +431,9 @@ class ExploringMAMLAlgo(MAMLAlgo):
         if not self.exploration:
             return tf.zeros_like(last.weights[:, 0])
         achieved = losses.weighted_mean(last.extra["adj_avg_rewards"], last.weights)
-        scores = [losses.exploration_score(s.log_prob, s.old_log_prob, s.inputs.mask) for s in chain[:-1]]
-        return -self.exploration_coeff * achieved * tf.add_n(scores)
+        scores = []
+        for step in chain[:-1]:
+            inputs, coeff = step.inputs, self.exploration_coeff
+            weights = inputs.weights if coeff is None else coeff * inputs.mask
+            scores.append(losses.exploration_score(step.log_prob, step.old_log_prob, weights))
+        return -achieved * tf.add_n(scores)

@@ -134,17 +134,18 @@ def clipped_surrogate(
 
 
 def exploration_score(
-    log_prob: tf.Tensor, old_log_prob: tf.Tensor, mask: tf.Tensor, name: str = "exploration_score"
+    log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.Tensor, name: str = "exploration_score"
 ) -> tf.Tensor:
     """Builds the score of one inner step's samples, as E-MAML's exploration term needs it, one per task.
 
-    `S_m = sum_n k_mn (pi(a_mn | o_mn) / pi_old(a_mn | o_mn) - 1)`. At the sampling policy it is zero and its
-    gradient is that of the log-density of the task's whole data set (arXiv:1803.01118, Eq. 9).
+    `S_m = sum_n w_mn (pi(a_mn | o_mn) / pi_old(a_mn | o_mn) - 1)`. At the sampling policy it is zero. With a weight of
+    one for every sample its gradient there is that of the log-density of the task's whole data set
+    (arXiv:1803.01118, Eq. 9).
 
     Args:
         log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
         old_log_prob: float32 `[M, N]`, the same under the sampling policy; no gradient flows here.
-        mask: float32 `[M, N]`, one for samples, zero on padding.
+        weights: float32 `[M, N]`, zero on padding.
         name: name scope.
 
     Returns:
@@ -153,6 +154,6 @@ def exploration_score(
     Raises:
         ValueError: names the argument whose shape does not fit, and both shapes.
     """
-    _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, mask=mask)
+    _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, weights=weights)
     with tf.name_scope(name):
-        return tf.reduce_sum(mask * tf.expm1(log_prob - tf.stop_gradient(old_log_prob)), axis=-1)
+        return tf.reduce_sum(weights * tf.expm1(log_prob - tf.stop_gradient(old_log_prob)), axis=-1)

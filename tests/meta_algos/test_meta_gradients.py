@@ -4,7 +4,7 @@ import pytest
 from numpy_reference import Objective, central_differences, inner_gradient
 from small_world import M, draw_data, flat_task_params, make_policy, meta_gradient, relative_error, set_theta, shapes_of
 
-from meta_policy_search.meta_algos import ProMP, TRPOMAML, VPGMAML
+from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 
 pytestmark = pytest.mark.gradients
 
@@ -12,8 +12,8 @@ CLIP_EPS, KL_COEFF, EXPLORATION_COEFF, INNER_LR = 0.3, 0.7, 0.4, 0.2
 
 
 def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=False, first_order=False, marks=()):
-    words = [algo_cls.__name__, f"{num_steps} steps", inner_type, exploration and "exploration", trainable and "trained",
-             first_order and "first order"]
+    words = [algo_cls.__name__, f"{num_steps} steps", inner_type, exploration and "exploration",
+             trainable and "trained step sizes", first_order and "first order"]
     arguments = {"num_inner_grad_steps": num_steps, "trainable_inner_step_size": trainable, "first_order": first_order}
     if algo_cls is not ProMP:
         arguments.update(inner_type=inner_type, exploration=exploration, exploration_coeff=EXPLORATION_COEFF)

@@ -33,6 +33,19 @@ def test_an_update_is_one_step_of_adam_on_the_log_likelihood_objective():
     np.testing.assert_array_equal(algo.policy.get_flat_params(), before)
 
 
+def test_the_exploration_term_is_a_mean_over_samples_by_default():
+    algo = VPGMAML(make_policy(), meta_batch_size=M, exploration=True)
+    data, theta = draw_data(), set_theta(algo.policy)
+    objective = Objective(shapes_of(algo.policy), data)
+
+    algo.optimize_policy(data)
+
+    loss = logger.getkvs()["LossBefore"]
+    assert loss == pytest.approx(objective.policy_gradient("log_likelihood", None)(theta), rel=1e-4)
+    assert loss != pytest.approx(objective.policy_gradient("log_likelihood", 0.0)(theta), rel=1e-2)
+    assert loss != pytest.approx(objective.policy_gradient("log_likelihood", 1.0)(theta), rel=1e-2)
+
+
 @pytest.mark.parametrize("arguments, error", [({"learning_rate": -1.0}, ValueError), ({"unknown": 1}, TypeError)])
 def test_arguments_are_checked(arguments, error):
     (name,) = arguments

@@ -162,7 +162,7 @@ def test_exploration_score_is_the_sum_over_samples_and_zero_at_the_sampling_poli
         (losses.log_likelihood_loss, ["log_prob", "advantages", "weights"]),
         (lambda **kw: losses.clipped_surrogate(**kw, clip_eps=0.2), ["log_prob", "old_log_prob", "advantages",
                                                                     "weights"]),
-        (losses.exploration_score, ["log_prob", "old_log_prob", "mask"]),
+        (losses.exploration_score, ["log_prob", "old_log_prob", "weights"]),
     ],
 )
 @pytest.mark.parametrize("wrong_shape", [(3, 6), (3,), (3, 7, 1)])

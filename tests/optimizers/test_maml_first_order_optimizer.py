@@ -98,7 +98,7 @@ def test_max_epochs_is_the_number_of_steps(max_epochs):
 
 @pytest.mark.parametrize("tolerance, steps", [(None, 6), (0.0, 6), (0.3, 5), (10.0, 2)])
 def test_tolerance_stops_when_an_epoch_gains_less(tolerance, steps):
-    # given losses 2.5 * 0.81^i before step i, whose gains are 0.475, 0.385, 0.312, 0.252, ..., each known one step later
+    # given losses 2.5 * 0.81^i before step i, whose gains are 0.475, 0.385, 0.312, 0.252, ..., each known a step later
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1, max_epochs=6, tolerance=tolerance))
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.9**steps * START, rtol=1e-5)
@@ -192,7 +192,8 @@ def test_the_error_names_the_first_tensor_that_is_not_finite():
     target, x_ph = Target(w=[1.0]), tf.placeholder(tf.float32, [None])
     culprit = tf.log(x_ph, name="culprit")
     optimizer = MAMLFirstOrderOptimizer()
-    optimizer.build_graph(tf.reduce_sum(tf.exp(culprit) * target.variables["w"]) + 1.0 / culprit[0], target, {"x": x_ph})
+    loss = tf.reduce_sum(tf.exp(culprit) * target.variables["w"]) + 1.0 / culprit[0]
+    optimizer.build_graph(loss, target, {"x": x_ph})
     with pytest.raises(FloatingPointError, match="culprit:0"):
         optimizer.optimize({"x": [2.0, -1.0]})
 
