@@ -1,5 +1,6 @@
 """The executors: documented interface, the same data from each, faults, and no process left behind."""
 import gc
+import multiprocessing.resource_tracker
 import os
 import signal
 import subprocess
@@ -212,7 +213,9 @@ def drive(ex, env, seed=3, n_steps=9):
 
 
 def workers_of(process=None):
-    return (process or psutil.Process()).children(recursive=True)
+    """Its children, but for the tracker that `multiprocessing` leaves running once a test elsewhere has used it."""
+    tracker = multiprocessing.resource_tracker._resource_tracker._pid
+    return [child for child in (process or psutil.Process()).children(recursive=True) if child.pid != tracker]
 
 
 def assert_gone(processes, timeout=30.0):

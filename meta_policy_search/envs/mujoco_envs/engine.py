@@ -200,10 +200,10 @@ class MujocoEngine:
         the last simulation step gave a warning and no reset: the numbers that it leaves are looked at here, and what
         leaves sound numbers (a full contact buffer) recurs in the next control step, where it shows.
         """
-        end_time = _START_TIME + self.dt
-        sound = np.abs(final[:, 0] - end_time) < 0.5 * self.model.opt.timestep
-        sound &= (np.abs(final[:, 1:]) <= _LARGEST).all(axis=1)  # false for NaN
-        if not sound.all():
+        in_time = np.abs(final[:, 0] - (_START_TIME + self.dt)) < 0.5 * self.model.opt.timestep
+        in_bounds = np.abs(final[:, 1:]) <= _LARGEST  # false for NaN
+        if not (in_time.all() and in_bounds.all()):
+            sound = in_time & in_bounds.all(axis=1)
             failed = np.flatnonzero(~sound)
             failed = [int(i) for i in (failed if env_ids is None else np.asarray(env_ids)[failed])]
             named = ", ".join(map(str, failed[:5])) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
