@@ -259,8 +259,8 @@ def test_a_path_that_ends_at_its_last_step_is_terminated():
 
 def test_infos_that_come_late_are_missing_before():
     for envs_per_task in (1, P):
-        batch = sampler_of(Scripted("info", tasks=(0, 2, 9)), envs_per_task=envs_per_task).obtain_samples()
-        for paths, at in zip(batch.values(), (0, 2, 9)):
+        batch = sampler_of(Scripted("info", tasks=(1, 2, 9)), envs_per_task=envs_per_task).obtain_samples()
+        for paths, at in zip(batch.values(), (1, 2, 9)):
             for path in paths:
                 expected = [float(t) if t == at else np.nan for t in range(T)]
                 np.testing.assert_array_equal(path["env_infos"]["late"], expected)
