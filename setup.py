@@ -11,7 +11,7 @@ DEPENDENCIES = [
     "gym==0.26.2",  # the interface that environments follow; its own environments are not used
     "gymnasium>=1.0",  # carries the models of the MuJoCo robots
     "joblib>=1.2",  # what scripts load snapshots with
-    "matplotlib>=3.7",
+    "matplotlib>=3.8",
     "mujoco>=3.3",
     "numpy>=1.26",
     "scipy>=1.11",
@@ -20,7 +20,7 @@ DEPENDENCIES = [
 ]
 
 EXTRAS = {
-    "dev": ["psutil>=5.9", "pytest>=7.4", "pytest-cov>=4.1", "ruff>=0.5", "setuptools>=64"],
+    "dev": ["psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1", "ruff>=0.5", "setuptools>=64"],
     "docs": ["furo>=2024.8.6", "myst-parser>=3.0", "sphinx>=7.3"],
 }
 

@@ -128,7 +128,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=GROUPS, metavar="GROUP",
                         help=f"measure these groups: {', '.join(GROUPS)} (default: all)")
-    parser.add_argument("--smoke", "--quick", action="store_true", help="tiny sizes, to see that everything works")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that everything works")
     parser.add_argument("--output", type=Path, metavar="FILE",
                         help="JSON file for the results (default: benchmarks/results.json, of a complete run alone)")
     arguments = parser.parse_args(argv)

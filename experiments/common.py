@@ -479,8 +479,6 @@ def _load_apart(folder: str) -> dict[str, Any]:
 def _train(trainer: "Trainer", config: Config) -> None:
     """Trains to the end and says what came of it."""
     folder = str(logger.get_dir())
-    sampler: Any = trainer.sampler
-
     def draw(trainer: "Trainer", row: logger.Row) -> None:
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
             _draw(folder)
@@ -489,7 +487,7 @@ def _train(trainer: "Trainer", config: Config) -> None:
     try:
         trainer.train()
     finally:
-        sampler.close()
+        trainer.sampler.close()
     _draw(folder)
     logger.log(_summary(folder, config))
     logger.log(f"Run folder: {folder}")
@@ -498,7 +496,7 @@ def _train(trainer: "Trainer", config: Config) -> None:
 def _draw(folder: str) -> None:
     try:
         plot_learning_curve(folder)
-    except OSError as error:  # a full disk, say; the picture can be drawn later
+    except (OSError, ValueError) as error:  # a full disk, say; the picture can be drawn later
         logger.warn(f"could not draw the learning curve: {error}")
 
 

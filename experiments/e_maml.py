@@ -11,22 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
 if __package__:  # python -m experiments.e_maml
-    from experiments import common
+    from experiments import common, maml_trpo
 else:  # python experiments/e_maml.py
     import common  # type: ignore[no-redef]
+    import maml_trpo  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Config(common.Config):
-    """The settings that ProMP was compared with (arXiv:1810.06784)."""
+class Config(maml_trpo.Config):
+    """Those of TRPO-MAML, and the coefficient of the term that E-MAML adds."""
 
-    step_size: float = common.setting(0.01, "largest mean divergence per meta-update, nats")
-    inner_type: str = common.setting(
-        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood")
-    )
     exploration_coeff: Optional[float] = common.setting(
         None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
     )

@@ -17,6 +17,7 @@ from meta_policy_search.types import PathsMetaBatch, TaskSamples
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_same
 from meta_policy_search.utils.logger import Row
+from meta_policy_search.utils.snapshotter import list_snapshots
 
 __all__ = ["EarlyStopping", "Trainer"]
 
@@ -94,7 +95,7 @@ class Trainer:
         self.callbacks = list(callbacks)
         self.progress_bar = check_bool("progress_bar", progress_bar)
         self.itr = self.start_itr
-        self._started = time.perf_counter()
+        self._started: Optional[float] = None  # set by the first iteration
 
     def _check_agreement(self) -> None:
         """Checks that what is given twice is the same everywhere."""
@@ -132,7 +133,7 @@ class Trainer:
                                f"complete{_where_saved()}")
                     raise
                 bar.update()
-                if any([callback(self, row) is True for callback in self.callbacks]):
+                if any([_says_stop(callback(self, row)) for callback in self.callbacks]):
                     logger.log(f"Stopped by a callback after iteration {self.itr - 1}")
                     break
 
@@ -143,6 +144,8 @@ class Trainer:
             The row that was logged.
         """
         started = time.perf_counter()
+        if self._started is None:
+            self._started = started
         self._begin_iteration()
         all_samples, returns = [], []
         sampling_time = processing_time = inner_time = 0.0
@@ -189,7 +192,8 @@ class Trainer:
 
     def _log_diagnostics(self, paths: PathsMetaBatch, prefix: str) -> None:
         all_paths = [path for task_paths in paths.values() for path in task_paths]
-        self.env.log_diagnostics(all_paths, prefix)
+        if hasattr(self.env, "log_diagnostics"):  # environments of other makes may have none
+            self.env.log_diagnostics(all_paths, prefix)
         self.policy.log_diagnostics(all_paths, prefix)
 
     def _optimize(self, all_samples: List[Sequence[TaskSamples]]) -> None:
@@ -197,8 +201,8 @@ class Trainer:
         self.policy.switch_to_pre_update()
 
     def _end_iteration(self) -> None:
+        logger.save_itr_params(self.itr, self.get_itr_snapshot(self.itr))
         self.itr += 1
-        logger.save_itr_params(self.itr - 1, self.get_itr_snapshot(self.itr - 1))
 
     def get_itr_snapshot(self, itr: int) -> Dict[str, Any]:
         """Returns what is saved of an iteration.
@@ -219,11 +223,12 @@ class Trainer:
                 "algo": self.algo.get_state() if hasattr(self.algo, "get_state") else None,
                 "sampler": self.sampler.get_state() if hasattr(self.sampler, "get_state") else None,
                 "policy_params": self.policy.get_param_values(),
+                "policy": self.policy.get_state() if hasattr(self.policy, "get_state") else None,
                 "seeding": seeding.get_state(),
                 "random": random.getstate(),
                 "numpy_random": np.random.get_state(),
                 "outputs": logger.output_positions(),
-                "time": time.perf_counter() - self._started,
+                "time": 0.0 if self._started is None else time.perf_counter() - self._started,
             },
         }
 
@@ -241,11 +246,14 @@ class Trainer:
         state = snapshot["state"]
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()
+        if state["policy"] is not None:
+            self.policy.set_state(state["policy"])
         if state["algo"] is not None:
             self.algo.set_state(state["algo"])
         if state["sampler"] is not None:
             self.sampler.set_state(state["sampler"])
-        self.sample_processor.baseline.set_params(snapshot["baseline"].get_param_values())
+        if hasattr(snapshot["baseline"], "get_param_values"):  # baselines of other makes are fitted anew anyway
+            self.sample_processor.baseline.set_params(snapshot["baseline"].get_param_values())
         seeding.set_state(state["seeding"])
         random.setstate(state["random"])
         np.random.set_state(state["numpy_random"])
@@ -255,6 +263,8 @@ class Trainer:
 
 class EarlyStopping:
     """A callback that stops training when a column no longer improves.
+
+    It counts from its construction: snapshots do not hold what it has seen.
 
     Args:
         key (str): the column, such as `Step_1-AverageReturn`.
@@ -276,6 +286,8 @@ class EarlyStopping:
         if not self.min_delta >= 0.0:
             raise ValueError(f"min_delta: expected at least 0, got {min_delta!r}")
         self._sign = 1.0 if check_bool("higher_is_better", higher_is_better) else -1.0
+        if target is not None and not np.isfinite(target):
+            raise ValueError(f"target: expected a finite number or None, got {target!r}")
         self.target = target
         self._best, self._since = -np.inf, 0
 
@@ -289,7 +301,7 @@ class EarlyStopping:
         else:
             self._since += 1
         reached = self.target is not None and value >= self._sign * self.target
-        return reached or self._since >= self.patience
+        return bool(reached or self._since >= self.patience)
 
 
 def _task_returns(paths: PathsMetaBatch) -> np.ndarray:
@@ -306,5 +318,11 @@ def _log_gain(returns: Sequence[np.ndarray]) -> None:
     logger.logkvs({"AdaptationGain": float(np.mean(gains)), "AdaptationGainCI95": float(half_width)})
 
 
+def _says_stop(answer: Optional[bool]) -> bool:
+    """Whether a callback returned True, Python's or NumPy's."""
+    return isinstance(answer, (bool, np.bool_)) and bool(answer)
+
+
 def _where_saved() -> str:
-    return "" if logger.get_dir() is None else f", and the last snapshot is in {logger.get_dir()}"
+    folder = logger.get_dir()
+    return f", and the last snapshot is in {folder}" if folder is not None and list_snapshots(folder) else ""

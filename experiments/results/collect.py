@@ -2,7 +2,7 @@
 
     python experiments/results/collect.py NAME RUN_FOLDER [RUN_FOLDER ...]
 
-writes `NAME.csv` and `NAME.png` beside this file and says where the gain from adaptation becomes significant.
+writes `NAME.csv` and `NAME.png` beside this file and says where the gain from adaptation is significant.
 """
 import argparse
 import os
@@ -51,14 +51,13 @@ def gain_and_interval(run: Progress) -> np.ndarray:
 
 
 def describe(run: Progress) -> str:
-    """Returns one sentence on where the gain's interval leaves zero for good, and on the end of the run."""
+    """Returns one line: where the gain's interval is above zero, and how the run ends."""
     mean, half_width = gain_and_interval(run)
-    below = np.flatnonzero(mean - half_width <= 0.0)
-    since = 0 if len(below) == 0 else int(below[-1]) + 1
-    where = (f"the interval is above zero for good from iteration {since} on" if since < len(mean)
-             else "the interval includes or is below zero at the end")
-    return (f"{len(mean)} iterations, {where}; last {WINDOW}: {mean[-1]:+.3f} +- {half_width[-1]:.3f}, return "
-            f"{run[COLUMNS[2]][-WINDOW:].mean():.3f} -> {run[COLUMNS[3]][-WINDOW:].mean():.3f}")
+    above = np.flatnonzero(mean - half_width > 0.0)
+    where = f"first at {above[0]}, last at {above[-1]}" if len(above) else "nowhere"
+    return (f"{len(mean)} iterations; interval above zero in {len(above)} of them ({where}); last {WINDOW}: "
+            f"{mean[-1]:+.3f} +- {half_width[-1]:.3f}, return {run[COLUMNS[2]][-WINDOW:].mean():.3f} -> "
+            f"{run[COLUMNS[3]][-WINDOW:].mean():.3f}")
 
 
 def draw(path: str, runs: Sequence[Progress], title: str) -> None:
@@ -84,7 +83,8 @@ def draw(path: str, runs: Sequence[Progress], title: str) -> None:
     for axes in (top, bottom):
         axes.grid(color="#dddddd", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-    top.legend(ncols=len(runs), fontsize=8, frameon=False)
+    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=len(runs), fontsize=8,
+                  frameon=False)
     figure.savefig(path, dpi=110)
 
 

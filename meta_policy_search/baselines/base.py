@@ -47,6 +47,9 @@ class Baseline:
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs figures about the baseline; none by default.
 
+        Training does not call it: a sample processor fits the baseline anew for each task, so that it never describes
+        the paths of all tasks at once.
+
         Args:
             paths: paths that hold the fitted target.
             prefix: put before each key, such as `Step_0-`.

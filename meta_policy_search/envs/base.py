@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.types import BatchedStep, Path, Task
+from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.quiet_gym import gym
 
 if TYPE_CHECKING:
@@ -91,9 +92,7 @@ class BatchedEnv(abc.ABC):
     action_space: gym.Space
 
     def __init__(self, num_envs: int) -> None:
-        if isinstance(num_envs, bool) or not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
-            raise ValueError(f"num_envs: expected an integer of at least 1, got {num_envs!r}")
-        self.num_envs = int(num_envs)
+        self.num_envs = check_positive_int("num_envs", num_envs)
 
     @abc.abstractmethod
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
@@ -139,6 +138,11 @@ class BatchedEnv(abc.ABC):
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """See `MetaEnv.log_diagnostics`."""
 
+    def _check_count(self, tasks: Sequence[Task]) -> None:
+        """Raises a `ValueError` unless there is a task for each environment."""
+        if len(tasks) != self.num_envs:
+            raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
+
     def _rows(self, actions: np.ndarray, env_ids: Optional[np.ndarray]) -> Tuple[np.ndarray, np.ndarray]:
         """Checks the arguments of `step`; returns `(actions float64 [k, A], env_ids int [k])`."""
         ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
@@ -172,9 +176,8 @@ class BatchableMetaEnv(MetaEnv):
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
         """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
-        if isinstance(n_tasks, bool) or not isinstance(n_tasks, (int, np.integer)) or n_tasks < 1:
-            raise ValueError(f"n_tasks: expected an integer of at least 1, got {n_tasks!r}")
-        return self._batched.sample_tasks(int(n_tasks), self.np_random if rng is None else rng)
+        n_tasks = check_positive_int("n_tasks", n_tasks)
+        return self._batched.sample_tasks(n_tasks, self.np_random if rng is None else rng)
 
     def set_task(self, task: Task) -> None:
         """See `MetaEnv.set_task`."""

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv
+from meta_policy_search.envs.base import BatchedEnv, MetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 
@@ -38,17 +38,16 @@ def batched_form(env: Any) -> Optional[Callable[[int], BatchedEnv]]:
     """Returns `env.make_batched` if stepping the result is the same as stepping `env`; otherwise None.
 
     It is not the same, and None is returned, where a wrapper (a `gym.Wrapper`, say) merely passes on the
-    `make_batched` of what it wraps, and where a subclass of a `BatchableMetaEnv` overrides `reset`, `step` or
-    `set_task` without a `batched_class` or `make_batched` of its own.
+    `make_batched` of what it wraps, and where a subclass overrides `reset`, `step` or `set_task` without a
+    `batched_class` or `make_batched` of its own.
     """
     cls = type(env)
     if not hasattr(cls, "make_batched"):
         return None
-    if isinstance(env, BatchableMetaEnv):
-        ancestry = cls.__mro__
-        batched_at = min(_defined_at(ancestry, name) for name in ("batched_class", "make_batched"))
-        if any(_defined_at(ancestry, name) < batched_at for name in ("reset", "step", "set_task")):
-            return None
+    ancestry = cls.__mro__
+    batched_at = min(_defined_at(ancestry, name) for name in ("batched_class", "make_batched"))
+    if any(_defined_at(ancestry, name) < batched_at for name in ("reset", "step", "set_task")):
+        return None
     return getattr(env, "make_batched", None)
 
 

@@ -1,7 +1,9 @@
 """Gradient-based meta-RL algorithms."""
 from meta_policy_search.meta_algos.base import MAMLAlgo, MetaAlgo
+from meta_policy_search.meta_algos.dice_maml import DICEMAML
 from meta_policy_search.meta_algos.pro_mp import ProMP
 from meta_policy_search.meta_algos.trpo_maml import TRPOMAML
+from meta_policy_search.meta_algos.vpg_dice_maml import VPG_DICEMAML
 from meta_policy_search.meta_algos.vpg_maml import VPGMAML
 
-__all__ = ["MAMLAlgo", "MetaAlgo", "ProMP", "TRPOMAML", "VPGMAML"]
+__all__ = ["DICEMAML", "MAMLAlgo", "MetaAlgo", "ProMP", "TRPOMAML", "VPGMAML", "VPG_DICEMAML"]

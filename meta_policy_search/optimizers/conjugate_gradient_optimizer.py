@@ -320,6 +320,9 @@ class ConjugateGradientOptimizer(Optimizer):
         self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray, step: np.ndarray
     ) -> LineSearch:
         feed = self._feed(input_val_dict)
+        if not step.any():
+            logger.log("the gradient or the curvature along it is zero; the parameters stay as they were")
+            return LineSearch(loss_before, loss_before, float(self._run(self._constraint, feed)), 0.0, 0)
         loss, constraint, fraction = np.nan, np.nan, 0.0
         for trial in range(self._max_backtracks):
             fraction = self._backtrack_ratio**trial

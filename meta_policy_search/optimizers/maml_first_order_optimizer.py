@@ -106,10 +106,11 @@ class MAMLFirstOrderOptimizer(Optimizer):
             for batch in self._minibatches(input_val_dict, self._num_minibatches):
                 try:
                     losses.append(self._run([self._loss, self._train_op], self._feed(batch))[0])
-                except tf.errors.InvalidArgumentError as error:
+                except BaseException as error:  # also Ctrl-C: a meta-update is taken whole or not at all
                     self._variables.write(before[0])
                     self._own_variables.write(before[1])
-                    self._explain(error, batch)
+                    if isinstance(error, tf.errors.InvalidArgumentError):
+                        self._explain(error, batch)
                     raise
             loss = float(np.mean(losses))
             if self._verbose:

@@ -232,6 +232,14 @@ class Policy(Serializable, abc.ABC):
             names.append(name)
         return names[0], names[1]
 
+    def get_state(self) -> Dict[str, Any]:
+        """Returns what `get_action(s)` depends on beside the parameters, for a snapshot."""
+        return {"rng": self._rng.bit_generator.state}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restores what `get_state` returned."""
+        self._rng.bit_generator.state = state["rng"]
+
     def __getstate__(self) -> Dict[str, Any]:
         """Keeps constructor arguments, parameter values and random state."""
         arguments = super().__getstate__()

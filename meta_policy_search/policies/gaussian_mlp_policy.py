@@ -136,16 +136,24 @@ class GaussianMLPPolicy(Policy):
         It agrees with `get_actions` to about 1e-6.
 
         Returns:
-            A `StackedGaussianMLP` (one task for a plain policy); None if a nonlinearity has no NumPy form.
+            A `StackedGaussianMLP` (one task for a plain policy); None if a nonlinearity has no NumPy form, or if a
+            subclass acts in a way of its own.
         """
         names = self._numpy_nonlinearities()
-        if names is None:
+        if names is None or self._acts_otherwise():
             return None
         params = self._stacked_for_acting()
         if not self.learn_std:
             tasks = len(next(iter(params.values())))
             params[_LOG_STD] = np.broadcast_to(self._fixed_log_std, (tasks, self.action_dim))
         return StackedGaussianMLP(params, len(self.hidden_sizes), *names, self._min_log_std)
+
+    def _acts_otherwise(self) -> bool:
+        """Whether a class of another package overrides how the policy acts."""
+        package = __name__.rpartition(".")[0]
+        names = ("distribution_info_sym", "distribution", "get_action", "get_actions", "_act")
+        owners = (next(cls for cls in type(self).__mro__ if name in vars(cls)) for name in names)
+        return any(not owner.__module__.startswith(package + ".") for owner in owners)
 
     def _stacked_for_acting(self) -> "OrderedDict[str, np.ndarray]":
         return OrderedDict((name, value[None]) for name, value in self.get_param_values().items())

@@ -43,6 +43,9 @@ class Sampler:
         """
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Ends what the sampler has started, such as worker processes; by default nothing."""
+
 
 class PathBatch:
     """The paths of one task, checked, and stacked into arrays of its own (copies).

@@ -34,7 +34,8 @@ class MetaSampler(Sampler):
     Every random number of a path belongs to that path: it comes from the generator of (iteration, adaptation step,
     task, rollout) under the root seed (`set_seed`). So the paths depend neither on the executor nor on
     `envs_per_task`. An iteration begins with `update_tasks`, and each `obtain_samples` is its next adaptation step.
-    Every path that is started is finished and returned, so early ends do not bias the samples.
+    Every path that is started is finished and returned, so early ends do not bias the samples. (A policy without
+    `numpy_copy` is asked through `get_actions` and draws its own noise: its paths do depend on `envs_per_task`.)
 
     Args:
         env (MetaEnv): environment to sample in; it is copied.
@@ -267,7 +268,7 @@ class _Collection:
             rng.standard_normal(dtype=np.float32, out=self._noise[p])
             rngs.append(rng)
         started = time.perf_counter()
-        observations = self._in_env(lambda: self._executor.reset_envs(env_ids, rngs), paths)
+        observations = self._in_env(lambda: self._executor.reset_envs(env_ids, rngs), env_ids, paths)
         self.env_time += time.perf_counter() - started
         self._check_finite("observation", observations, paths)
         self._last_observations[paths] = observations
@@ -281,7 +282,7 @@ class _Collection:
         observations = self._last_observations[rows]
         actions, agent_infos = self._act(paths, rows, steps)
         started = time.perf_counter()
-        answer = self._in_env(lambda: self._executor.step_envs(actions, env_ids), paths)
+        answer = self._in_env(lambda: self._executor.step_envs(actions, env_ids), env_ids, paths)
         self.env_time += time.perf_counter() - started
         self._check_finite("observation", answer.observations, paths)
         self._check_finite("reward", answer.rewards, paths)
@@ -331,14 +332,13 @@ class _Collection:
             buffer[:] = _missing(dtype)
         return buffer
 
-    def _in_env(self, call: Callable[[], Any], paths: np.ndarray) -> Any:
+    def _in_env(self, call: Callable[[], Any], env_ids: np.ndarray, paths: np.ndarray) -> Any:
         """Calls the executor; an error of an environment then also names path and step."""
         try:
             return call()
         except EnvWorkerError as error:
-            envs = error.env_ids or range(self._executor.num_envs)
-            tasks = {e // self._executor.envs_per_task for e in envs}
-            places = [self._place(p) for p in paths if p // self._num_rollouts in tasks]
+            blamed = paths[np.isin(env_ids, error.env_ids)]
+            places = [self._place(p) for p in (blamed if len(blamed) else paths)]
             where = str(places[0]) if len(places) == 1 else f"{len(places)} paths, the first one {places[0]}"
             raise type(error)(f"{error} [while sampling {where}]", error.env_ids) from error
 

@@ -1,10 +1,11 @@
 """Single paths of a single environment, for looking at what a policy does."""
 import time
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
 from meta_policy_search.envs.gym_forms import reset_env, step_env
+from meta_policy_search.samplers.vectorized_env_executor import stack_infos
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
 
@@ -16,6 +17,8 @@ def rollout(
     animated: bool = False,
     speedup: float = 1.0,
     ignore_done: bool = False,
+    save_video: bool = False,
+    video_filename: Optional[str] = None,
 ) -> Path:
     """Runs one path with `agent.get_action`.
 
@@ -26,13 +29,17 @@ def rollout(
         animated: whether to call `env.render()` after every step.
         speedup: when animated, how many times faster than real time (`env.dt`, 0.05 s if it has none) to show.
         ignore_done: whether to go on after the environment ends the path.
+        save_video: accepted for old scripts; videos are not available in this version.
+        video_filename: the file that a video would have.
 
     Returns:
         A path dict, see `types.Path`.
 
     Raises:
-        ValueError: a number out of range.
+        ValueError: a number out of range, or `save_video`.
     """
+    if check_bool("save_video", save_video):
+        raise ValueError(f"save_video: videos are not available in this version, so {video_filename} cannot be made")
     max_path_length = check_positive_int("max_path_length", max_path_length)
     speedup, ignore_done = check_positive("speedup", speedup), check_bool("ignore_done", ignore_done)
     columns: dict = {"observations": [], "actions": [], "rewards": [], "env_infos": [], "agent_infos": []}
@@ -48,6 +55,6 @@ def rollout(
             time.sleep(getattr(env, "dt", 0.05) / speedup)
     path: Path = {key: np.asarray(columns[key]) for key in ("observations", "actions", "rewards")}
     for kind in ("env_infos", "agent_infos"):
-        path[kind] = {key: np.asarray([info[key] for info in columns[kind]]) for key in columns[kind][0]}
+        path[kind] = stack_infos(columns[kind])
     path["last_observation"], path["terminated"] = np.asarray(observation), terminated
     return path

@@ -40,6 +40,7 @@ __all__ = [
     "MetaIterativeEnvExecutor",
     "MetaParallelEnvExecutor",
     "make_local_executor",
+    "stack_infos",
 ]
 
 
@@ -163,7 +164,7 @@ class MetaEnvExecutor(abc.ABC):
         """
         answer = self._step(actions, self._checked_ids(env_ids))
         if isinstance(answer.env_infos, list):
-            return answer._replace(env_infos=_stack(answer.env_infos))
+            return answer._replace(env_infos=stack_infos(answer.env_infos))
         return answer
 
     @abc.abstractmethod
@@ -596,7 +597,7 @@ def _joined(infos: Sequence[Union[Infos, List[Dict[str, Any]]]], order: np.ndarr
     return {key: np.concatenate([part[key] for part in infos])[order] for key in infos[0]}
 
 
-def _stack(infos: List[Dict[str, Any]]) -> Infos:
+def stack_infos(infos: List[Dict[str, Any]]) -> Infos:
     """Turns the infos of `k` environments into arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`."""
     keys = dict.fromkeys(key for info in infos for key in info)
     return {key: _stacked([info.get(key, _MISSING) for info in infos]) for key in keys}

@@ -51,7 +51,7 @@ def rng_for(stream: Stream, *key: int, root: Optional[int] = None) -> np.random.
     Args:
         stream: family of generators.
         *key: non-negative integers, for example `(itr, step, task, rollout)`.
-        root: root seed; the process's own by default (workers are told theirs).
+        root: root seed; the process's own by default.
     """
     sequence = np.random.SeedSequence(get_root() if root is None else root, spawn_key=(int(stream), *key))
     return np.random.Generator(np.random.PCG64(sequence))

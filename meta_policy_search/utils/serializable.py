@@ -49,9 +49,7 @@ class Serializable:
         """
         args = list(self.__args)
         kwargs = {**self.__kwargs, **overrides}
-        parameters = inspect.signature(self.__init__).parameters.values()
-        by_position = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        for position, name in enumerate(by_position[: len(args)]):
+        for position, name in enumerate(_positional_names(type(self))[: len(args)]):
             if name in overrides:
                 args[position] = kwargs.pop(name)
         return type(self)(*args, **kwargs)
@@ -65,3 +63,15 @@ class Serializable:
         self.__args = state["args"]
         self.__kwargs = state["kwargs"]
         self.__init__(*self.__args, **self.__kwargs)
+
+
+def _positional_names(cls: type) -> list[str]:
+    """Returns what the positional arguments of a class are called; `*args` are those of the next `__init__`."""
+    names: list[str] = []
+    for base in cls.__mro__:
+        if "__init__" in vars(base):
+            parameters = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
+            names += [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+                break
+    return names

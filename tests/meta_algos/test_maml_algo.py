@@ -360,3 +360,11 @@ def test_its_state_makes_it_go_on_alike():
     # then the same happens, bit for bit: Adam's moments, the drawn minibatches and the coefficients are back
     for one, other in zip(first, results()):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["DICEMAML", "VPG_DICEMAML"])
+def test_the_dice_algorithms_say_that_they_are_not_there(name):
+    import meta_policy_search.meta_algos as meta_algos
+
+    with pytest.raises(NotImplementedError, match=f"{name} is not available.*TRPOMAML"):
+        getattr(meta_algos, name)(make_policy(), meta_batch_size=M)

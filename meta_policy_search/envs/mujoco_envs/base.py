@@ -96,11 +96,6 @@ class BatchedMujocoEnv(BatchedEnv):
         truncated = np.zeros(len(actions), dtype=bool)
         return BatchedStep(self._observations(after), rewards, self._terminated(after), truncated, infos)
 
-    def _check_count(self, tasks: Sequence[Task]) -> None:
-        if len(tasks) != self.num_envs:
-            raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
-
-
 class BatchedNumberTaskEnv(BatchedMujocoEnv):
     """A MuJoCo environment whose task is one number, such as a direction or a velocity.
 

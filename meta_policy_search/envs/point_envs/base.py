@@ -96,11 +96,6 @@ class BatchedPointEnv(BatchedEnv):
         """Returns the goal as float64 `[2]`, or raises `ValueError`."""
         return as_point(name, goal)
 
-    def _check_count(self, tasks: Sequence[Task]) -> None:
-        if len(tasks) != self.num_envs:
-            raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
-
-
 class BatchedCornerTaskEnv(BatchedPointEnv):
     """Point environments whose goal is one of the four corners (+-2, +-2), each as likely as the others.
 

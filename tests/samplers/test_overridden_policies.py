@@ -1,0 +1,47 @@
+"""A policy or environment that overrides how it acts or steps is sampled as it acts and steps."""
+import numpy as np
+
+from meta_policy_search.envs import MetaPointEnvCorner, normalize
+from meta_policy_search.envs.gym_forms import batched_form
+from meta_policy_search.envs.normalized_env import NormalizedEnv
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampler
+
+
+class AlwaysRight(MetaGaussianMLPPolicy):
+    """Acts in a way of its own."""
+
+    def get_actions(self, observations):
+        actions, infos = super().get_actions(observations)
+        return [np.tile([10.0, 0.0], (len(a), 1)) for a in actions], infos
+
+
+class Doubled(NormalizedEnv):
+    """Doubles rewards, in the form for one environment alone."""
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return (observation, 2 * reward, *rest)
+
+
+def test_a_policy_that_overrides_get_actions_acts_through_it():
+    policy = AlwaysRight(2, 2, 2, hidden_sizes=(4,))
+    assert policy.numpy_copy() is None
+
+    with MetaSampler(normalize(MetaPointEnvCorner()), policy, 3, 2, 4) as sampler:
+        path = sampler.obtain_samples()[1][2]
+
+    np.testing.assert_array_equal(path["actions"], np.tile([10.0, 0.0], (4, 1)))
+    np.testing.assert_allclose(np.diff(path["observations"][:, 0]), 0.2)
+
+
+def test_a_wrapper_that_overrides_step_is_not_stepped_as_arrays():
+    assert batched_form(NormalizedEnv(MetaPointEnvCorner())) is not None
+    assert batched_form(Doubled(MetaPointEnvCorner())) is None
+
+    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
+    rewards = []
+    for wrapper in (NormalizedEnv, Doubled):
+        with MetaSampler(wrapper(MetaPointEnvCorner("dense")), policy, 3, 2, 4) as sampler:
+            rewards.append(sampler.obtain_samples()[0][0]["rewards"])
+    np.testing.assert_array_equal(rewards[1], 2 * rewards[0])
