@@ -2,6 +2,9 @@
 
     python experiments/maml_trpo.py                            # half cheetah, forward or backward
     python experiments/maml_trpo.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+
+On the point environment with 20 tasks, returns go from 0.1 before to between 0.9 and 1.8 after adaptation within 50
+iterations, which take 1 to 2 minutes on two cores (see experiments/results).
 """
 import sys
 from dataclasses import dataclass
