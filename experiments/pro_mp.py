@@ -3,9 +3,10 @@
     python experiments/pro_mp.py                            # half cheetah, forward or backward, as published
     python experiments/pro_mp.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
 
-On the half cheetah, adaptation gains about 190 in return after 50 iterations with 20 tasks (4 million environment steps,
-2 minutes on two cores). An iteration with the published 40 tasks takes about 3 s there, on the point environment 0.6 s; on
-the latter, with its sparse reward, the published settings hardly learn to adapt (see experiments/results).
+On the half cheetah, adaptation gains about 190 in return after 50 iterations with 20 tasks (4 million environment
+steps, 2 minutes on two cores). An iteration with the published 40 tasks takes about 3.5 s there, on the point
+environment 0.7 s; on the latter, with its sparse reward, the published settings hardly learn to adapt (see
+experiments/results).
 """
 import sys
 from dataclasses import dataclass
