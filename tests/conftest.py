@@ -1,10 +1,15 @@
 """Every test begins with a seed, with a TensorFlow graph and a logger of its own."""
+import signal
 import sys
 
 import pytest
 
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
+
+# A shell starts what runs in its background with SIGINT ignored, and processes inherit that; tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
