@@ -86,10 +86,13 @@ class BatchedEnv(abc.ABC):
     Attributes:
         observation_space: `gym.spaces.Box` of one environment's observation.
         action_space: `gym.spaces.Box` of one environment's action.
+        max_callers: how many threads may call `reset` and `step` at a time, each for environments of its own; more
+            than one where that is faster, because Python can go on during a step.
     """
 
     observation_space: gym.Space
     action_space: gym.Space
+    max_callers: int = 1
 
     def __init__(self, num_envs: int) -> None:
         self.num_envs = check_positive_int("num_envs", num_envs)

@@ -186,6 +186,7 @@ class BatchedNormalizedEnv(BatchedEnv):
     def __init__(self, batched_env: BatchedEnv, **settings: Any) -> None:
         super().__init__(batched_env.num_envs)
         self._batched_env = batched_env
+        self.max_callers = batched_env.max_callers
         self._normalizer = _Normalizer(
             self.num_envs, batched_env.observation_space, batched_env.action_space, **settings)
         self.observation_space = self._normalizer.observation_space

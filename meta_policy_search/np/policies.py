@@ -1,4 +1,5 @@
 """Policies that run on NumPy alone: what samplers and worker processes act with."""
+import copy
 from collections import OrderedDict
 from typing import Callable, Dict, Mapping, Optional, Tuple
 
@@ -70,6 +71,13 @@ class StackedGaussianMLP:
         self._nonlinearities = [hidden_nonlinearity] * num_hidden_layers + [output_nonlinearity]
         self._log_std = np.maximum(params["log_std_network/log_std_var"], np.float32(min_log_std))[:, None, :]
         self._std = np.exp(self._log_std)
+
+    def for_tasks(self, start: int, stop: int) -> "StackedGaussianMLP":
+        """Returns the policies of the tasks from `start` to before `stop`, which share the parameters' memory."""
+        part = copy.copy(self)
+        part._layers = [(kernel[start:stop], bias[start:stop]) for kernel, bias in self._layers]
+        part._log_std, part._std = self._log_std[start:stop], self._std[start:stop]
+        return part
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Computes actions `mean + std * noise`.

@@ -1,7 +1,8 @@
 """Collects paths of all tasks of a meta-batch at once."""
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -121,7 +122,7 @@ class MetaSampler(Sampler):
         """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
 
         Args:
-            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds.
+            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample.
             log_prefix: put before these keys.
 
         Returns:
@@ -133,15 +134,26 @@ class MetaSampler(Sampler):
         """
         if self.tasks is None:
             self.update_tasks()
-        actor = _make_actor(self.policy, self.meta_batch_size, self.batch_size)
-        collection = _Collection(self, actor, self._itr, self._step)
-        paths = collection.run()
+        collections = [_Collection(self, actor, tasks) for tasks, actor in self._shares()]
+        paths = _run(collections)
         self._step += 1
-        self.total_timesteps_sampled += collection.num_steps
+        self.total_timesteps_sampled += sum(collection.num_steps for collection in collections)
         if log:
-            logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
-            logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
+            for key in ("policy_time", "env_time"):
+                times = [getattr(collection, key) for collection in collections]
+                logger.logkv(log_prefix + _TIME_KEYS[key], sum(times) / len(times))
         return paths
+
+    def _shares(self) -> List[Tuple[range, "Actor"]]:
+        """Divides the tasks among the threads that sample; returns the tasks of each with what acts in them."""
+        copy = self.policy.numpy_copy() if hasattr(self.policy, "numpy_copy") else None
+        if copy is None:
+            return [(range(self.meta_batch_size), _make_graph_actor(self.policy))]
+        if not hasattr(copy, "for_tasks"):
+            return [(range(self.meta_batch_size), copy.act)]
+        count = min(self.vec_env.max_callers, self.meta_batch_size)
+        bounds = [i * self.meta_batch_size // count for i in range(count + 1)]
+        return [(range(*ends), copy.for_tasks(*ends).act) for ends in zip(bounds[:-1], bounds[1:], strict=True)]
 
     def close(self) -> None:
         """Closes environments and worker processes; a second call does nothing."""
@@ -175,20 +187,17 @@ class MetaSampler(Sampler):
 Actor = Callable[[np.ndarray, np.ndarray], Tuple[np.ndarray, Infos]]
 
 
-def _make_actor(policy: Any, num_tasks: int, num_rollouts: int) -> Actor:
-    """Returns a function of observations `[M, P, O]` and noise `[M, P, A]` that acts for all paths.
+"""A function of observations `[M, P, O]` and noise `[M, P, A]` that acts for all paths of `M` tasks."""
 
-    It is the policy's NumPy copy where it has one. Every call computes all `M x P` rows, whichever paths are under
-    way: the numbers a matrix product gives for a row may depend on the number of rows.
-    """
-    copy = policy.numpy_copy() if hasattr(policy, "numpy_copy") else None
-    if copy is not None:
-        return copy.act
+_TIME_KEYS = {"policy_time": "PolicyExecTime", "env_time": "EnvExecTime"}
 
+
+def _make_graph_actor(policy: Any) -> Actor:
+    """Returns what acts with a policy that has no NumPy form."""
     def act(observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         actions, agent_infos = policy.get_actions(list(observations))
         rows = [info for task_infos in agent_infos for info in task_infos]
-        infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_rollouts, *np.shape(rows[0][key]))
+        infos = {key: np.stack([row[key] for row in rows]).reshape(*observations.shape[:2], *np.shape(rows[0][key]))
                  for key in rows[0]}
         return np.asarray(actions), infos
 
@@ -214,16 +223,20 @@ class _Place(NamedTuple):
 
 
 class _Collection:
-    """One round of sampling: which path each environment is on, and what the paths hold so far.
+    """One round of sampling in some tasks: which path each environment is on, and what the paths hold so far.
 
-    Path `p = task * P + rollout`, environment `e = task * E + j`.
+    Path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks. The policy always
+    computes all rows, whichever paths are under way: the numbers a matrix product gives for a row may depend on the
+    number of rows.
     """
 
-    def __init__(self, sampler: MetaSampler, actor: Actor, itr: int, step: int) -> None:
+    def __init__(self, sampler: MetaSampler, actor: Actor, tasks: range) -> None:
         self._executor, self._actor = sampler.vec_env, actor
-        self._num_tasks, self._num_rollouts = sampler.meta_batch_size, sampler.batch_size
+        self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), sampler.batch_size
+        self._first_env = tasks.start * sampler.envs_per_task
         self._max_path_length = sampler.max_path_length
-        self._key = (itr, step)
+        self._key = (sampler._itr, sampler._step)
+        self._is_stopped = False
         self._action_dim = sampler.policy.action_dim
         num_paths = self._num_tasks * self._num_rollouts
         self._noise = np.empty((num_paths, self._max_path_length, self._action_dim), np.float32)
@@ -237,14 +250,18 @@ class _Collection:
         self.num_steps = 0
         self.policy_time = self.env_time = 0.0
 
+    def stop(self) -> None:
+        """Makes `run` return after the current step; it may run in another thread."""
+        self._is_stopped = True
+
     def run(self) -> PathsMetaBatch:
         """Collects all paths."""
         tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
-        env_ids = np.arange(self._executor.num_envs)
+        env_ids = np.arange(self._num_tasks * envs_per_task)
         path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
         waiting = [list(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
         self._start(env_ids, path_of)
-        while len(env_ids):
+        while len(env_ids) and not self._is_stopped:
             paths = path_of[env_ids]
             ended = self._step(env_ids, paths)
             if ended.any():
@@ -264,11 +281,11 @@ class _Collection:
         rngs = []
         for p in paths:
             task, rollout = divmod(int(p), self._num_rollouts)
-            rng = seeding.rng_for(seeding.Stream.ROLLOUT, *self._key, task, rollout)
+            rng = seeding.rng_for(seeding.Stream.ROLLOUT, *self._key, self._tasks[task], rollout)
             rng.standard_normal(dtype=np.float32, out=self._noise[p])
             rngs.append(rng)
         started = time.perf_counter()
-        observations = self._in_env(lambda: self._executor.reset_envs(env_ids, rngs), env_ids, paths)
+        observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
         self.env_time += time.perf_counter() - started
         self._check_finite("observation", observations, paths)
         self._last_observations[paths] = observations
@@ -282,7 +299,7 @@ class _Collection:
         observations = self._last_observations[rows]
         actions, agent_infos = self._act(paths, rows, steps)
         started = time.perf_counter()
-        answer = self._in_env(lambda: self._executor.step_envs(actions, env_ids), env_ids, paths)
+        answer = self._in_env(lambda ids: self._executor.step_envs(actions, ids), env_ids, paths)
         self.env_time += time.perf_counter() - started
         self._check_finite("observation", answer.observations, paths)
         self._check_finite("reward", answer.rewards, paths)
@@ -332,10 +349,11 @@ class _Collection:
             buffer[:] = _missing(dtype)
         return buffer
 
-    def _in_env(self, call: Callable[[], Any], env_ids: np.ndarray, paths: np.ndarray) -> Any:
-        """Calls the executor; an error of an environment then also names path and step."""
+    def _in_env(self, call: Callable[[np.ndarray], Any], env_ids: np.ndarray, paths: np.ndarray) -> Any:
+        """Calls the executor with its own numbers of the environments; an error then also names path and step."""
+        env_ids = self._first_env + env_ids
         try:
-            return call()
+            return call(env_ids)
         except EnvWorkerError as error:
             blamed = paths[np.isin(env_ids, error.env_ids)]
             places = [self._place(p) for p in (blamed if len(blamed) else paths)]
@@ -343,7 +361,8 @@ class _Collection:
             raise type(error)(f"{error} [while sampling {where}]", error.env_ids) from error
 
     def _place(self, path: int) -> _Place:
-        return _Place(*divmod(int(path), self._num_rollouts), int(self._lengths[path]))
+        task, rollout = divmod(int(path), self._num_rollouts)
+        return _Place(self._tasks[task], rollout, int(self._lengths[path]))
 
     def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
         finite = np.isfinite(values)
@@ -359,8 +378,25 @@ class _Collection:
                 path[kind] = {key: buffer[p, :length] for key, buffer in self._buffers[kind].items()}
             path["last_observation"] = self._last_observations[p]
             path["terminated"] = bool(self._terminated[p])
-            batch.setdefault(p // self._num_rollouts, []).append(path)
+            batch.setdefault(self._tasks[p // self._num_rollouts], []).append(path)
         return batch
+
+
+def _run(collections: Sequence[_Collection]) -> PathsMetaBatch:
+    """Runs collections, each in a thread of its own if there are several; returns the paths of all tasks."""
+    if len(collections) == 1:
+        return collections[0].run()
+    with ThreadPoolExecutor(len(collections), "sampling") as threads:
+        futures = [threads.submit(collection.run) for collection in collections]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:  # without effect unless one has failed, or Ctrl-C was pressed
+            for collection in collections:
+                collection.stop()
+    batch: PathsMetaBatch = OrderedDict()
+    for future in futures:
+        batch.update(future.result())
+    return batch
 
 
 def _missing(dtype: np.dtype) -> Optional[float]:

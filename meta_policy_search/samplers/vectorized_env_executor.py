@@ -77,6 +77,8 @@ class MetaEnvExecutor(abc.ABC):
 
     Attributes:
         first_task: number that errors give to the first task; not zero in a worker, which holds a share.
+        max_callers: how many threads may call `reset_envs` and `step_envs` at a time, each for tasks of its own;
+            more than one where that is faster.
 
     Raises:
         TypeError: `env` has no `sample_tasks` and `set_task`, or no spaces with a shape; or a size is not an
@@ -90,6 +92,7 @@ class MetaEnvExecutor(abc.ABC):
         self.envs_per_task = check_positive_int("envs_per_task", envs_per_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self.first_task = 0
+        self.max_callers = 1
         self._env = env
         self._observation_shape = _space_shape(env, "observation_space")
         self._action_shape = _space_shape(env, "action_space")
@@ -394,6 +397,7 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
             raise TypeError(f"env: expected an environment with a make_batched that steps as it does itself, got "
                             f"{type(env).__name__}; MetaIterativeEnvExecutor takes any environment")
         self._batched: BatchedEnv = make_batched(self.num_envs)
+        self.max_callers = getattr(self._batched, "max_callers", 1)
 
     def _assign(self, tasks: List[Task]) -> None:
         try:

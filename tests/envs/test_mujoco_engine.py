@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -288,12 +288,34 @@ def test_threads_start_with_the_first_step_are_as_many_as_asked_and_end_with_the
     assert not ours & set(os.listdir(THREADS))
 
 
+def test_several_callers_may_step_their_robots_at_a_time():
+    together, apart = cheetahs(12, num_threads=4), cheetahs(12)
+    controls = controls_for(12, 30)
+    shares = np.split(np.arange(12), 4)
+
+    def step_share(ids):
+        for control in controls:
+            apart.step(control[ids], ids)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(step_share, shares))
+    assert_same_bits(apart.get_state(), final_state(together, controls))
+
+
+@pytest.mark.parametrize("num_robots, expected", [(12, 4), (6, 4), (3, 2), (1, 1)])
+def test_a_share_of_the_robots_has_twice_its_share_of_the_threads(num_robots, expected):
+    engine = cheetahs(12, num_threads=4)
+    engine.step(np.zeros((num_robots, 6)), np.arange(num_robots))
+    assert list(engine._idle_crews) == [expected]
+
+
 @pytest.mark.parametrize("num_envs, num_threads, expected", [
     (1, None, 1), (2, 8, 2), (8, 2, 2), (1000, None, len(os.sched_getaffinity(0)))])
 def test_there_are_never_more_threads_than_robots_and_by_default_one_per_core(num_envs, num_threads, expected):
     engine = MujocoEngine("half_cheetah", num_envs, 1, num_threads=num_threads)
     engine.step(np.zeros((num_envs, 6)))
-    assert len(engine._scratch) == expected
+    (crew,) = [crew for crews in engine._idle_crews.values() for crew in crews]
+    assert len(crew._scratch) == expected
 
 
 @pytest.mark.parametrize("arguments, error, named", [

@@ -82,6 +82,18 @@ def test_each_tasks_actions_are_the_same_whatever_the_other_tasks():
     np.testing.assert_array_equal(policy.numpy_copy().act(other, noise)[0][0], together[0])
 
 
+def test_the_copy_for_some_tasks_acts_as_the_whole_does_in_these():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(64, 64)))
+    rng = np.random.default_rng(0)
+    observations, noise = rng.normal(size=(M, B, O)), rng.normal(size=(M, B, A)).astype("f")
+    copied = policy.numpy_copy()
+    actions, infos = copied.act(observations, noise)
+    part_actions, part_infos = copied.for_tasks(1, M).act(observations[1:], noise[1:])
+    np.testing.assert_array_equal(part_actions, actions[1:])
+    for key, values in infos.items():
+        np.testing.assert_array_equal(part_infos[key], values[1:])
+
+
 @pytest.mark.parametrize("argument", ["hidden_nonlinearity", "output_nonlinearity"])
 def test_there_is_none_for_other_nonlinearities(argument):
     policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,), **{argument: tf.nn.leaky_relu})

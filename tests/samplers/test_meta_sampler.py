@@ -1,6 +1,11 @@
 """The sampler: the same data from every executor, what a path holds, seeds, faults and state."""
+import os
 import pickle
+import signal
 import sys
+import threading
+import time
+import types
 from collections import OrderedDict
 
 import cloudpickle
@@ -34,7 +39,9 @@ M, P, T = 3, 4, 6  # tasks, paths per task, most steps of a path
 
 
 class BatchedWanderer(BatchedEnv):
-    """`x' = x + a + noise`, which ends at each step with probability 0.2; reports its age, and at times a find."""
+    """`x' = x + a + noise`, which ends at each step with probability 0.2; reports its age."""
+
+    _over = 0.2
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
@@ -59,7 +66,7 @@ class BatchedWanderer(BatchedEnv):
         actions, ids = self._rows(actions, env_ids)
         self.states[ids] += actions + [self.rngs[e].normal(size=2) for e in ids]
         self.ages[ids] += 1
-        over = np.array([self.rngs[e].random() < 0.2 for e in ids])
+        over = np.array([self.rngs[e].random() < self._over for e in ids])
         rewards = -np.abs(self.states[ids, 0] - self.goals[ids])
         return BatchedStep(self.states[ids], rewards, over, np.zeros(len(ids), bool), {"age": self.ages[ids].copy()})
 
@@ -159,6 +166,7 @@ def parallel(num_processes):
 
 @pytest.mark.parametrize("make_env", [
     MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv,
+    pytest.param(lambda: HalfCheetahRandDirecEnv(num_threads=2), id="HalfCheetahRandDirecEnv, two threads"),
     pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
 ])
 def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under_way(make_env):
@@ -180,6 +188,80 @@ def test_the_data_are_the_same_for_longer_paths_and_any_number_of_processes(make
     expected = two_iterations(sampler_of(env, policy, max_path_length=50))
     actual = sampler_of(env, policy, max_path_length=50, executor=executor, envs_per_task=envs_per_task)
     assert_same(two_iterations(actual), expected)
+
+
+# Threads
+
+
+class BatchedShared(BatchedWanderer):
+    """Lets as many threads as there are tasks call it at a time, and notes which do; may fail in one of them."""
+
+    max_callers = M
+    callers = {}
+    fault = None
+
+    def step(self, actions, env_ids=None):
+        task = env_ids[0] // P
+        self.callers.setdefault(task, []).append(threading.current_thread().name)
+        time.sleep(0.001)
+        if self.fault is not None and task == 1 and self.ages[env_ids[0]] == 2:
+            self.fault()
+        return super().step(actions, env_ids)
+
+
+class Shared(BatchableMetaEnv):
+    batched_class = BatchedShared
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    monkeypatch.setattr(BatchedShared, "callers", {})
+    return BatchedShared
+
+
+def test_where_threads_share_the_tasks_the_data_are_the_same(shared):
+    policy = make_policy(Wanderer())
+    for envs_per_task in (P, 3):
+        expected = two_iterations(sampler_of(Wanderer(), policy, envs_per_task=envs_per_task))
+        assert_same(two_iterations(sampler_of(Shared(), policy, envs_per_task=envs_per_task)), expected)
+    assert len(set(sum(shared.callers.values(), []))) == M  # a thread for each task
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sampling")]
+
+
+def fail():
+    raise ValueError("out of luck")
+
+
+@pytest.mark.parametrize("fault, error, message", [
+    (fail, EnvWorkerError, r"out of luck.*sampling 4 paths, the first one task 1, path 0, step 2"),
+    (lambda: os.kill(os.getpid(), signal.SIGINT), KeyboardInterrupt, None),
+], ids=["exception", "Ctrl-C"])
+def test_a_fault_in_one_thread_and_ctrl_c_end_them_all_at_once(shared, monkeypatch, fault, error, message):
+    monkeypatch.setattr(shared, "fault", staticmethod(fault))
+    monkeypatch.setattr(BatchedShared, "_over", 0.0)
+    sampler = sampler_of(Shared(), max_path_length=10_000)
+    with pytest.raises(error, match=message):
+        sampler.obtain_samples()
+    assert max(map(len, shared.callers.values())) < 1000  # of 10,000 steps
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sampling")]
+    monkeypatch.setattr(shared, "fault", None)
+    sampler.max_path_length = T
+    assert list(sampler.obtain_samples()) == list(range(M))  # it can be used again
+
+
+@pytest.mark.parametrize("num_threads, expected", [(1, 1), (2, 4)])
+def test_a_physics_engine_with_several_threads_has_several_callers(num_threads, expected):
+    assert sampler_of(normalize(HalfCheetahRandDirecEnv(num_threads=num_threads))).vec_env.max_callers == expected
+
+
+def test_a_policy_without_a_share_for_some_tasks_is_called_by_one_thread(shared):
+    policy = make_policy(Shared())
+    copy = policy.numpy_copy()
+    expected = sampler_of(Shared(), policy).obtain_samples()
+    policy.numpy_copy = lambda: types.SimpleNamespace(act=copy.act)
+    shared.callers.clear()
+    assert_same(sampler_of(Shared(), policy).obtain_samples(), expected)
+    assert set(shared.callers) == {0} and set(shared.callers[0]) == {threading.current_thread().name}
 
 
 # What comes back

@@ -15,6 +15,11 @@ Rows = Union[slice, np.ndarray]
 """Which environments: what an array with `num_envs` rows is indexed by to give those of the current step."""
 
 
+MAX_CALLERS = 4
+"""Callers that take turns in the engine when it has several threads. More leave the threads fewer moments without
+work, and cost Python more time."""
+
+
 class BatchedMujocoEnv(BatchedEnv):
     """`num_envs` copies of a MuJoCo environment; subclasses say which robot, and what it sees and is rewarded for.
 
@@ -41,6 +46,7 @@ class BatchedMujocoEnv(BatchedEnv):
     def __init__(self, num_envs: int, *, inertials: str = "mujoco210", num_threads: Optional[int] = None) -> None:
         super().__init__(num_envs)
         self.engine = MujocoEngine(self.robot, self.num_envs, self.frame_skip, inertials, num_threads)
+        self.max_callers = MAX_CALLERS if self.engine.threads() > 1 else 1
         self.dt = self.engine.dt
         size = self._observations(self.engine.get_state(np.array([0]))).shape[1]
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (size,), np.float64)

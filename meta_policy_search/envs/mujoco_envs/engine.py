@@ -99,12 +99,9 @@ class MujocoEngine:
         self._states = np.zeros((self.num_envs, size))  # rows as MuJoCo has them: time, qpos, qvel
         self._states[:, 0] = _START_TIME
         self._states[:, 1:1 + self.nq] = self.init_qpos
-        self._controls = np.empty((self.num_envs, self.frame_skip, self.nu))
-        self._reached = np.empty((self.num_envs, self.frame_skip, size))
         self._parameters: Optional[List[Mapping[str, np.ndarray]]] = None
         self._models: Optional[List[Any]] = None
-        self._threads: Any = None
-        self._scratch: List[Any] = []
+        self._idle_crews: Dict[int, List[_Crew]] = {}  # by their number of threads
 
     def get_state(self, env_ids: Optional[np.ndarray] = None) -> State:
         """Returns copies of the states of the robots `env_ids` (int `[k]`), by default of all."""
@@ -131,6 +128,8 @@ class MujocoEngine:
     def step(self, controls: np.ndarray, env_ids: Optional[np.ndarray] = None) -> None:
         """Advances robots by one control step of `dt` seconds.
 
+        May be called by several Python threads at a time, for different robots; Python goes on meanwhile.
+
         Args:
             controls: float64 `[k, nu]`, finite, within the bounds of the controls.
             env_ids: int `[k]`, which robots, without duplicates; all of them by default.
@@ -143,19 +142,32 @@ class MujocoEngine:
         count = len(states)
         if count == 0:
             return
-        if self._threads is None:
-            self._start_threads()
-        self._controls[:count] = controls[:, None]
-        reached = self._reached[:count]
         if self._models is None:
             models = [self.model] * count
         else:
             models = self._models if env_ids is None else [self._models[i] for i in env_ids]
-        self._threads.rollout(models, self._scratch, states, self._controls[:count], nstep=self.frame_skip,
-                              state=reached, skip_checks=True)
-        final = reached[:, -1]
+        idle = self._idle_crews.setdefault(self._num_threads_for(count), [])
+        try:
+            crew = idle.pop()
+        except IndexError:
+            crew = _Crew(self, self._num_threads_for(count))
+        final = crew.simulate(models, states, controls)
+        idle.append(crew)
         self._check_converged(final, env_ids)
         self._states[rows, 1:] = final[:, 1:]
+
+    def _num_threads_for(self, count: int) -> int:
+        """Returns how many native threads step `count` robots.
+
+        For a share of the robots it is twice that share of the threads: one caller's threads have nothing to do while
+        it is busy with something else, and another's may use the cores.
+        """
+        num_threads = self.threads()
+        return min(num_threads, -(-2 * num_threads * count // self.num_envs))
+
+    def threads(self) -> int:
+        """Returns how many native threads there are at most."""
+        return min(self.num_threads or available_cores(), self.num_envs)
 
     def get_parameter(self, name: str) -> np.ndarray:
         """Returns a copy of a physical parameter of the unchanged robot, such as `body_mass`."""
@@ -186,12 +198,6 @@ class MujocoEngine:
         _update_constants(model)
         return model
 
-    def _start_threads(self) -> None:
-        mujoco = _import_mujoco()
-        count = min(self.num_threads or available_cores(), self.num_envs)
-        self._threads = mujoco.rollout.Rollout(nthread=count if count > 1 else 0)  # 0: on the calling thread
-        self._scratch = [mujoco.MjData(self.model) for _ in range(count)]
-
     def _check_converged(self, final: np.ndarray, env_ids: Optional[np.ndarray]) -> None:
         """Raises `PhysicsError` for the rows of `final` (`[k, S]`) that no simulation without a warning can reach.
 
@@ -220,6 +226,26 @@ class MujocoEngine:
         MujocoEngine.__init__(self, **state["arguments"])
         self._states[:] = state["states"]
         self.set_parameters(state["parameters"])
+
+
+class _Crew:
+    """Native threads and their memory, which serve one caller at a time."""
+
+    def __init__(self, engine: MujocoEngine, num_threads: int) -> None:
+        mujoco = _import_mujoco()
+        self._pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
+        self._scratch = [mujoco.MjData(engine.model) for _ in range(num_threads)]
+        self._controls = np.empty((engine.num_envs, engine.frame_skip, engine.nu))
+        self._reached = np.empty((engine.num_envs, engine.frame_skip, 1 + engine.nq + engine.nv))
+
+    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        """Holds `controls` `[k, nu]` in `states` `[k, S]`; returns the states that follow, to be read at once."""
+        count = len(states)
+        self._controls[:count] = controls[:, None]
+        reached = self._reached[:count]
+        self._pool.rollout(models, self._scratch, states, self._controls[:count], nstep=reached.shape[1],
+                           state=reached, skip_checks=True)
+        return reached[:, -1].copy()
 
 
 def _check_finite(name: str, value: np.ndarray, shape: tuple) -> np.ndarray:
