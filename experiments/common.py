@@ -3,8 +3,8 @@
 A script states what is its own (its settings and its algorithm) and hands both to `run`. Settings come from, each
 overriding the one before: the defaults of the script, `--config_file`, `--smoke`, flags.
 
-A run folder holds `params.json` (settings, command, versions, git revision), `progress.csv`, `log.txt`, snapshots and
-`learning_curve.png`.
+A run folder holds `params.json` (settings, command, versions, git revision), `progress.csv`, `log.txt`, snapshots,
+`learning_curve.png` and, with the setting `diagnostics`, `diagnostics.png`.
 
 Nothing here loads TensorFlow before a trainer is built, so that `--help` and mistakes take no time.
 """
@@ -36,8 +36,9 @@ from typing import (
 from meta_policy_search import __version__, baselines
 from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import MetaEnv, available_envs, make_env, normalize
+from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.np.policies import NONLINEARITIES
-from meta_policy_search.plotting import mean_gain, plot_learning_curve, read_progress
+from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
@@ -49,7 +50,7 @@ from meta_policy_search.utils.utils import set_seed
 if TYPE_CHECKING:
     from meta_policy_search.meta_algos import MAMLAlgo
     from meta_policy_search.meta_trainer import Trainer
-    from meta_policy_search.policies import MetaGaussianMLPPolicy
+    from meta_policy_search.policies import MetaPolicy
 
 SMOKE = {
     "n_itr": 2,
@@ -95,6 +96,7 @@ class Config:
 
     env: str = setting("HalfCheetahRandDirecEnv", "class of the environment", available_envs())
     env_kwargs: dict[str, Any] = setting({}, "arguments of that class, as a JSON object")
+    normalization_scale: float = setting(10.0, "bound of the policy's actions, which the environment's are scaled to")
     seed: int = setting(1, "root of all random numbers, at least 0")
     n_itr: int = setting(1001, "meta-updates")
     meta_batch_size: int = setting(40, "tasks per iteration")
@@ -109,14 +111,15 @@ class Config:
     positive_adv: bool = setting(False, "shift each task's advantages to above zero")
     hidden_sizes: tuple[int, ...] = setting((64, 64), "units of each hidden layer of the policy")
     hidden_nonlinearity: Optional[str] = setting("tanh", "of the hidden layers, or none", sorted(NONLINEARITIES))
-    output_nonlinearity: Optional[str] = setting(None, "of the policy's mean, or none", sorted(NONLINEARITIES))
-    learn_std: bool = setting(True, "learn the policy's standard deviation")
-    init_std: float = setting(1.0, "initial standard deviation; actions span -10 to 10")
+    output_nonlinearity: Optional[str] = setting(None, "of the policy's output, or none", sorted(NONLINEARITIES))
+    learn_std: bool = setting(True, "learn the policy's standard deviation, where actions are continuous")
+    init_std: float = setting(1.0, "initial standard deviation; actions span +- normalization_scale")
     min_std: float = setting(1e-6, "smallest standard deviation, in the same unit")
     inner_lr: float = setting(0.1, "step size of adaptation")
     num_inner_grad_steps: int = setting(1, "adaptation steps per iteration")
     trainable_inner_step_size: bool = setting(False, "also learn a step size for each of the policy's parameters")
     first_order: bool = setting(False, "leave out second derivatives")
+    diagnostics: bool = setting(False, "log how noisy each meta-gradient is and how far adaptation moves the policy")
     log_formats: tuple[str, ...] = setting(("line", "log", "csv"), "outputs, see utils.logger; csv is needed")
     snapshot_mode: str = setting("last_gap", "which snapshots to keep", MODES)
     snapshot_gap: int = setting(100, "iterations between those kept by the modes gap and last_gap")
@@ -157,6 +160,19 @@ def _conform(name: str, value: Any, kind: Any) -> Any:
     return dict(value) if kind is dict else value
 
 
+@dataclasses.dataclass(frozen=True)
+class ExploringConfig(Config):
+    """The settings of algorithms with a choice of inner objective, and with E-MAML's exploration term."""
+
+    inner_type: str = setting(
+        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood", "dice")
+    )
+    exploration: bool = setting(False, "add the exploration term of E-MAML")
+    exploration_coeff: Optional[float] = setting(
+        None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
+    )
+
+
 def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> ConfigT:
     """Makes the settings of an experiment from those that differ from its defaults.
 
@@ -178,18 +194,23 @@ class Parts(NamedTuple):
     """Everything but algorithm and trainer."""
 
     env: MetaEnv
-    policy: "MetaGaussianMLPPolicy"
+    policy: "MetaPolicy"
     sampler: MetaSampler
     sample_processor: MetaSampleProcessor
 
 
 def build_parts(config: Config) -> Parts:
     """Seeds all random numbers, then builds environment, policy, sampler and sample processor."""
-    from meta_policy_search.policies import MetaGaussianMLPPolicy  # loads TensorFlow
+    from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy  # loads TensorFlow
 
     set_seed(config.seed)
-    env = normalize(make_env(config.env, **config.env_kwargs))
-    policy = MetaGaussianMLPPolicy(
+    env = normalize(make_env(config.env, **config.env_kwargs), normalization_scale=config.normalization_scale)
+    if is_discrete(env.action_space):
+        policy_class, std = MetaCategoricalMLPPolicy, {}
+    else:
+        policy_class = MetaGaussianMLPPolicy
+        std = {"learn_std": config.learn_std, "init_std": config.init_std, "min_std": config.min_std}
+    policy = policy_class(
         meta_batch_size=config.meta_batch_size,
         obs_dim=gym.spaces.flatdim(env.observation_space),
         action_dim=gym.spaces.flatdim(env.action_space),
@@ -197,9 +218,7 @@ def build_parts(config: Config) -> Parts:
         hidden_sizes=config.hidden_sizes,
         hidden_nonlinearity=config.hidden_nonlinearity,
         output_nonlinearity=config.output_nonlinearity,
-        learn_std=config.learn_std,
-        init_std=config.init_std,
-        min_std=config.min_std,
+        **std,
     )
     sampler = MetaSampler(
         env=env,
@@ -210,14 +229,18 @@ def build_parts(config: Config) -> Parts:
         envs_per_task=config.envs_per_task,
         parallel=config.parallel,
     )
-    sample_processor = MetaSampleProcessor(
-        baseline=getattr(baselines, config.baseline)(),
-        discount=config.discount,
-        gae_lambda=config.gae_lambda,
-        normalize_adv=config.normalize_adv,
-        positive_adv=config.positive_adv,
-    )
-    return Parts(env, policy, sampler, sample_processor)
+    return Parts(env, policy, sampler, MetaSampleProcessor(**processor_arguments(config)))
+
+
+def processor_arguments(config: Config) -> dict[str, Any]:
+    """Returns the arguments that every sample processor takes."""
+    return {
+        "baseline": getattr(baselines, config.baseline)(),
+        "discount": config.discount,
+        "gae_lambda": config.gae_lambda,
+        "normalize_adv": config.normalize_adv,
+        "positive_adv": config.positive_adv,
+    }
 
 
 def maml_arguments(config: Config, parts: Parts) -> dict[str, Any]:
@@ -229,6 +252,16 @@ def maml_arguments(config: Config, parts: Parts) -> dict[str, Any]:
         "num_inner_grad_steps": config.num_inner_grad_steps,
         "trainable_inner_step_size": config.trainable_inner_step_size,
         "first_order": config.first_order,
+    }
+
+
+def exploring_arguments(config: ExploringConfig, parts: Parts) -> dict[str, Any]:
+    """Returns the arguments of algorithms with a choice of inner objective, and with E-MAML's exploration term."""
+    return {
+        **maml_arguments(config, parts),
+        "inner_type": config.inner_type,
+        "exploration": config.exploration,
+        "exploration_coeff": config.exploration_coeff,
     }
 
 
@@ -245,6 +278,7 @@ def build_trainer(config: Config, parts: Parts, algo: "MAMLAlgo") -> "Trainer":
         n_itr=config.n_itr,
         num_inner_grad_steps=config.num_inner_grad_steps,
         progress_bar=sys.stderr.isatty(),
+        diagnostics=config.diagnostics,
     )
 
 
@@ -302,16 +336,17 @@ def run(
     return 0
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser whose errors take one line."""
 
     def error(self, message: str) -> NoReturn:
+        """Ends the process with status 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def _make_parser(experiment: Experiment) -> argparse.ArgumentParser:
     """Makes a flag for every setting; what is not given is not in the result."""
-    parser = _Parser(
+    parser = Parser(
         prog=os.path.basename(experiment.path),
         usage="%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
               "       %(prog)s --resume DIR [--n_itr N]",
@@ -382,11 +417,16 @@ def _given_settings(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _read_settings(path: str) -> dict[str, Any]:
     """Reads a file of settings, or those in the `params.json` of a run."""
-    content = _read_json(path)
+    content = read_json(path)
     return content["settings"] if isinstance(content.get("settings"), dict) else content
 
 
-def _read_json(path: str) -> dict[str, Any]:
+def read_json(path: str) -> dict[str, Any]:
+    """Returns the object that a JSON file holds.
+
+    Raises:
+        ValueError: there is no such file, or it holds something else.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
@@ -429,11 +469,11 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
     for name in ("dump_path", "smoke"):
         if name in arguments:
             raise ValueError(f"--{name}: expected no such flag with --resume, which keeps folder and sizes of the run")
-    params = _read_json(os.path.join(folder, PARAMS_FILE))
+    params = read_json(os.path.join(folder, PARAMS_FILE))
     if params.get("script") != experiment.name:
         raise ValueError(f"--resume: expected a run of {experiment.name}, {folder} holds one of {params.get('script')}")
     config = _resumed_config(experiment.config_class, params["settings"], _given_settings(arguments))
-    snapshot = _load_apart(folder)
+    snapshot = load_apart(folder)
     if snapshot["itr"] + 1 >= config.n_itr:
         raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to go on, "
                          "give a larger --n_itr")
@@ -468,12 +508,15 @@ def _resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given
     return config
 
 
-def _load_apart(folder: str) -> dict[str, Any]:
-    """Returns a run's last snapshot, its policy in a graph of its own: training's graph stays as in the first run."""
+def load_apart(folder: str, itr: Optional[int] = None) -> dict[str, Any]:
+    """Returns a run's snapshot of an iteration, by default the last one.
+
+    Its policy is in a graph of its own: training's graph stays as in the first run.
+    """
     from meta_policy_search.tf_compat import tf
 
     with tf.Graph().as_default():
-        return load_snapshot(folder)
+        return load_snapshot(folder, itr)
 
 
 def _train(trainer: "Trainer", config: Config) -> None:
@@ -481,22 +524,24 @@ def _train(trainer: "Trainer", config: Config) -> None:
     folder = str(logger.get_dir())
     def draw(trainer: "Trainer", row: logger.Row) -> None:
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
-            _draw(folder)
+            _draw(folder, config)
 
     trainer.callbacks.append(draw)
     try:
         trainer.train()
     finally:
         trainer.sampler.close()
-    _draw(folder)
+    _draw(folder, config)
     logger.log(_summary(folder, config))
     logger.log(f"Run folder: {folder}")
 
 
-def _draw(folder: str) -> None:
+def _draw(folder: str, config: Config) -> None:
     try:
         plot_learning_curve(folder)
-    except (OSError, ValueError) as error:  # a full disk, say; the picture can be drawn later
+        if config.diagnostics:
+            plot_diagnostics(folder)
+    except (OSError, ValueError) as error:  # a full disk, say; the pictures can be drawn later
         logger.warn(f"could not draw the learning curve: {error}")
 
 

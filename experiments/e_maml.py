@@ -9,7 +9,7 @@ is described in `meta_policy_search.meta_algos.base.ExploringMAMLAlgo`.
 """
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional, Sequence
+from typing import Optional, Sequence
 
 if __package__:  # python -m experiments.e_maml
     from experiments import common, maml_trpo
@@ -17,32 +17,15 @@ else:  # python experiments/e_maml.py
     import common  # type: ignore[no-redef]
     import maml_trpo  # type: ignore[no-redef]
 
-if TYPE_CHECKING:
-    from meta_policy_search.meta_trainer import Trainer
-
 
 @dataclass(frozen=True)
 class Config(maml_trpo.Config):
-    """Those of TRPO-MAML, and the coefficient of the term that E-MAML adds."""
+    """Those of TRPO-MAML, with the term that E-MAML adds."""
 
-    exploration_coeff: Optional[float] = common.setting(
-        None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
-    )
+    exploration: bool = common.setting(True, "add the exploration term, without which this is TRPO-MAML")
 
 
-def build(config: Config) -> "Trainer":
-    """Builds E-MAML and everything that it trains with."""
-    from meta_policy_search.meta_algos import TRPOMAML  # loads TensorFlow, which takes seconds
-
-    parts = common.build_parts(config)
-    algo = TRPOMAML(
-        **common.maml_arguments(config, parts),
-        step_size=config.step_size,
-        inner_type=config.inner_type,
-        exploration=True,
-        exploration_coeff=config.exploration_coeff,
-    )
-    return common.build_trainer(config, parts, algo)
+build = maml_trpo.build
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:

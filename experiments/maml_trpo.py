@@ -20,13 +20,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Config(common.Config):
+class Config(common.ExploringConfig):
     """The settings that ProMP was compared with (arXiv:1810.06784)."""
 
     step_size: float = common.setting(0.01, "largest mean divergence per meta-update, nats")
-    inner_type: str = common.setting(
-        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood")
-    )
 
 
 def build(config: Config) -> "Trainer":
@@ -34,11 +31,7 @@ def build(config: Config) -> "Trainer":
     from meta_policy_search.meta_algos import TRPOMAML  # loads TensorFlow, which takes seconds
 
     parts = common.build_parts(config)
-    algo = TRPOMAML(
-        **common.maml_arguments(config, parts),
-        step_size=config.step_size,
-        inner_type=config.inner_type,
-    )
+    algo = TRPOMAML(**common.exploring_arguments(config, parts), step_size=config.step_size)
     return common.build_trainer(config, parts, algo)
 
 

@@ -17,17 +17,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Config(common.Config):
+class Config(common.ExploringConfig):
     """The settings that ProMP was compared with (arXiv:1810.06784)."""
 
     learning_rate: float = common.setting(1e-3, "step size of Adam on the meta-objective")
-    inner_type: str = common.setting(
-        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood")
-    )
-    exploration: bool = common.setting(False, "add the exploration term of E-MAML")
-    exploration_coeff: Optional[float] = common.setting(
-        None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
-    )
 
 
 def build(config: Config) -> "Trainer":
@@ -35,13 +28,7 @@ def build(config: Config) -> "Trainer":
     from meta_policy_search.meta_algos import VPGMAML  # loads TensorFlow, which takes seconds
 
     parts = common.build_parts(config)
-    algo = VPGMAML(
-        **common.maml_arguments(config, parts),
-        learning_rate=config.learning_rate,
-        inner_type=config.inner_type,
-        exploration=config.exploration,
-        exploration_coeff=config.exploration_coeff,
-    )
+    algo = VPGMAML(**common.exploring_arguments(config, parts), learning_rate=config.learning_rate)
     return common.build_trainer(config, parts, algo)
 
 

@@ -1,10 +1,8 @@
 """The training loop: samples, adapts, samples again, and takes a meta-update."""
-import random
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 from tqdm.auto import tqdm
 
 from meta_policy_search.envs.base import MetaEnv
@@ -17,11 +15,10 @@ from meta_policy_search.types import PathsMetaBatch, TaskSamples
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_same
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.snapshotter import list_snapshots
+from meta_policy_search.utils.statistics import mean_interval, task_returns
+from meta_policy_search.utils.training import Callback, EarlyStopping, ask_to_stop, check_callbacks, log_interruption
 
 __all__ = ["EarlyStopping", "Trainer"]
-
-Callback = Callable[["Trainer", Row], Optional[bool]]
 
 
 class Trainer:
@@ -54,12 +51,16 @@ class Trainer:
         callbacks (sequence of callables): each is called as `callback(trainer, row)` after every iteration, `row`
             being what was logged; training stops after an iteration for which one of them returns True.
         progress_bar (bool): whether to show a bar with the remaining time; default False.
+        diagnostics (bool): whether to log before each meta-update how noisy its gradient is, and what the inner steps
+            do to gradients and policies (`MAMLAlgo.compute_diagnostics`), which takes about as long as two gradient
+            steps on the meta-objective; default False.
 
     Attributes:
         itr (int): number of the next iteration.
 
     Raises:
-        ValueError: a number out of range, or one that differs between trainer, algorithm, sampler and policy.
+        ValueError: a number out of range, or one that differs between trainer, algorithm, sampler and policy; or
+            `diagnostics` with an algorithm that has none, or with a single task.
         TypeError: an argument of the wrong type.
     """
 
@@ -76,6 +77,7 @@ class Trainer:
         sess: Optional[tf.Session] = None,
         callbacks: Sequence[Callback] = (),
         progress_bar: bool = False,
+        diagnostics: bool = False,
     ) -> None:
         self.algo = algo
         self.env = env
@@ -92,8 +94,13 @@ class Trainer:
             if not isinstance(sess, tf.Session):
                 raise TypeError(f"sess: expected a tf.Session or None, got {sess!r}")
             adopt_session(sess)
-        self.callbacks = list(callbacks)
+        self.callbacks = check_callbacks("callbacks", callbacks)
         self.progress_bar = check_bool("progress_bar", progress_bar)
+        self.diagnostics = check_bool("diagnostics", diagnostics)
+        if self.diagnostics:
+            if not hasattr(algo, "build_diagnostics"):
+                raise ValueError(f"diagnostics: expected False, as {type(algo).__name__} has none, got True")
+            algo.build_diagnostics()
         self.itr = self.start_itr
         self._started: Optional[float] = None  # set by the first iteration
 
@@ -129,11 +136,10 @@ class Trainer:
                 try:
                     row = self.train_itr()
                 except KeyboardInterrupt:
-                    logger.log(f"Interrupted in iteration {self.itr}, which is not saved; iterations before it are "
-                               f"complete{_where_saved()}")
+                    log_interruption("iteration", self.itr)
                     raise
                 bar.update()
-                if any([_says_stop(callback(self, row)) for callback in self.callbacks]):
+                if ask_to_stop(self.callbacks, self, row):
                     logger.log(f"Stopped by a callback after iteration {self.itr - 1}")
                     break
 
@@ -160,11 +166,12 @@ class Trainer:
                 self.algo.adapt(samples)
             times.append(time.perf_counter())
             all_samples.append(samples)
-            returns.append(_task_returns(paths))
+            returns.append(task_returns(paths))
             sampling, processing, inner = np.diff(times)
             sampling_time, processing_time, inner_time = (
                 sampling_time + sampling, processing_time + processing, inner_time + inner)
         inner_ended = time.perf_counter()
+        diagnosis_time = self._diagnose(all_samples) if self.diagnostics else 0.0
         self._optimize(all_samples)
         ended = time.perf_counter()
         _log_gain(returns)
@@ -175,8 +182,8 @@ class Trainer:
             "Time-SampleProc": processing_time,
             "Time-InnerStep": inner_time,
             "Time-TotalInner": inner_ended - started,
-            "Time-OuterStep": ended - inner_ended,
-            "Time-MAMLSteps": inner_time + ended - inner_ended,
+            "Time-OuterStep": ended - inner_ended - diagnosis_time,
+            "Time-MAMLSteps": inner_time + ended - inner_ended - diagnosis_time,
             "ItrTime": ended - started,
             "Time": ended - self._started,
         })
@@ -195,6 +202,14 @@ class Trainer:
         if hasattr(self.env, "log_diagnostics"):  # environments of other makes may have none
             self.env.log_diagnostics(all_paths, prefix)
         self.policy.log_diagnostics(all_paths, prefix)
+
+    def _diagnose(self, all_samples: List[Sequence[TaskSamples]]) -> float:
+        """Logs the diagnostics of the coming meta-update; returns how long they took, in seconds."""
+        started = time.perf_counter()
+        logger.logkvs(self.algo.compute_diagnostics(all_samples))
+        elapsed = time.perf_counter() - started
+        logger.logkv("Time-Diagnostics", elapsed)
+        return elapsed
 
     def _optimize(self, all_samples: List[Sequence[TaskSamples]]) -> None:
         self.algo.optimize_policy(all_samples)
@@ -224,9 +239,7 @@ class Trainer:
                 "sampler": self.sampler.get_state() if hasattr(self.sampler, "get_state") else None,
                 "policy_params": self.policy.get_param_values(),
                 "policy": self.policy.get_state() if hasattr(self.policy, "get_state") else None,
-                "seeding": seeding.get_state(),
-                "random": random.getstate(),
-                "numpy_random": np.random.get_state(),
+                **seeding.get_process_state(),
                 "outputs": logger.output_positions(),
                 "time": 0.0 if self._started is None else time.perf_counter() - self._started,
             },
@@ -254,75 +267,12 @@ class Trainer:
             self.sampler.set_state(state["sampler"])
         if hasattr(snapshot["baseline"], "get_param_values"):  # baselines of other makes are fitted anew anyway
             self.sample_processor.baseline.set_params(snapshot["baseline"].get_param_values())
-        seeding.set_state(state["seeding"])
-        random.setstate(state["random"])
-        np.random.set_state(state["numpy_random"])
+        seeding.set_process_state(state)
         self.itr = snapshot["itr"] + 1
         self._started = time.perf_counter() - state["time"]
 
 
-class EarlyStopping:
-    """A callback that stops training when a column no longer improves.
-
-    It counts from its construction: snapshots do not hold what it has seen.
-
-    Args:
-        key (str): the column, such as `Step_1-AverageReturn`.
-        patience (int): iterations without improvement after which training stops, at least 1.
-        min_delta (float): smallest change that counts as an improvement, in the column's unit, at least 0.
-        higher_is_better (bool): whether an improvement is a rise; default True.
-        target (float or None): training also stops as soon as the column is at least (if higher is better, else at
-            most) this.
-
-    Raises:
-        ValueError: a number out of range; when called, a column that was not logged.
-    """
-
-    def __init__(self, key: str, patience: int, min_delta: float = 0.0, higher_is_better: bool = True,
-                 target: Optional[float] = None) -> None:
-        self.key = key
-        self.patience = check_positive_int("patience", patience)
-        self.min_delta = float(min_delta)
-        if not self.min_delta >= 0.0:
-            raise ValueError(f"min_delta: expected at least 0, got {min_delta!r}")
-        self._sign = 1.0 if check_bool("higher_is_better", higher_is_better) else -1.0
-        if target is not None and not np.isfinite(target):
-            raise ValueError(f"target: expected a finite number or None, got {target!r}")
-        self.target = target
-        self._best, self._since = -np.inf, 0
-
-    def __call__(self, trainer: Trainer, row: Row) -> bool:
-        """Returns whether to stop."""
-        if self.key not in row:
-            raise ValueError(f"key: expected a logged column, one of {sorted(row)}, got {self.key!r}")
-        value = self._sign * float(row[self.key])
-        if value > self._best + self.min_delta:
-            self._best, self._since = value, 0
-        else:
-            self._since += 1
-        reached = self.target is not None and value >= self._sign * self.target
-        return bool(reached or self._since >= self.patience)
-
-
-def _task_returns(paths: PathsMetaBatch) -> np.ndarray:
-    """Returns each task's mean undiscounted return, `[M]`."""
-    return np.array([np.mean([np.sum(path["rewards"]) for path in task_paths]) for task_paths in paths.values()])
-
-
 def _log_gain(returns: Sequence[np.ndarray]) -> None:
     """Logs what adaptation gained: mean over tasks, and half the width of its 95% interval (Student's t)."""
-    gains = returns[-1] - returns[0]
-    half_width = np.nan
-    if len(gains) > 1:
-        half_width = stdtrit(len(gains) - 1, 0.975) * np.std(gains, ddof=1) / np.sqrt(len(gains))
-    logger.logkvs({"AdaptationGain": float(np.mean(gains)), "AdaptationGainCI95": float(half_width)})
-
-
-def _says_stop(answer: Optional[bool]) -> bool:
-    """Whether a callback returned True, Python's or NumPy's."""
-    return isinstance(answer, (bool, np.bool_)) and bool(answer)
-
-
-def _where_saved() -> str:
-    folder = logger.get_dir()
-    return f", and the last snapshot is in {folder}" if folder is not None and list_snapshots(folder) else ""
+    mean, half_width = mean_interval(returns[-1] - returns[0])
+    logger.logkvs({"AdaptationGain": float(mean), "AdaptationGainCI95": float(half_width)})

@@ -2,16 +2,16 @@
 
 Axes, as they appear in shapes throughout the documentation:
 
-====  =================================================
+====  =====================================================
 axis  meaning
-====  =================================================
+====  =====================================================
 `M`   tasks of a meta-batch
 `P`   paths (trajectories, rollouts) of a task
 `T`   steps of a path
 `N`   samples of a task, all paths stacked (sum of `T`)
 `O`   size of an observation
-`A`   size of an action
-====  =================================================
+`A`   size of an action; no axis where actions are discrete
+====  =====================================================
 
 `theta` are the parameters before, `theta_prime` those after adaptation. Nothing here imports TensorFlow.
 """
@@ -33,10 +33,10 @@ class Path(TypedDict, total=False):
     """One rollout, from a reset until the end of the episode or until `max_path_length`."""
 
     observations: np.ndarray  # [T, O], what the policy saw before each action
-    actions: np.ndarray  # [T, A], what the policy asked for (before any clipping by the environment)
+    actions: np.ndarray  # [T, A], what the policy asked for (before any clipping by the environment); discrete: int [T]
     rewards: np.ndarray  # [T], in the environment's reward unit
     env_infos: Infos  # each [T, ...]
-    agent_infos: Infos  # each [T, ...]; for Gaussian policies `mean` [T, A] and `log_std` [T, A]
+    agent_infos: Infos  # each [T, ...]; Gaussian: `mean`, `log_std` [T, A], categorical: `log_prob` [T, n]
     last_observation: np.ndarray  # [O], the observation after the last action
     terminated: bool  # whether the task ended the path (False: cut off by a time limit)
     returns: np.ndarray  # [T], discounted sums of rewards to come; added by a sample processor
@@ -51,7 +51,7 @@ class TaskSamples(TypedDict, total=False):
     """The processed samples of one task: what a sample processor returns for it."""
 
     observations: np.ndarray  # [N, O]
-    actions: np.ndarray  # [N, A]
+    actions: np.ndarray  # [N, A]; discrete: int [N]
     rewards: np.ndarray  # [N]
     returns: np.ndarray  # [N]
     advantages: np.ndarray  # [N]

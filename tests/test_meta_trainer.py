@@ -235,9 +235,18 @@ def test_callbacks_get_trainer_and_row_and_may_stop(trainer):
     trainer.callbacks = [stops, lambda trainer, row: also_called.append(1)]
     trainer.train()
     assert calls == [(1, 0)] and also_called == [1] and trainer.itr == 1
-    trainer.callbacks = [lambda trainer, row: "go on"]  # only True stops
+
+
+@pytest.mark.parametrize("answer, stops", [
+    (True, True), (np.True_, True), (np.float64(2.0) > 1.0, True),
+    (False, False), (np.False_, False), (None, False),
+    ("go on", False), (1, False), (1.0, False), ([True], False), (np.ones(3), False),  # true, but not True
+])
+def test_only_true_stops_pythons_or_numpys(trainer, monkeypatch, answer, stops):
+    monkeypatch.setattr(trainer, "train_itr", lambda: setattr(trainer, "itr", trainer.itr + 1))
+    trainer.callbacks = [lambda trainer, row: answer]
     trainer.train()
-    assert trainer.itr == 2
+    assert trainer.itr == (1 if stops else 2)
 
 
 def run_early_stopping(values, **arguments):
@@ -260,6 +269,12 @@ def run_early_stopping(values, **arguments):
         ([3, 2, 1, 1], {"patience": 1, "higher_is_better": False}, 4),
         ([1, 5, 10], {"patience": 9, "target": 5}, 2),
         ([9, 5, 1], {"patience": 9, "target": 5, "higher_is_better": False}, 2),
+        ([9, 5.1], {"patience": 9, "target": 5, "higher_is_better": False}, None),
+        ([2, 1, 0, -1], {"patience": 9, "target": 0, "higher_is_better": False}, 3),  # zero is a target too
+        ([-2, -1, -3], {"patience": 9, "target": np.float32(-1.0)}, 2),
+        ([3, 2.5, 1.9], {"patience": 2, "min_delta": 1, "higher_is_better": False}, None),
+        ([3, 2.5, 2.1], {"patience": 2, "min_delta": 1, "higher_is_better": False}, 3),
+        ([5, 6, 7], {"patience": 2, "target": 1, "higher_is_better": False}, 3),  # patience counts beside a target
         ([1.0, np.nan, np.nan], {"patience": 2}, 3),
     ],
 )
@@ -277,10 +292,12 @@ def test_early_stopping_stops_a_trainer(trainer):
 @pytest.mark.parametrize(
     "arguments, error",
     [({"patience": 0}, ValueError), ({"patience": 1, "min_delta": -1.0}, ValueError),
-     ({"patience": 1, "higher_is_better": 1}, TypeError)],
+     ({"patience": 1, "min_delta": np.inf}, ValueError), ({"patience": 1, "min_delta": "1"}, TypeError),
+     ({"patience": 1, "higher_is_better": 1}, TypeError), ({"patience": 1, "target": np.nan}, ValueError),
+     ({"patience": 1, "target": -np.inf}, ValueError), ({"patience": 1, "target": "5"}, TypeError)],
 )
 def test_arguments_of_early_stopping_are_checked(arguments, error):
-    with pytest.raises(error, match=list(arguments)[-1]):
+    with pytest.raises(error, match=f"^{list(arguments)[-1]}: expected"):
         EarlyStopping("Return", **arguments)
 
 
@@ -437,6 +454,8 @@ def test_an_interrupted_iteration_can_be_done_again(interrupted, monkeypatch):
         ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
         ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
         ({"progress_bar": 1}, TypeError, "progress_bar"),
+        ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of callables, got \[True\]"),
+        ({"callbacks": print}, TypeError, "callbacks: expected a list of callables, got <built-in function print>"),
         ({"algo": SimpleNamespace(num_inner_grad_steps=1, meta_batch_size=4)}, ValueError,
          "algo.meta_batch_size=4 and policy.meta_batch_size=3"),
         ({"sampler": SimpleNamespace(meta_batch_size=5)}, ValueError,

@@ -5,7 +5,13 @@ import sys
 import numpy as np
 import pytest
 
-from meta_policy_search.plotting import mean_gain, plot_learning_curve, read_progress
+from meta_policy_search.plotting import (
+    mean_gain,
+    plot_adaptation_curve,
+    plot_diagnostics,
+    plot_learning_curve,
+    read_progress,
+)
 
 COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
 
@@ -22,14 +28,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def drawn(monkeypatch, *arguments, **keywords):
-    """Returns the figure that `plot_learning_curve` writes."""
+def drawn(monkeypatch, *arguments, plot=plot_learning_curve, **keywords):
+    """Returns the figure that `plot_learning_curve` (or another function) writes."""
     from matplotlib.figure import Figure
 
     figures = []
     savefig = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), savefig(self, *a, **k)))
-    plot_learning_curve(*arguments, **keywords)
+    plot(*arguments, **keywords)
     return figures[0]
 
 
@@ -105,6 +111,31 @@ def test_long_runs_are_drawn_as_running_means(tmp_path, monkeypatch):
     np.testing.assert_allclose(at, gain[149] + np.array([-1.4, 1.4]) / np.sqrt(7))
 
 
+def test_the_picture_of_the_diagnostics(tmp_path, monkeypatch):
+    write(tmp_path, {
+        "n_timesteps": [100, 200], "MetaGradNorm": [0.5, 2.0], "MetaGradVariance": [4.0, 9.0],
+        "MetaGradHalvesCosine": [-0.5, 0.25], "PrePostGradCosine": [0.75, "nan"],
+        "Step_0-AdaptationKL": [0.01, 0.02], "Step_1-AdaptationKL": [0.03, 0.0],
+    })
+    panels = drawn(monkeypatch, tmp_path, plot=plot_diagnostics).axes
+    lines = {line.get_label(): line.get_xydata() for axes in panels for line in axes.lines if len(line.get_xdata()) == 2
+             and line.get_label()[0] != "_"}
+    np.testing.assert_equal(lines, {
+        "length": [[100, 0.5], [200, 2]], "standard deviation": [[100, 2], [200, 3]],
+        "meta-gradients of two halves of the tasks": [[100, -0.5], [200, 0.25]],
+        "gradients before and after adaptation": [[100, 0.75], [200, np.nan]],
+        "adaptation step 1": [[100, 0.01], [200, 0.02]], "adaptation step 2": [[100, 0.03], [200, 0.0]],
+    })
+    assert [len(axes.get_legend().get_texts()) for axes in panels] == [2, 2, 2]
+    assert [axes.get_yscale() for axes in panels] == ["log", "linear", "log"]
+    assert (tmp_path / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_without_diagnostics_says_what_is_missing(folder):
+    with pytest.raises(ValueError, match="expected a column 'MetaGradNorm'"):
+        plot_diagnostics(folder)
+
+
 def test_one_task_has_no_interval(folder, monkeypatch):
     write(folder, dict(zip(COLUMNS, ([100], [1.0], [2.0], [1.0], ["nan"]), strict=True)))
     assert np.isnan(mean_gain(read_progress(folder)).half_width)
@@ -132,6 +163,42 @@ def test_what_cannot_be_drawn_is_said(content, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         plot_learning_curve(tmp_path)
     assert not list(tmp_path.glob("*.png*"))
+
+
+def adaptation_curve(monkeypatch, path, *curves, **arguments):
+    """Returns the axes of the picture that `plot_adaptation_curve` writes."""
+    from matplotlib.figure import Figure
+
+    figures = []
+    savefig = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), savefig(self, *a, **k)))
+    assert plot_adaptation_curve(curves, path, **arguments) == str(path)
+    return figures[0].axes[0]
+
+
+def test_an_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_first(tmp_path, monkeypatch):
+    """Given two tasks, then half widths are 12.706 s / sqrt(2), and a reference is drawn without its tasks."""
+    returns = np.array([[0.0, 10.0, 20.0], [2.0, 14.0, 20.0]])
+    axes = adaptation_curve(monkeypatch, tmp_path / "a.png", ("ours", returns), ("theirs", returns[:, :2] - 1.0),
+                            title="A title", note="a note")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert axes.figure.get_suptitle() == "A title" and axes.get_title() == "a note"
+    ours, theirs = axes.containers
+    assert [ours.get_label(), theirs.get_label()] == ["ours", "theirs"]
+    np.testing.assert_array_equal(ours.lines[0].get_xydata(), [[0, 1], [1, 12], [2, 20]])
+    np.testing.assert_array_equal(theirs.lines[0].get_xydata(), [[0, 0], [1, 11]])
+    (bars,) = ours.lines[2]
+    low, high = np.array([segment[:, 1] for segment in bars.get_segments()]).T
+    np.testing.assert_allclose(high - low, 2 * 12.7062047 * np.array([1.0, 2.0, 0.0]))
+    tasks = [line.get_ydata() for line in axes.lines if line.get_alpha() is not None]
+    np.testing.assert_array_equal(tasks, returns)
+
+
+def test_an_adaptation_curve_of_one_task_has_no_bars(tmp_path, monkeypatch):
+    axes = adaptation_curve(monkeypatch, tmp_path / "a.png", ("ours", np.array([[1.0, 2.0]])))
+    (curve,) = axes.containers
+    assert sum(segment.size for bars in curve.lines[2] for segment in bars.get_segments()) == 0
+    np.testing.assert_array_equal(curve.lines[0].get_ydata(), [1.0, 2.0])
 
 
 def test_importing_does_not_load_matplotlib_or_tensorflow():

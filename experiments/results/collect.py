@@ -12,6 +12,7 @@ from typing import Optional, Sequence
 import numpy as np
 
 from meta_policy_search.plotting import Progress, read_progress
+from meta_policy_search.utils.statistics import half_width_of_mean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS = ("Itr", "n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
@@ -47,7 +48,7 @@ def gain_and_interval(run: Progress) -> np.ndarray:
     starts = np.maximum(np.arange(len(gains)) - WINDOW + 1, 0)
     rows = [slice(start, end + 1) for end, start in enumerate(starts)]
     means = [gains[row].mean() for row in rows]
-    return np.array([means, [np.sqrt(np.square(half_widths[row]).sum()) / len(half_widths[row]) for row in rows]])
+    return np.array([means, [half_width_of_mean(half_widths[row]) for row in rows]])
 
 
 def describe(run: Progress) -> str:

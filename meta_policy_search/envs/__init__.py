@@ -1,8 +1,9 @@
-"""Meta-environments: interfaces, the normalizing wrapper, 2D point worlds, and robots by name (`make_env`).
+"""Meta-environments: interfaces, the normalizing wrapper, small discrete and 2D worlds, and robots (`make_env`).
 
 Nothing here imports TensorFlow, nor a physics engine before a robot is made.
 """
 from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
+from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
 from meta_policy_search.envs.normalized_env import NormalizedEnv, normalize
 from meta_policy_search.envs.point_envs import (
@@ -18,6 +19,7 @@ from meta_policy_search.envs.registry import available_envs, get_env_class, make
 __all__ = [
     "BatchableMetaEnv",
     "BatchedEnv",
+    "MetaBernoulliBanditEnv",
     "MetaEnv",
     "MetaPointEnv",
     "MetaPointEnvCorner",
@@ -25,6 +27,7 @@ __all__ = [
     "MetaPointEnvMomentum",
     "MetaPointEnvV2",
     "MetaPointEnvWalls",
+    "MetaTabularMDPEnv",
     "NormalizedEnv",
     "PhysicsError",
     "RandomEnv",

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.quiet_gym import gym
@@ -85,7 +86,7 @@ class BatchedEnv(abc.ABC):
 
     Attributes:
         observation_space: `gym.spaces.Box` of one environment's observation.
-        action_space: `gym.spaces.Box` of one environment's action.
+        action_space: `gym.spaces.Box` of one environment's action, or `gym.spaces.Discrete`, with actions from 0.
         max_callers: how many threads may call `reset` and `step` at a time, each for environments of its own; more
             than one where that is faster, because Python can go on during a step.
     """
@@ -131,7 +132,7 @@ class BatchedEnv(abc.ABC):
         """Takes one step in some of the environments, without resetting any.
 
         Args:
-            actions: `[k, A]`, finite; clipped to the action space.
+            actions: `[k, A]`, finite; clipped to the action space. Where it is discrete, int `[k]`.
             env_ids: int `[k]`, which environments; all of them by default.
 
         Returns:
@@ -147,16 +148,33 @@ class BatchedEnv(abc.ABC):
             raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
 
     def _rows(self, actions: np.ndarray, env_ids: Optional[np.ndarray]) -> Tuple[np.ndarray, np.ndarray]:
-        """Checks the arguments of `step`; returns `(actions float64 [k, A], env_ids int [k])`."""
+        """Checks the arguments of `step`; returns `(actions, env_ids int [k])`.
+
+        The actions are float64 `[k, A]`, or int64 `[k]` where the action space is discrete.
+        """
         ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
-        actions = np.asarray(actions, dtype=np.float64)
+        actions = np.asarray(actions)
         expected = (len(ids),) + tuple(self.action_space.shape)
         if actions.shape != expected:
             raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
+        if is_discrete(self.action_space):
+            return self._checked_indices(actions, ids), ids
+        actions = np.asarray(actions, dtype=np.float64)
         if not np.isfinite(actions).all():
             row = int(np.flatnonzero(~np.isfinite(actions).all(axis=1))[0])
             raise ValueError(f"actions: expected finite numbers, got {actions[row]} for environment {ids[row]}")
         return actions, ids
+
+    def _checked_indices(self, actions: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Returns discrete actions as int64 `[k]`; raises `ValueError` if one is not in the action space."""
+        if actions.dtype.kind not in "iu":
+            raise ValueError(f"actions: expected integers, got {actions.dtype}")
+        is_wrong = (actions < 0) | (actions >= self.action_space.n)
+        if is_wrong.any():
+            row = int(np.argmax(is_wrong))
+            raise ValueError(f"actions: expected integers from 0 to {self.action_space.n - 1}, got {actions[row]} for "
+                             f"environment {ids[row]}")
+        return actions.astype(np.int64)
 
 
 class BatchableMetaEnv(MetaEnv):

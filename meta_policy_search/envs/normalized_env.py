@@ -5,6 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs import gym_forms
 from meta_policy_search.envs.base import BatchedEnv, MetaEnv
+from meta_policy_search.envs.spaces import is_box
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.quiet_gym import gym
@@ -151,7 +152,7 @@ class NormalizedEnv(MetaEnv):
         Raises:
             ValueError: `action` has the wrong shape or is not finite.
         """
-        if _is_box(self.action_space):
+        if is_box(self.action_space):
             action = self._normalizer.actions(_check_action(action, self.action_space.shape)[None])[0]
         observation, reward, terminated, truncated, info = gym_forms.step_env(self._wrapped_env, action)
         observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
@@ -241,7 +242,7 @@ class _Normalizer:
         self._scale_reward = scale_reward
         self._normalization_scale = normalization_scale
         self.action_space = action_space
-        if _is_box(action_space):
+        if is_box(action_space):
             self._low = np.asarray(action_space.low, dtype=np.float64)
             self._high = np.asarray(action_space.high, dtype=np.float64)
             if not (np.isfinite(self._low).all() and np.isfinite(self._high).all()):
@@ -250,7 +251,7 @@ class _Normalizer:
         self.observation_space = observation_space
         self._obs_averages: Optional[_Averages] = None
         if normalize_obs:
-            if not _is_box(observation_space):
+            if not is_box(observation_space):
                 raise ValueError(f"normalize_obs: expected an environment that observes a box, got {observation_space}")
             self.observation_space = gym.spaces.Box(-np.inf, np.inf, observation_space.shape, np.float64)
             self._obs_averages = _Averages(num_envs, observation_space.shape, obs_alpha)
@@ -263,7 +264,9 @@ class _Normalizer:
                 averages.reset(rows)
 
     def actions(self, actions: np.ndarray) -> np.ndarray:
-        """Maps a policy's actions, float64 `[k, A]`, to the wrapped environments'."""
+        """Maps a policy's actions, float64 `[k, A]`, to the wrapped environments'; those not of a box are theirs."""
+        if not is_box(self.action_space):
+            return actions
         scale = self._normalization_scale
         scaled = self._low + (actions + scale) * ((self._high - self._low) / (2.0 * scale))
         return np.clip(scaled, self._low, self._high)
@@ -314,8 +317,3 @@ def _check_action(action: Any, shape: Optional[Tuple[int, ...]]) -> np.ndarray:
     if not np.isfinite(action).all():
         raise ValueError(f"action: expected finite numbers, got {action}")
     return action
-
-
-def _is_box(space: Any) -> bool:
-    """Whether `space` is a box of gym, Gymnasium or one of their forerunners."""
-    return hasattr(space, "low") and hasattr(space, "high")

@@ -10,12 +10,14 @@ _PACKAGE = "meta_policy_search.envs"
 _MODULES = {
     "HalfCheetahRandDirecEnv": "mujoco_envs.half_cheetah_rand_direc",
     "HalfCheetahRandVelEnv": "mujoco_envs.half_cheetah_rand_vel",
+    "MetaBernoulliBanditEnv": "discrete_envs.bernoulli_bandit",
     "MetaPointEnv": "point_envs.point_env_2d",
     "MetaPointEnvCorner": "point_envs.point_env_2d_corner",
     "MetaPointEnvCornerGoals": "point_envs.corner_goals_point_env_2d",
     "MetaPointEnvMomentum": "point_envs.point_env_2d_momentum",
     "MetaPointEnvV2": "point_envs.point_env_2d_v2",
     "MetaPointEnvWalls": "point_envs.point_env_2d_walls",
+    "MetaTabularMDPEnv": "discrete_envs.tabular_mdp",
 }
 
 

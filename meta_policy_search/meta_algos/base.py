@@ -8,11 +8,13 @@ lead to a good policy for that task. The graph holds the tasks as a leading axis
 its size does not depend on their number.
 """
 import abc
+import copy
 from collections import OrderedDict
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from meta_policy_search.meta_algos import diagnostics
 from meta_policy_search.ops import adaptation, losses, ragged
 from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.policies.base import MetaPolicy, Policy
@@ -30,7 +32,7 @@ from meta_policy_search.utils.checks import (
 
 __all__ = ["MAMLAlgo", "MetaAlgo"]
 
-INNER_TYPES = ("likelihood_ratio", "log_likelihood")
+INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice")
 
 
 class MetaAlgo(abc.ABC):
@@ -59,18 +61,37 @@ class MetaAlgo(abc.ABC):
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
         """Takes one meta-update."""
 
+    def with_meta_batch_size(self, meta_batch_size: int) -> "MetaAlgo":
+        """Returns the algorithm for another number of tasks, with a policy of its own; graph and parameters are shared.
+
+        So a trained policy can be adapted to any number of tasks, one for instance.
+
+        Args:
+            meta_batch_size: number of tasks, at least 1.
+        """
+        other = copy.copy(self)
+        other.policy = self.policy.with_meta_batch_size(meta_batch_size)
+        other.meta_batch_size = other.policy.meta_batch_size
+        return other
+
 
 class StepInputs(NamedTuple):
     """The samples of all tasks at one adaptation step, as placeholders."""
 
     placeholders: Dict[str, tf.Tensor]  # by input name, all of the below but `weights`
     observations: tf.Tensor  # [M, N, O]
-    actions: tf.Tensor  # [M, N, A]
-    advantages: tf.Tensor  # [M, N]
+    actions: tf.Tensor  # [M, N, A]; [M, N] where they are discrete
     mask: tf.Tensor  # [M, N], one for samples, zero on padding
     weights: tf.Tensor  # [M, N], rows sum to one
     dist_info_old: Dict[str, tf.Tensor]  # each [M, N, ...], the distribution the actions were sampled from
-    extra: Dict[str, tf.Tensor]  # each [M, N], such as `adj_avg_rewards`
+    entries: Dict[str, tf.Tensor]  # each [M, N], such as `advantages`
+    path_starts: Optional[tf.Tensor]  # int [M, N], where each sample's path starts; for DiCE
+    path_weights: Optional[tf.Tensor]  # [M, N], one over the number of paths and steps of a path; for DiCE
+
+    @property
+    def advantages(self) -> tf.Tensor:
+        """The advantages, `[M, N]`."""
+        return self.entries["advantages"]
 
 
 class AdaptationStep(NamedTuple):
@@ -150,6 +171,7 @@ class MAMLAlgo(MetaAlgo):
         self.trainable_inner_step_size = check_bool("trainable_inner_step_size", trainable_inner_step_size)
         self.first_order = check_bool("first_order", first_order)
         self.name = name
+        self._diagnostics: Optional[diagnostics.AdaptationDiagnostics] = None
 
     # Graph -----------------------------------------------------------------------------------------------------
 
@@ -166,7 +188,8 @@ class MAMLAlgo(MetaAlgo):
         with tf.name_scope(self.name):
             self._build_step_sizes()
             self._build_adaptation()
-            self.build_meta_objective(self._build_chain())
+            self._chain = self._build_chain()
+            self.build_meta_objective(self._chain)
 
     def _build_step_sizes(self) -> None:
         params = self.policy.get_params()
@@ -184,7 +207,7 @@ class MAMLAlgo(MetaAlgo):
     def _build_adaptation(self) -> None:
         """Builds one inner step from parameters that are fed: what `adapt` runs between two samplings."""
         with tf.name_scope("adaptation"):
-            self._adaptation_inputs = self._make_inputs("adaptation")
+            self._adaptation_inputs = self._make_inputs("adaptation", is_last=False)
             params = self.policy.policies_params_phs
             step = self._build_step(self._adaptation_inputs, params)
             self._adapted_params = adaptation.gradient_step(params, self.build_inner_loss(step), self._step_sizes)
@@ -195,7 +218,7 @@ class MAMLAlgo(MetaAlgo):
         for index in range(self.num_inner_grad_steps + 1):
             is_last = index == self.num_inner_grad_steps
             with tf.name_scope(f"step{index}"):
-                inputs = self._make_inputs(f"step{index}", self._last_step_keys() if is_last else ())
+                inputs = self._make_inputs(f"step{index}", is_last)
                 if index == 0:
                     params = adaptation.stack_params(self.policy.get_params(), tf.shape(inputs.observations)[0])
                 chain.append(self._build_step(inputs, params))
@@ -206,13 +229,28 @@ class MAMLAlgo(MetaAlgo):
 
     def _build_step(self, inputs: StepInputs, params: Mapping[str, tf.Tensor]) -> AdaptationStep:
         dist_info = self.policy.distribution_info_sym(inputs.observations, params)
-        log_prob = self.policy.distribution.log_likelihood_sym(inputs.actions, dist_info)
-        old_log_prob = self.policy.distribution.log_likelihood_sym(inputs.actions, inputs.dist_info_old)
+        if not set(inputs.dist_info_old) <= set(dist_info):
+            raise ValueError(f"policy: expected distribution_info_sym to give {sorted(inputs.dist_info_old)}, of which "
+                             f"its distribution consists, got {sorted(dist_info)}")
+        log_prob = self._ask_distribution("log_likelihood_sym", inputs.actions, dist_info)
+        old_log_prob = self._ask_distribution("log_likelihood_sym", inputs.actions, inputs.dist_info_old)
         return AdaptationStep(inputs, params, dist_info, log_prob, old_log_prob)
+
+    def _ask_distribution(self, method: str, *args: Any) -> tf.Tensor:
+        """Builds something by a method of the policy's distribution; says who does without it if there is none."""
+        distribution = self.policy.distribution
+        try:
+            if not hasattr(distribution, method):
+                raise NotImplementedError
+            return getattr(distribution, method)(*args)
+        except NotImplementedError as error:
+            without = "; VPGMAML and DICEMAML do without" if method == "kl_sym" else ""
+            raise TypeError(f"policy: {type(self).__name__} needs a distribution with {method}, which "
+                            f"{type(distribution).__name__} does not implement{without}") from error
 
     def _build_mean_kl(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the divergence `KL(pi_old || pi_theta_k)` of one step, nats; mean over samples, then over tasks."""
-        kl = self.policy.distribution.kl_sym(step.inputs.dist_info_old, step.dist_info)
+        kl = self._ask_distribution("kl_sym", step.inputs.dist_info_old, step.dist_info)
         return tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights))
 
     def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
@@ -230,37 +268,53 @@ class MAMLAlgo(MetaAlgo):
 
     # Inputs ----------------------------------------------------------------------------------------------------
 
-    def _last_step_keys(self) -> Tuple[str, ...]:
-        """Names of further sample entries `[N]` that the meta-objective needs of the adapted policies' samples."""
-        return ()
+    max_path_length: Optional[int] = None
+    """Most steps of a path, for DiCE; None for as many as the longest path has."""
 
-    def _make_inputs(self, prefix: str, extra_keys: Sequence[str] = ()) -> StepInputs:
+    def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:
+        """Names the sample entries `[N]` that the losses need, of an inner step or of the adapted policies."""
+        return ("advantages",)
+
+    def _needs_paths(self, is_last: bool) -> bool:
+        """Whether the losses need to know where paths start, in an inner step or in the adapted policies' samples."""
+        return False
+
+    def _make_inputs(self, prefix: str, is_last: bool) -> StepInputs:
         """Creates stacked placeholders for one step's samples of all tasks."""
         policy = self.policy
         shapes: Dict[str, List[Optional[int]]] = OrderedDict(
             observations=[None, None, policy.obs_dim],
-            actions=[None, None, policy.action_dim],
-            advantages=[None, None],
+            actions=[None, None, *policy.distribution.action_shape],
             mask=[None, None],
         )
         for key, shape in policy.distribution.dist_info_specs:
             shapes[f"agent_infos/{key}"] = [None, None, *shape]
-        for key in extra_keys:
+        keys = self._sample_keys(is_last)
+        for key in keys:
             shapes[key] = [None, None]
         phs = {key: tf.placeholder(tf.float32, shape, name=key.replace("/", "_")) for key, shape in shapes.items()}
+        path_starts = path_weights = None
+        if self._needs_paths(is_last):
+            path_starts = phs["path_starts"] = tf.placeholder(tf.int32, [None, None], name="path_starts")
+            path_weights = ragged.path_weights(phs["mask"], path_starts, self.max_path_length)
         return StepInputs(
             placeholders={f"{prefix}/{key}": ph for key, ph in phs.items()},
             observations=phs["observations"],
             actions=phs["actions"],
-            advantages=phs["advantages"],
             mask=phs["mask"],
             weights=ragged.sample_weights(phs["mask"]),
             dist_info_old={key: phs[f"agent_infos/{key}"] for key, _ in policy.distribution.dist_info_specs},
-            extra={key: phs[key] for key in extra_keys},
+            entries={key: phs[key] for key in keys},
+            path_starts=path_starts,
+            path_weights=path_weights,
         )
 
+    def _flat_samples(self, samples: TaskSamples) -> TaskSamples:
+        """Returns the samples of a task with all paths stacked, `[N, ...]`, if they have another form."""
+        return samples
+
     def _input_values(
-        self, samples: Sequence[TaskSamples], step: str, extra_keys: Sequence[str] = ()
+        self, samples: Sequence[TaskSamples], step: str, is_last: bool = False
     ) -> Dict[str, np.ndarray]:
         """Returns the values of one step's placeholders by input name.
 
@@ -270,20 +324,29 @@ class MAMLAlgo(MetaAlgo):
         if len(samples) != self.meta_batch_size:
             raise ValueError(f"{step}: expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
         entries: Dict[str, List[np.ndarray]] = OrderedDict()
-        info_keys = [key for key, _ in self.policy.distribution.dist_info_specs]
+        path_starts: List[np.ndarray] = []
+        info_keys = [f"agent_infos/{key}" for key, _ in self.policy.distribution.dist_info_specs]
+        keys = ["observations", "actions", *self._sample_keys(is_last), *info_keys]
         for task, task_samples in enumerate(samples):
             try:
-                values = {key: task_samples[key] for key in ("observations", "actions", "advantages", *extra_keys)}
-                values.update({f"agent_infos/{key}": task_samples["agent_infos"][key] for key in info_keys})
+                flat = self._flat_samples(task_samples)
+                infos = {f"agent_infos/{key}": value for key, value in flat["agent_infos"].items()}
+                values = {key: {**flat, **infos}[key] for key in keys}
+                if self._needs_paths(is_last):
+                    path_starts.append(ragged.path_starts(flat["path_lengths"]))
+                    values["path_lengths"] = path_starts[-1]
             except KeyError as error:
                 raise ValueError(f"{step}: the samples of task {task} lack the entry {error}") from None
             lengths = {key: len(value) for key, value in values.items()}
             if len(set(lengths.values())) != 1 or 0 in lengths.values():
                 raise ValueError(f"{step}: expected equally many samples, at least one, of task {task}, got {lengths}")
+            values.pop("path_lengths", None)
             for key, value in values.items():
                 entries.setdefault(key, []).append(value)
         stacked = {f"{step}/{key}": ragged.stack_tasks(arrays) for key, arrays in entries.items()}
         stacked[f"{step}/mask"] = ragged.task_mask([len(array) for array in entries["observations"]])
+        if path_starts:
+            stacked[f"{step}/path_starts"] = ragged.stack_tasks(path_starts, np.int32)
         return stacked
 
     def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
@@ -297,34 +360,49 @@ class MAMLAlgo(MetaAlgo):
 
         Returns:
             `(observations, actions, advantages, agent_infos)`: lists of length `M` of float32 placeholders `[N, O]`,
-            `[N, A]`, `[N]`, and of dicts of placeholders for the distribution the actions were sampled from.
+            `[N, A]` (discrete actions `[N]`), `[N]`, and of dicts of placeholders for the distribution the actions were
+            sampled from.
         """
         observations, actions, advantages, agent_infos = [], [], [], []
+        action_shape = self.policy.distribution.action_shape
         for task in range(self.meta_batch_size):
             with tf.name_scope(f"{prefix}task{task}/"):
                 observations.append(tf.placeholder(tf.float32, [None, self.policy.obs_dim], name="obs"))
-                actions.append(tf.placeholder(tf.float32, [None, self.policy.action_dim], name="action"))
+                actions.append(tf.placeholder(tf.float32, [None, *action_shape], name="action"))
                 advantages.append(tf.placeholder(tf.float32, [None], name="advantage"))
                 agent_infos.append(self.policy.distribution_info_keys(observations[-1], {}))
         return observations, actions, advantages, agent_infos
 
     # Use -------------------------------------------------------------------------------------------------------
 
-    def adapt(self, samples: Sequence[TaskSamples]) -> None:
+    def adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
         """Adapts the policy to each task by one inner step, from where each task's policy stands.
 
         Afterwards the policy acts with the adapted parameters; `policy.switch_to_pre_update` undoes this.
 
         Args:
             samples: the processed samples of each task, drawn with its present policy.
+            step_size: replaces the algorithm's step sizes, for all parameters, in this step; default None.
 
         Raises:
-            ValueError: the number of tasks is wrong, or a task lacks an entry or has no samples.
+            ValueError: the number of tasks is wrong, a task lacks an entry or has no samples, or `step_size` is not
+                above 0.
+            FloatingPointError: a parameter would not be finite; names task and parameter. The policy is as it was.
         """
         values = self._input_values(samples, "adaptation")
         feed = {self._adaptation_inputs.placeholders[name]: value for name, value in values.items()}
+        if step_size is not None:
+            step_size = check_positive("step_size", step_size)
+            feed.update({sizes: np.full(sizes.shape, step_size) for sizes in self._step_sizes.values()})
         session = self._log_step_sizes.session()
         adapted = session.run(self._adapted_params, {**feed, **self.policy.policies_params_feed_dict})
+        for name, stacked in adapted.items():
+            finite = np.isfinite(stacked).reshape(self.meta_batch_size, -1).all(axis=1)
+            if not finite.all():
+                raise FloatingPointError(
+                    f"adaptation: {name} of task {np.argmin(finite)} would not be finite, so the step was refused and "
+                    "the policy is as it was; its samples hold a number that is not finite, or the step is too long"
+                )
         self.policy.update_task_parameters(
             [{name: stacked[task] for name, stacked in adapted.items()} for task in range(self.meta_batch_size)]
         )
@@ -344,8 +422,7 @@ class MAMLAlgo(MetaAlgo):
             )
         values: Dict[str, np.ndarray] = {}
         for index, samples in enumerate(all_samples_data):
-            extra_keys = self._last_step_keys() if index == self.num_inner_grad_steps else ()
-            values.update(self._input_values(samples, f"step{index}", extra_keys))
+            values.update(self._input_values(samples, f"step{index}", is_last=index == self.num_inner_grad_steps))
         return values
 
     @staticmethod
@@ -359,6 +436,60 @@ class MAMLAlgo(MetaAlgo):
         Splitting those before adaptation would change the adapted policies themselves.
         """
         return {name: 1 for name in chain[-1].inputs.placeholders}
+
+    def build_diagnostics(self) -> None:
+        """Builds what `compute_diagnostics` needs, before the graph is finalized, say; called again, does nothing.
+
+        Raises:
+            ValueError: there is a single task, so that there are no halves to compare.
+        """
+        if self._diagnostics is not None:
+            return
+        if self.meta_batch_size == 1:
+            raise ValueError("diagnostics: expected a meta_batch_size of at least 2, since they compare the "
+                             "meta-gradients of two halves of the tasks, got 1")
+        objective = self.optimizer.objective
+        with objective.graph.as_default(), tf.name_scope(f"{self.name}/diagnostics"):
+            self._diagnostics = diagnostics.build_adaptation_diagnostics(
+                self.policy, self._chain, self.build_inner_loss(self._chain[0]), objective
+            )
+
+    def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
+        """Computes how noisy the meta-gradient is, and what the inner steps do, at the present parameters.
+
+        The halves of the tasks are the first and the second of them; with an odd number, the second is the larger.
+
+        Args:
+            all_samples_data: as for `optimize_policy`, before it is called.
+
+        Returns:
+            Dict of `MetaGradNorm`, `MetaGradVariance`, `MetaGradRelativeStd` and `MetaGradHalvesCosine`, see
+            `diagnostics.compare_halves`; `PrePostGradCosine`, the cosine of the angle between the gradient of a task's
+            inner loss by the parameters before adaptation and that of its outer loss by the adapted ones, each on the
+            samples drawn with them, mean over the tasks in which neither is zero; and for each inner step
+            `Step_k-AdaptationKL`, the divergence `KL(pi_{theta_k} || pi_{theta_{k+1}})` on the samples of step k,
+            nats, mean over tasks.
+
+        Raises:
+            ValueError: the number of steps or tasks is wrong, a task lacks an entry or has no samples, or there is a
+                single task.
+        """
+        self.build_diagnostics()
+        values = self._meta_input_values(all_samples_data)
+        size = self.meta_batch_size // 2
+        halves = [self.optimizer.gradient(self._take_tasks(values, tasks))
+                  for tasks in (slice(None, size), slice(size, None))]
+        pre_gradients, post_gradients, step_kl = self.optimizer.evaluate(self._diagnostics, values)
+        return {
+            **diagnostics.compare_halves(*halves, size, self.meta_batch_size - size),
+            "PrePostGradCosine": diagnostics.mean_cosine(pre_gradients, post_gradients),
+            **{f"Step_{step}-AdaptationKL": float(kl) for step, kl in enumerate(step_kl)},
+        }
+
+    def _take_tasks(self, values: Mapping[str, np.ndarray], tasks: slice) -> Dict[str, np.ndarray]:
+        """Returns the values of the meta-objective's placeholders with the samples of some tasks only."""
+        samples = self._meta_placeholders(self._chain)
+        return {name: value[tasks] if name in samples else value for name, value in values.items()}
 
     def get_state(self) -> Dict[str, Any]:
         """Returns everything beside the policy that the next meta-update depends on, for a snapshot."""
@@ -387,10 +518,17 @@ class ExploringMAMLAlgo(MAMLAlgo):
 
     Args:
         *args: as for `MAMLAlgo`.
-        inner_type (str): `'likelihood_ratio'` or `'log_likelihood'`, the loss of the inner step.
+        inner_type (str): `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`, the loss of the inner step. All three
+            have the same gradient at the sampling policy, if paths are equally long. They differ in second
+            derivatives: `'log_likelihood'` leaves out that which actions are sampled depends on the parameters,
+            `'likelihood_ratio'` only that earlier actions led to the present state, which keeps the variance low
+            (arXiv:1810.06784, section 5), and `'dice'` nothing (Loaded DiCE, arXiv:1909.10549).
         exploration (bool): whether to add the exploration term (E-MAML).
         exploration_coeff (float or None): the coefficient `c`, at least 0; default None, one over the number of
             samples.
+        max_path_length (int or None): for `inner_type='dice'`, the most steps that a path can have: the loss is
+            divided by this and the number of paths, not by the number of samples, which depends on the policy where
+            paths end early. Default None, the length of the longest path.
         **kwargs: as for `MAMLAlgo`.
 
     Raises:
@@ -403,34 +541,44 @@ class ExploringMAMLAlgo(MAMLAlgo):
         inner_type: str = "likelihood_ratio",
         exploration: bool = False,
         exploration_coeff: Optional[float] = None,
+        max_path_length: Optional[int] = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        if inner_type == "dice":
-            raise ValueError(
-                f"inner_type: 'dice' is not available in this version; expected one of {', '.join(INNER_TYPES)}"
-            )
         self.inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
         self.exploration = check_bool("exploration", exploration)
         self.exploration_coeff = (
             None if exploration_coeff is None else check_non_negative("exploration_coeff", exploration_coeff)
         )
+        if max_path_length is not None:
+            self.max_path_length = check_positive_int("max_path_length", max_path_length)
+        if self.max_path_length is not None and self.inner_type != "dice":
+            raise ValueError(f"max_path_length: expected None with inner_type={self.inner_type!r}, which does not "
+                             f"depend on it, got {max_path_length}")
 
     def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the loss that an inner step descends, `[M]`."""
         if self.inner_type == "log_likelihood":
             return losses.log_likelihood_loss(step.log_prob, step.inputs.advantages, step.inputs.weights).loss
+        if self.inner_type == "dice":
+            inputs = step.inputs
+            return losses.loaded_dice_loss(
+                step.log_prob, inputs.advantages, inputs.path_weights, inputs.path_starts).loss
         return super().build_inner_loss(step)
 
-    def _last_step_keys(self) -> Tuple[str, ...]:
-        return ("adj_avg_rewards",) if self.exploration else ()
+    def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:
+        explores = is_last and self.exploration
+        return (*super()._sample_keys(is_last), *(("adj_avg_rewards",) if explores else ()))
+
+    def _needs_paths(self, is_last: bool) -> bool:
+        return self.inner_type == "dice" and not is_last
 
     def build_exploration_loss(self, chain: Sequence[AdaptationStep]) -> tf.Tensor:
         """Builds the exploration term, `[M]`; zero without `exploration`."""
         last = chain[-1].inputs
         if not self.exploration:
             return tf.zeros_like(last.weights[:, 0])
-        achieved = losses.weighted_mean(last.extra["adj_avg_rewards"], last.weights)
+        achieved = losses.weighted_mean(last.entries["adj_avg_rewards"], last.weights)
         scores = []
         for step in chain[:-1]:
             inputs, coeff = step.inputs, self.exploration_coeff

@@ -1,18 +1,107 @@
-"""DICE-MAML (arXiv:1802.05098): not available in this version."""
-from typing import Any
+"""DiCE-MAML: meta-learning with an infinitely differentiable estimator (arXiv:1802.05098)."""
+from typing import Any, Dict, Sequence, Tuple
 
-from meta_policy_search.meta_algos.base import MAMLAlgo
+import numpy as np
+
+from meta_policy_search.meta_algos.base import AdaptationStep, MAMLAlgo
+from meta_policy_search.ops import losses
+from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import TaskSamples
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_positive_int
 
 
 class DICEMAML(MAMLAlgo):
-    """MAML with DiCE objectives; not available in this version.
+    """MAML whose inner and outer objectives are DiCE objectives, so that second derivatives are unbiased.
+
+    Per task, with `r'_pt` the adjusted reward of step t of path p and `T` the most steps that a path can have,
+
+        L = -1/(P T) sum_p (sum_t box_pt r'_pt + box_p r''_p),   box_pt = exp(tau_pt - stop_gradient(tau_pt)),
+
+    where `tau_pt` is the sum of the log-densities of the path's actions up to step t, `box_p` is that of the whole path
+    and `r''_p` what a baseline subtracts after the end of a path (`adjusted_rewards_after_end`). Each meta-update is
+    one step of Adam on the mean over tasks.
+
+    Takes the samples of a `DiceMetaSampleProcessor`, with a baseline of time alone (`LinearTimeBaseline`); its notes
+    say what would bias the gradient.
+
+    Args:
+        max_path_length (int): the most steps that a path can have, `T`; the sample processor's.
+        *args: as for `MAMLAlgo`.
+        name (str): name scope of the algorithm's operations.
+        learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
+        **kwargs: as for `MAMLAlgo`.
 
     Raises:
-        NotImplementedError: always; names what is available.
+        ValueError: a number out of range.
+        TypeError: an argument of the wrong type.
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> "DICEMAML":
-        """Says what is available."""
-        raise NotImplementedError(
-            f"{cls.__name__} is not available in this version; TRPOMAML, VPGMAML and ProMP are"
-        )
+    def __init__(
+        self, max_path_length: int, *args: Any, name: str = "dice_maml", learning_rate: float = 1e-3, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, name=name, **kwargs)
+        self.max_path_length = check_positive_int("max_path_length", max_path_length)
+        self.optimizer = MAMLFirstOrderOptimizer(learning_rate=learning_rate, max_epochs=1)
+        self.build_graph()
+
+    def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:
+        return ("adjusted_rewards",)
+
+    def _needs_paths(self, is_last: bool) -> bool:
+        return True
+
+    def _flat_samples(self, samples: TaskSamples) -> TaskSamples:
+        """Stacks the steps that were taken; what follows the end of a path goes to its last step, with its box."""
+        if "mask" not in samples:
+            raise ValueError("samples: expected those of a DiceMetaSampleProcessor, with entries such as 'mask', got "
+                             f"{', '.join(map(repr, sorted(samples)))}")
+        mask = np.asarray(samples["mask"]) > 0
+        lengths = samples["path_lengths"]
+        if mask.shape[1] != self.max_path_length:
+            raise ValueError(f"samples: expected paths padded to max_path_length={self.max_path_length} steps, as by a "
+                             f"DiceMetaSampleProcessor with the same number, got {mask.shape[1]}")
+        flat: Dict[str, Any] = {key: samples[key][mask] for key in ("observations", "actions", "adjusted_rewards")}
+        flat["adjusted_rewards"][np.cumsum(lengths) - 1] += samples["adjusted_rewards_after_end"]
+        if "advantages" in samples:
+            flat["advantages"] = samples["advantages"][mask]
+        flat["agent_infos"] = {key: values[mask] for key, values in samples["agent_infos"].items()}
+        return {**flat, "path_lengths": lengths}
+
+    def _dice_loss(self, step: AdaptationStep) -> tf.Tensor:
+        inputs = step.inputs
+        return losses.dice_loss(
+            step.log_prob, inputs.entries["adjusted_rewards"], inputs.path_weights, inputs.path_starts).loss
+
+    def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the DiCE loss that an inner step descends, `[M]`."""
+        return self._dice_loss(step)
+
+    def build_outer_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the loss of the adapted policies, `[M]`: the same."""
+        return self._dice_loss(step)
+
+    def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
+        """Builds the mean over tasks of the adapted policies' loss."""
+        with tf.name_scope("meta_objective"):
+            loss = tf.reduce_mean(self.build_outer_loss(chain[-1]))
+        self.optimizer.build_graph(
+            loss=loss, target=self.meta_parameters, input_ph_dict=self._meta_placeholders(chain))
+
+    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
+        """Takes one meta-update.
+
+        Args:
+            all_samples_data: `[K + 1][M]` processed samples: of each inner step, and last of the adapted policies.
+            log: whether to log `LossBefore`. (A DiCE objective has the same value for all parameters, by construction:
+                only its derivatives differ.)
+
+        Raises:
+            ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
+            FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
+        """
+        values = self._meta_input_values(all_samples_data)
+        loss_before = self.optimizer.optimize(values)
+        if log:
+            logger.logkv("LossBefore", loss_before)

@@ -99,6 +99,11 @@ class ProMP(MAMLAlgo):
             sample_axes=self._last_step_sample_axes(chain),
         )
 
+    def _meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
+        """Adds the present clipping and penalties."""
+        values = super()._meta_input_values(all_samples_data)
+        return {**values, "clip_eps": np.float32(self.clip_eps), "inner_kl_coeff": self.inner_kl_coeff}
+
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
         """Takes one meta-update, of `num_ppo_steps` passes over the samples.
 
@@ -111,7 +116,6 @@ class ProMP(MAMLAlgo):
             FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
         """
         values = self._meta_input_values(all_samples_data)
-        values.update(clip_eps=np.float32(self.clip_eps), inner_kl_coeff=self.inner_kl_coeff)
         loss_before = self.optimizer.optimize(values)
         stats = self.optimizer.compute_stats(values)
         if log:

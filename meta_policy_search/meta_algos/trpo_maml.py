@@ -21,10 +21,11 @@ class TRPOMAML(ExploringMAMLAlgo):
         *args: as for `MAMLAlgo`.
         name (str): name scope of the algorithm's operations.
         step_size (float): largest mean divergence `KL(pi_old || pi_theta_K)` per meta-update, nats; default 0.01.
-        inner_type (str): `'likelihood_ratio'` or `'log_likelihood'`, the loss of the inner step.
+        inner_type (str): `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`, the loss of the inner step; see
+            `ExploringMAMLAlgo`.
         exploration (bool): whether to add the exploration term (E-MAML).
         optimizer (ConjugateGradientOptimizer or None): by default one with its own defaults.
-        **kwargs: as for `MAMLAlgo`, and `exploration_coeff`.
+        **kwargs: as for `MAMLAlgo`, and `exploration_coeff` and `max_path_length`.
 
     Raises:
         ValueError: a number out of range, or an unknown `inner_type`.
@@ -74,7 +75,8 @@ class TRPOMAML(ExploringMAMLAlgo):
 
         Raises:
             ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
-            FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
+            FloatingPointError: the loss, its gradient, the divergence or its curvature is not finite; the parameters are
+                as they were.
         """
         values = self._meta_input_values(all_samples_data)
         if log:

@@ -1,10 +1,37 @@
-"""VPG-DICE-MAML (arXiv:1802.05098): not available in this version."""
+"""DiCE-MAML with a plain policy gradient on advantages as outer step."""
+from typing import Any, Tuple
+
+from meta_policy_search.meta_algos.base import AdaptationStep
 from meta_policy_search.meta_algos.dice_maml import DICEMAML
+from meta_policy_search.ops import losses
+from meta_policy_search.tf_compat import tf
 
 
-class VPG_DICEMAML(DICEMAML):
-    """MAML with a DiCE inner objective and a plain policy gradient; not available in this version.
+class VPG_DICEMAML(DICEMAML):  # noqa: N801  (the name of the public code)
+    """MAML whose inner objective is DiCE, and whose outer one is the policy gradient on advantages.
+
+    The outer objective is differentiated once through the adapted policies' actions, for which the score of each
+    action, times its advantage, is enough; a state-dependent baseline does no harm there. So the sample processor
+    needs a `return_baseline`, as `DiceMetaSampleProcessor(LinearTimeBaseline(), ..., return_baseline=
+    LinearFeatureBaseline())`.
+
+    Args:
+        max_path_length (int): the most steps that a path can have; the sample processor's.
+        *args: as for `DICEMAML`.
+        name (str): name scope of the algorithm's operations.
+        **kwargs: as for `DICEMAML`.
 
     Raises:
-        NotImplementedError: always; names what is available.
+        ValueError: a number out of range; in `optimize_policy`, samples without advantages.
+        TypeError: an argument of the wrong type.
     """
+
+    def __init__(self, max_path_length: int, *args: Any, name: str = "vpg_dice_maml", **kwargs: Any) -> None:
+        super().__init__(max_path_length, *args, name=name, **kwargs)
+
+    def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:
+        return ("advantages",) if is_last else super()._sample_keys(is_last)
+
+    def build_outer_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the log-likelihood loss of the adapted policies, `[M]`."""
+        return losses.log_likelihood_loss(step.log_prob, step.inputs.advantages, step.inputs.path_weights).loss

@@ -19,9 +19,10 @@ class VPGMAML(ExploringMAMLAlgo):
         *args: as for `MAMLAlgo`.
         name (str): name scope of the algorithm's operations.
         learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
-        inner_type (str): `'likelihood_ratio'` or `'log_likelihood'`, the loss of the inner step.
+        inner_type (str): `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`, the loss of the inner step; see
+            `ExploringMAMLAlgo`.
         exploration (bool): whether to add the exploration term (E-MAML).
-        **kwargs: as for `MAMLAlgo`, and `exploration_coeff`.
+        **kwargs: as for `MAMLAlgo`, and `exploration_coeff` and `max_path_length`.
 
     Raises:
         ValueError: a number out of range, or an unknown `inner_type`.

@@ -1,8 +1,9 @@
-"""Densities, divergences and entropies of diagonal Gaussians, as graph functions.
+"""Densities, divergences and entropies of distributions over actions, as graph functions.
 
-All take the last axis as the action's (`A`) and broadcast over the others, so that one set of functions serves
-samples `[N, A]` of one task and `[M, N, A]` of all tasks, with the log standard deviation as `[1, A]`,
-`[M, 1, A]` or of the full shape.
+All broadcast over leading axes, so that one set of functions serves samples `[N, ...]` of one task and `[M, N, ...]`
+of all tasks. The last axis is the action's (`A`) for diagonal Gaussians, whose log standard deviation may be
+`[1, A]`, `[M, 1, A]` or of the full shape, and that of the actions to choose from (`n`) for categorical
+distributions.
 """
 import math
 
@@ -54,3 +55,38 @@ def gaussian_entropy(log_std: tf.Tensor) -> tf.Tensor:
     with tf.name_scope("gaussian_entropy"):
         size = tf.cast(tf.shape(log_std)[-1], log_std.dtype)
         return tf.reduce_sum(log_std, -1) + 0.5 * (1.0 + _LOG_2PI) * size
+
+
+def categorical_log_prob(actions: tf.Tensor, log_prob: tf.Tensor) -> tf.Tensor:
+    """Builds the log-probability `log p_a` of actions that are indices.
+
+    Args:
+        actions: `[...]`, whole numbers from 0 to `n - 1`, of any numeric type.
+        log_prob: `[..., n]`, normalized log-probabilities, nats; finite.
+
+    Returns:
+        `[...]`, nats.
+    """
+    with tf.name_scope("categorical_log_prob"):
+        is_chosen = tf.one_hot(tf.cast(actions, tf.int32), tf.shape(log_prob)[-1], dtype=log_prob.dtype)
+        return tf.reduce_sum(is_chosen * log_prob, -1)
+
+
+def categorical_kl(old_log_prob: tf.Tensor, log_prob: tf.Tensor) -> tf.Tensor:
+    """Builds `KL(old || new) = sum_a p_old(a) (log p_old(a) - log p(a))` of two categorical distributions.
+
+    Args:
+        old_log_prob: `[..., n]`, normalized log-probabilities, nats; finite.
+        log_prob: `[..., n]`, likewise.
+
+    Returns:
+        `[...]`, nats.
+    """
+    with tf.name_scope("categorical_kl"):
+        return tf.reduce_sum(tf.exp(old_log_prob) * (old_log_prob - log_prob), -1)
+
+
+def categorical_entropy(log_prob: tf.Tensor) -> tf.Tensor:
+    """Builds the entropy `-sum_a p(a) log p(a)`, in nats, from finite log-probabilities; `[..., n]` to `[...]`."""
+    with tf.name_scope("categorical_entropy"):
+        return -tf.reduce_sum(tf.exp(log_prob) * log_prob, -1)

@@ -3,7 +3,7 @@
 Every mean over samples is a sum with `weights` `[M, N]` whose rows sum to one and which are zero on padding, so
 tasks may hold different numbers of samples.
 """
-from typing import NamedTuple
+from typing import NamedTuple, Tuple
 
 from meta_policy_search.tf_compat import tf
 
@@ -157,3 +157,89 @@ def exploration_score(
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, weights=weights)
     with tf.name_scope(name):
         return tf.reduce_sum(weights * tf.expm1(log_prob - tf.stop_gradient(old_log_prob)), axis=-1)
+
+
+class DiceOutput(NamedTuple):
+    """What `dice_loss` and `loaded_dice_loss` build."""
+
+    loss: tf.Tensor  # [M], to minimize
+
+
+def sums_along_paths(values: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Builds sums over the steps of the same path: up to and including each step, and up to before it.
+
+    Args:
+        values: `[M, N]`, paths stacked one after the other.
+        path_starts: int `[M, N]`, index of the first sample of the same path.
+
+    Returns:
+        Two tensors `[M, N]`.
+    """
+    with tf.name_scope("sums_along_paths"):
+        before = tf.cumsum(values, axis=1, exclusive=True)
+        before -= tf.gather(before, path_starts, batch_dims=1)
+        return before + values, before
+
+
+def _log_boxes(log_prob: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Builds the logarithms of the magic boxes of all actions up to each step, and up to before it."""
+    return sums_along_paths(log_prob - tf.stop_gradient(log_prob), path_starts)
+
+
+def dice_loss(
+    log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor, name: str = "dice_loss"
+) -> DiceOutput:
+    """Builds the DiCE loss (arXiv:1802.05098), one per task.
+
+    `L_m = -sum_n w_mn box_mn r_mn`, `box_mn = exp(tau_mn - stop_gradient(tau_mn))`, with `tau_mn` the sum of the
+    log-densities of the actions of sample n's path up to and including that of n: all that its reward depends on. Each
+    box is one, and derivatives of the loss, of any order, are estimates of those of the expected sum of rewards.
+
+    Args:
+        log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
+        rewards: float32 `[M, N]`, discounted from the start of the path, less a baseline of time alone; no gradient
+            flows here.
+        weights: float32 `[M, N]`, such as `ragged.path_weights`, zero on padding.
+        path_starts: int `[M, N]`, index of the first sample of the same path.
+        name: name scope.
+
+    Returns:
+        A `DiceOutput`.
+
+    Raises:
+        ValueError: names the argument whose shape does not fit, and both shapes.
+    """
+    _check_shapes("log_prob", log_prob=log_prob, rewards=rewards, weights=weights, path_starts=path_starts)
+    with tf.name_scope(name):
+        up_to, _ = _log_boxes(log_prob, path_starts)
+        return DiceOutput(-weighted_mean(tf.exp(up_to) * tf.stop_gradient(rewards), weights))
+
+
+def loaded_dice_loss(
+    log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
+    name: str = "loaded_dice_loss",
+) -> DiceOutput:
+    """Builds the Loaded DiCE loss (arXiv:1909.10549), one per task.
+
+    `L_m = -sum_n w_mn (box(tau_n) - box(tau_n without a_n)) A_mn`, with `tau_n` the actions of sample n's path up to
+    and including a_n. The difference is zero in value; its gradient is that of `log pi(a_n)`, and its higher
+    derivatives hold what earlier actions contributed to being in this state at all. An advantage already counts all
+    later rewards: weighted with the box alone, as rewards are in `dice_loss`, it would count them twice.
+
+    Args:
+        log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
+        advantages: float32 `[M, N]`, in (normalized) return units; no gradient flows here.
+        weights: float32 `[M, N]`, such as `ragged.path_weights`, zero on padding.
+        path_starts: int `[M, N]`, index of the first sample of the same path.
+        name: name scope.
+
+    Returns:
+        A `DiceOutput`.
+
+    Raises:
+        ValueError: names the argument whose shape does not fit, and both shapes.
+    """
+    _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
+    with tf.name_scope(name):
+        up_to, before = _log_boxes(log_prob, path_starts)
+        return DiceOutput(-weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights))

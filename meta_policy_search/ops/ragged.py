@@ -1,24 +1,25 @@
 """Tasks with different numbers of samples, as one array with a mask."""
-from typing import Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.tf_compat import tf
 
 
-def stack_tasks(arrays: Sequence[np.ndarray]) -> np.ndarray:
+def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
     """Stacks one array per task, padding the shorter ones by repeating their first sample.
 
     Padding with a real sample keeps likelihood ratios finite there; zero weight makes it count for nothing.
 
     Args:
         arrays: `M` arrays `[N_m, ...]`, each with at least one sample.
+        dtype: type of the result.
 
     Returns:
-        float32 `[M, max N_m, ...]`.
+        `[M, max N_m, ...]`.
     """
     longest = max(len(array) for array in arrays)
-    stacked = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], np.float32)
+    stacked = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
     for row, array in zip(stacked, arrays):
         row[: len(array)] = array
         row[len(array):] = array[0]
@@ -28,6 +29,37 @@ def stack_tasks(arrays: Sequence[np.ndarray]) -> np.ndarray:
 def task_mask(lengths: Sequence[int]) -> np.ndarray:
     """Returns float32 `[M, max length]`: one for samples, zero on padding."""
     return (np.arange(max(lengths)) < np.asarray(lengths)[:, None]).astype(np.float32)
+
+
+def path_starts(path_lengths: Sequence[int]) -> np.ndarray:
+    """Returns where the path of each sample starts, for paths stacked one after the other.
+
+    Args:
+        path_lengths: int `[P]`, steps of each path.
+
+    Returns:
+        int `[N]`, index of the first sample of the same path.
+    """
+    lengths = np.asarray(path_lengths)
+    return np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Optional[int]) -> tf.Tensor:
+    """Builds weights for means over paths and steps: `1 / (P_m T)` on samples, zero on padding.
+
+    Args:
+        mask: float32 `[M, N]`, see `task_mask`.
+        path_starts: int `[M, N]`, see `path_starts`.
+        max_path_length: `T`; None for the length of the longest path of all tasks.
+
+    Returns:
+        float32 `[M, N]`.
+    """
+    with tf.name_scope("path_weights"):
+        steps_before = tf.cast(tf.range(tf.shape(mask)[1])[None] - path_starts, tf.float32)
+        num_paths = tf.reduce_sum(mask * tf.cast(tf.equal(steps_before, 0.0), tf.float32), axis=-1, keepdims=True)
+        longest = tf.reduce_max(mask * (steps_before + 1.0)) if max_path_length is None else float(max_path_length)
+        return mask / (num_paths * longest)
 
 
 def sample_weights(mask: tf.Tensor) -> tf.Tensor:

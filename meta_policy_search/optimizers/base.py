@@ -39,13 +39,35 @@ class Optimizer(abc.ABC):
             FloatingPointError: the loss or its gradient is not finite; the variables are as they were.
         """
 
+    @property
+    def objective(self) -> tf.Tensor:
+        """The loss as a tensor."""
+        return self._loss
+
     def loss(self, input_val_dict: InputValues) -> float:
         """Computes the loss.
 
         Args:
             input_val_dict: name of an input to its value.
         """
-        return float(self._run(self._loss, self._feed(input_val_dict)))
+        return float(self.evaluate(self._loss, input_val_dict))
+
+    @abc.abstractmethod
+    def gradient(self, input_val_dict: InputValues) -> np.ndarray:
+        """Computes the gradient of the loss by all variables as one vector, float64 `[D]`.
+
+        Args:
+            input_val_dict: name of an input to its value.
+        """
+
+    def evaluate(self, fetches: Any, input_val_dict: InputValues) -> Any:
+        """Computes tensors that depend on the same inputs as the loss.
+
+        Args:
+            fetches: what `tf.Session.run` takes.
+            input_val_dict: name of an input to its value.
+        """
+        return self._run(fetches, self._feed(input_val_dict))
 
     def get_state(self) -> Dict[str, Any]:
         """Returns everything beside the target's variables that the next step depends on, for a snapshot."""

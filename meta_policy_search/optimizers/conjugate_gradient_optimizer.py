@@ -243,7 +243,7 @@ class ConjugateGradientOptimizer(Optimizer):
     # Documented interface --------------------------------------------------------------------------------------
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
-        """Computes the gradient of the loss as one vector `[D]`.
+        """Computes the gradient of the loss as one vector, float64 `[D]`.
 
         Args:
             input_val_dict: name of an input to its value.
@@ -256,7 +256,7 @@ class ConjugateGradientOptimizer(Optimizer):
         Args:
             input_val_dict: name of an input to its value.
         """
-        return float(self._run(self._constraint, self._feed(input_val_dict)))
+        return float(self.evaluate(self._constraint, input_val_dict))
 
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes one constrained step. How it went is in `last_search`.
@@ -269,32 +269,34 @@ class ConjugateGradientOptimizer(Optimizer):
 
         Raises:
             ValueError: an input is missing or unknown.
-            FloatingPointError: the loss or its gradient is not finite; the variables are as they were.
+            FloatingPointError: the loss, its gradient, the constraint or its curvature is not finite; the variables are
+                as they were.
         """
         loss_before, gradient = self._loss_and_gradient(input_val_dict)
-        step = self._full_step(self._subsample(input_val_dict), gradient)
-        theta = self.get_flat()
+        theta, state = self.get_flat(), self.get_state()
         try:
+            step = self._full_step(self._subsample(input_val_dict), gradient)
             self.last_search = self._search(input_val_dict, loss_before, theta, step)
-        except BaseException:
+        except BaseException:  # also Ctrl-C: a meta-update is taken whole or not at all
             self.set_flat(theta)
+            self.set_state(state)
             raise
         return loss_before
 
     def _loss_and_gradient(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray]:
         feed = self._feed(input_val_dict)
-        loss, gradient = self._run([self._loss, self._gradient], feed)
-        for quantity, value in (("loss", loss), ("gradient of the loss", gradient)):
-            if not np.isfinite(value).all():
+        tensors = {"loss": self._loss, "gradient of the loss": self._gradient, "constraint": self._constraint}
+        values = self._run(tensors, feed)
+        for quantity, tensor in tensors.items():
+            if not np.isfinite(values[quantity]).all():
                 raise FloatingPointError(
-                    f"the {quantity} is not finite, so the step was refused and the parameters are as they were"
-                    + (self._find_non_finite(feed) if self._debug_nan else "; debug_nan=True names the cause")
+                    f"the {quantity} {_REFUSED}"
+                    + (self._find_non_finite(tensor, feed) if self._debug_nan else "; debug_nan=True names the cause")
                 )
-        return float(loss), np.asarray(gradient, np.float64)
+        return float(values["loss"]), np.asarray(values["gradient of the loss"], np.float64)
 
-    def _find_non_finite(self, feed: Mapping[tf.Tensor, np.ndarray]) -> str:
-        session = self._variables.session()
-        name = first_non_finite(self._loss, session, feed) or first_non_finite(self._gradient, session, feed)
+    def _find_non_finite(self, tensor: tf.Tensor, feed: Mapping[tf.Tensor, np.ndarray]) -> str:
+        name = first_non_finite(tensor, self._variables.session(), feed)
         if sys.stdin is not None and sys.stdin.isatty():
             logger.log(f"{name} is not finite; `session.run(name, feed)` shows its value")
             pdb.set_trace()
@@ -310,7 +312,14 @@ class ConjugateGradientOptimizer(Optimizer):
     def _full_step(self, input_val_dict: InputValues, gradient: np.ndarray) -> np.ndarray:
         """Returns the step, to be subtracted, that makes the quadratic approximation of the constraint epsilon."""
         product = self._hvp.at(input_val_dict)
-        direction, image = conjugate_gradients(lambda x: product(x) + self._damping * x, gradient, self._cg_iters)
+
+        def damped_product(x: np.ndarray) -> np.ndarray:
+            image = product(x) + self._damping * x
+            if not np.isfinite(image).all():
+                raise FloatingPointError(f"the curvature of the constraint {_REFUSED}")
+            return image
+
+        direction, image = conjugate_gradients(damped_product, gradient, self._cg_iters)
         curvature = float(direction @ image)
         if not np.isfinite(curvature) or curvature <= 0.0:
             return np.zeros_like(direction)
@@ -328,7 +337,7 @@ class ConjugateGradientOptimizer(Optimizer):
             fraction = self._backtrack_ratio**trial
             self.set_flat(theta - fraction * step)
             loss, constraint = (float(v) for v in self._run([self._loss, self._constraint], feed))
-            if loss < loss_before and constraint <= self._max_constraint:
+            if -np.inf < loss < loss_before and constraint <= self._max_constraint:
                 return LineSearch(loss_before, loss, constraint, fraction, trial + 1)
         if self._accept_violation and np.isfinite([loss, constraint]).all():
             return LineSearch(loss_before, loss, constraint, fraction, self._max_backtracks)
@@ -336,6 +345,9 @@ class ConjugateGradientOptimizer(Optimizer):
         self.set_flat(theta)
         loss, constraint = (float(v) for v in self._run([self._loss, self._constraint], feed))
         return LineSearch(loss_before, loss, constraint, 0.0, self._max_backtracks)
+
+
+_REFUSED = "is not finite, so the step was refused and the parameters are as they were"
 
 
 def conjugate_gradients(
@@ -350,15 +362,16 @@ def conjugate_gradients(
         product: computes `H p`.
         b: `[D]`.
         max_iterations: products at the most.
-        residual_tolerance: stops once the squared residual is below it.
+        residual_tolerance: stops once the squared residual is no more than this share of `|b|^2`.
 
     Returns:
         `(x, H x)`, each `[D]`; the second comes from the residual, without a further product.
     """
     x, residual = np.zeros_like(b), b.copy()
     direction, squared = b.copy(), float(b @ b)
+    negligible = residual_tolerance * squared
     for _ in range(max_iterations):
-        if squared < residual_tolerance:
+        if squared <= negligible:
             break
         image = product(direction)
         curvature = float(direction @ image)

@@ -15,7 +15,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
     """Minimizes a loss with a TensorFlow optimizer.
 
     A step whose loss or gradient is not finite is refused: the variables and the optimizer's own state go back to
-    what they were before `optimize`, and a `FloatingPointError` names the quantity.
+    what they were before `optimize`, and a `FloatingPointError` names the quantity. So they do after Ctrl-C.
 
     Args:
         tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
@@ -70,18 +70,16 @@ class MAMLFirstOrderOptimizer(Optimizer):
         """
         self._set_problem(loss, target, input_ph_dict, sample_axes)
         with tf.name_scope("first_order_optimizer"):
-            variables = list(target.get_params().values())
-            gradients = [
-                (gradient, variable)
-                for gradient, variable in zip(tf.gradients(loss, variables), variables)
-                if gradient is not None
-            ]
+            variables = self._variables.variables
+            gradients = zip(variables, tf.gradients(loss, list(variables.values())))
+            self._gradients = {name: gradient for name, gradient in gradients if gradient is not None}
+            steps = [(gradient, variables[name]) for name, gradient in self._gradients.items()]
             checks = [_assert_finite(loss, "loss")]
-            for gradient, variable in gradients:
+            for gradient, variable in steps:
                 with tf.control_dependencies(checks[-1:]):  # one after the other: the first one names the quantity
                     checks.append(_assert_finite(gradient, f"gradient by {variable.name}"))
             with tf.control_dependencies(checks[-1:]):
-                self._train_op = self._tf_optimizer.apply_gradients(gradients)
+                self._train_op = self._tf_optimizer.apply_gradients(steps)
             own = OrderedDict((variable.name, variable) for variable in self._tf_optimizer.variables())
             self._own_variables = VariableSet(own)
 
@@ -98,20 +96,20 @@ class MAMLFirstOrderOptimizer(Optimizer):
             ValueError: an input is missing or unknown, or there are fewer samples than minibatches.
             FloatingPointError: the loss or its gradient is not finite; the variables are as they were.
         """
-        before = self._variables.read(), self._own_variables.read()
+        variables, state = self._variables.read(), self.get_state()
+        try:
+            return self._take_steps(input_val_dict)
+        except BaseException:  # also Ctrl-C: a meta-update is taken whole or not at all
+            self._variables.write(variables)
+            self.set_state(state)
+            raise
+
+    def _take_steps(self, input_val_dict: InputValues) -> float:
+        """Takes the steps; returns the loss before them."""
         loss_before = self.loss(input_val_dict) if self._num_minibatches > 1 else None
         last_loss = None
         for epoch in range(self._max_epochs):
-            losses = []
-            for batch in self._minibatches(input_val_dict, self._num_minibatches):
-                try:
-                    losses.append(self._run([self._loss, self._train_op], self._feed(batch))[0])
-                except BaseException as error:  # also Ctrl-C: a meta-update is taken whole or not at all
-                    self._variables.write(before[0])
-                    self._own_variables.write(before[1])
-                    if isinstance(error, tf.errors.InvalidArgumentError):
-                        self._explain(error, batch)
-                    raise
+            losses = [self._take_step(batch) for batch in self._minibatches(input_val_dict, self._num_minibatches)]
             loss = float(np.mean(losses))
             if self._verbose:
                 logger.log(f"Epoch {epoch}: loss {loss:.6g}")
@@ -120,6 +118,24 @@ class MAMLFirstOrderOptimizer(Optimizer):
                 break
             last_loss = loss
         return loss_before
+
+    def gradient(self, input_val_dict: InputValues) -> np.ndarray:
+        """Computes the gradient of the loss as one vector, float64 `[D]`; zero where the loss has none.
+
+        Args:
+            input_val_dict: name of an input to its value.
+        """
+        gradients = self.evaluate(self._gradients, input_val_dict)
+        parts = [gradients.get(name, np.zeros(v.shape)) for name, v in self._variables.variables.items()]
+        return np.concatenate([part.ravel() for part in parts]).astype(np.float64)
+
+    def _take_step(self, batch: InputValues) -> float:
+        """Takes one step; returns the loss before it."""
+        try:
+            return self._run([self._loss, self._train_op], self._feed(batch))[0]
+        except tf.errors.InvalidArgumentError as error:
+            self._explain(error, batch)
+            raise
 
     def _explain(self, error: tf.errors.InvalidArgumentError, batch: InputValues) -> None:
         """Raises a `FloatingPointError` if the step was refused for a number that is not finite."""
@@ -195,6 +211,5 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
 
     def compute_stats(self, input_val_dict: InputValues) -> MAMLPPOStats:
         """Computes loss and divergences for the given inputs."""
-        fetches = [self._loss, self._inner_kl, self._outer_kl]
-        loss, inner_kl, outer_kl = self._run(fetches, self._feed(input_val_dict))
+        loss, inner_kl, outer_kl = self.evaluate([self._loss, self._inner_kl, self._outer_kl], input_val_dict)
         return MAMLPPOStats(float(loss), np.asarray(inner_kl), float(outer_kl))

@@ -1,13 +1,18 @@
 """Policies as static TensorFlow graphs."""
 from meta_policy_search.policies.base import MetaPolicy, Policy
-from meta_policy_search.policies.distributions import DiagonalGaussian, Distribution
+from meta_policy_search.policies.categorical_mlp_policy import CategoricalMLPPolicy
+from meta_policy_search.policies.distributions import Categorical, DiagonalGaussian, Distribution
 from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
+from meta_policy_search.policies.meta_categorical_mlp_policy import MetaCategoricalMLPPolicy
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
 
 __all__ = [
+    "Categorical",
+    "CategoricalMLPPolicy",
     "DiagonalGaussian",
     "Distribution",
     "GaussianMLPPolicy",
+    "MetaCategoricalMLPPolicy",
     "MetaGaussianMLPPolicy",
     "MetaPolicy",
     "Policy",

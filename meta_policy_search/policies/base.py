@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.np.policies import NONLINEARITIES
+from meta_policy_search.np.policies import NONLINEARITIES, flatten_params, unflatten_params
 from meta_policy_search.policies.distributions.base import DistInfoSym, Distribution
 from meta_policy_search.policies.networks.nonlinearities import Nonlinearity, nonlinearity_name, resolve_nonlinearity
 from meta_policy_search.sessions import VariableSet
@@ -25,9 +25,12 @@ class Policy(Serializable, abc.ABC):
     session of its graph. Pickling keeps constructor arguments, parameter values and random state; unpickling builds
     a new policy in the default graph and touches no other variable. Several policies may share a name.
 
+    Where actions are discrete, an action is an integer, and arrays of actions lack the axis `A`
+    (`distribution.action_shape` says so).
+
     Args:
         obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action.
+        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
         name (str): name scope of the policy's operations.
         hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
         learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
@@ -85,7 +88,7 @@ class Policy(Serializable, abc.ABC):
                 `obs_var`. By default the policy's own variables.
 
         Returns:
-            Dict of the distribution's parameters, which broadcast to `[N, A]` or `[M, N, A]`.
+            Dict of the distribution's parameters, which broadcast to `[N, ...]` or `[M, N, ...]`.
         """
 
     def distribution_info_keys(
@@ -151,7 +154,7 @@ class Policy(Serializable, abc.ABC):
             observations: `[B, O]`.
 
         Returns:
-            `(actions [B, A], agent_infos)`, each info `[B, A]`.
+            `(actions [B, A], agent_infos)`, each info `[B, ...]`.
         """
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
@@ -189,7 +192,7 @@ class Policy(Serializable, abc.ABC):
 
     def get_flat_params(self) -> np.ndarray:
         """Returns all parameters as one vector, float32 `[D]`, in the order of `get_params`."""
-        return np.concatenate([value.ravel() for value in self.get_param_values().values()])
+        return flatten_params(self.get_param_values())
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
         """Sets all parameters from one vector `[D]`, as `get_flat_params` returns it."""
@@ -204,12 +207,8 @@ class Policy(Serializable, abc.ABC):
 
     def _unflatten(self, argument: str, flat: np.ndarray) -> "OrderedDict[str, np.ndarray]":
         """Splits vectors `[..., D]` into parameters `[..., *shape]` by name."""
-        shapes = [(name, tuple(v.shape.as_list())) for name, v in self._variables.variables.items()]
-        sizes = [int(np.prod(shape)) for _, shape in shapes]
-        if flat.ndim < 1 or flat.shape[-1] != sum(sizes):
-            raise ValueError(f"{argument}: expected {sum(sizes)} numbers in the last axis, got shape {flat.shape}")
-        parts = np.split(flat, np.cumsum(sizes)[:-1], axis=-1)
-        return OrderedDict((name, part.reshape(flat.shape[:-1] + shape)) for (name, shape), part in zip(shapes, parts))
+        shapes = {name: tuple(v.shape.as_list()) for name, v in self._variables.variables.items()}
+        return unflatten_params(argument, flat, shapes)
 
     # Sampling and pickling -------------------------------------------------------------------------------------
 
@@ -288,6 +287,23 @@ class MetaPolicy(Policy):
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
                 for name, v in variables.items()
             )
+
+    def with_meta_batch_size(self, meta_batch_size: int) -> "MetaPolicy":
+        """Returns a policy for another number of tasks, which shares this one's graph and parameters.
+
+        Adapted parameters, of which it has none at first, and random state are its own.
+
+        Args:
+            meta_batch_size: number of its tasks, at least 1.
+        """
+        meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+        args, kwargs = self._arguments_with({"meta_batch_size": meta_batch_size})
+        other = type(self).__new__(type(self), *args, **kwargs)
+        vars(other).update({**vars(self), **vars(other)})
+        other.meta_batch_size = meta_batch_size
+        other.switch_to_pre_update()
+        other._rng = seeding.next_rng(seeding.Stream.POLICY)
+        return other
 
     @property
     def policies_params_vals(self) -> List["OrderedDict[str, np.ndarray]"]:
@@ -397,6 +413,7 @@ def _by_name(argument: Any) -> Any:
 
 
 def log_policy_std(paths: Sequence[Path], prefix: str) -> None:
-    """Logs the mean standard deviation of the actions of all paths as `AveragePolicyStd`."""
-    log_stds = [path["agent_infos"]["log_std"] for path in paths]
-    logger.logkv(prefix + "AveragePolicyStd", float(np.mean([np.exp(log_std).mean() for log_std in log_stds])))
+    """Logs the mean standard deviation of the actions of all paths as `AveragePolicyStd`, if they hold it."""
+    stds = [np.exp(path["agent_infos"]["log_std"]).mean() for path in paths if "log_std" in path["agent_infos"]]
+    if stds:
+        logger.logkv(prefix + "AveragePolicyStd", float(np.mean(stds)))

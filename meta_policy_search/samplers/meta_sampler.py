@@ -1,4 +1,5 @@
 """Collects paths of all tasks of a meta-batch at once."""
+import reprlib
 import time
 from collections import OrderedDict
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -8,6 +9,8 @@ import numpy as np
 
 from meta_policy_search.envs.base import MetaEnv
 from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, sample_tasks
+from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.np.policies import StackedGaussianMLP
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.vectorized_env_executor import (
     EnvWorkerError,
@@ -57,7 +60,7 @@ class MetaSampler(Sampler):
 
     Raises:
         ValueError: a size is out of range or differs from the policy's, or sizes of observation or action differ
-            between environment and policy.
+            between environment and policy, or just one of them has discrete actions.
         TypeError: an argument of the wrong type, or an environment without `sample_tasks` or `set_task`.
     """
 
@@ -77,11 +80,7 @@ class MetaSampler(Sampler):
                          max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         check_same("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
-        for name, size, space in (("obs_dim", policy.obs_dim, env.observation_space),
-                                  ("action_dim", policy.action_dim, env.action_space)):
-            if tuple(space.shape) != (size,):
-                raise ValueError(f"policy.{name}: expected {space.shape}, the shape of the environment's space, "
-                                 f"got {size}")
+        check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size
         self.envs_per_task = self.batch_size if envs_per_task is None else check_int_at_least(
             "envs_per_task", envs_per_task, 1)
@@ -106,13 +105,20 @@ class MetaSampler(Sampler):
             raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
         return executor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length)
 
-    def update_tasks(self) -> None:
-        """Begins an iteration: samples a new task for each place in the meta-batch."""
-        self._begin_iteration(self._itr + 1)
+    def update_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
+        """Begins an iteration: samples a new task for each place in the meta-batch.
 
-    def _begin_iteration(self, itr: int) -> None:
-        rng = seeding.rng_for(seeding.Stream.TASKS, itr)
-        self._set_iteration(itr, 0, sample_tasks(self.env, self.meta_batch_size, rng))
+        Args:
+            tasks: `meta_batch_size` tasks, for an iteration with these instead.
+
+        Raises:
+            ValueError: there are not `meta_batch_size` of them.
+            EnvWorkerError: the environment does not accept one; an `EnvValueError` if it says `ValueError`.
+        """
+        itr = self._itr + 1
+        if tasks is None:
+            tasks = sample_tasks(self.env, self.meta_batch_size, seeding.rng_for(seeding.Stream.TASKS, itr))
+        self._set_iteration(itr, 0, list(tasks))
 
     def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
         self.vec_env.set_tasks(tasks)
@@ -144,16 +150,20 @@ class MetaSampler(Sampler):
                 logger.logkv(log_prefix + _TIME_KEYS[key], sum(times) / len(times))
         return paths
 
-    def _shares(self) -> List[Tuple[range, "Actor"]]:
+    def _shares(self) -> List[Tuple[range, Any]]:
         """Divides the tasks among the threads that sample; returns the tasks of each with what acts in them."""
         copy = self.policy.numpy_copy() if hasattr(self.policy, "numpy_copy") else None
         if copy is None:
-            return [(range(self.meta_batch_size), _make_graph_actor(self.policy))]
+            copy = _GraphActor(self.policy, tuple(self.env.action_space.shape))
         if not hasattr(copy, "for_tasks"):
-            return [(range(self.meta_batch_size), copy.act)]
+            return [(range(self.meta_batch_size), copy)]
         count = min(self.vec_env.max_callers, self.meta_batch_size)
         bounds = [i * self.meta_batch_size // count for i in range(count + 1)]
-        return [(range(*ends), copy.for_tasks(*ends).act) for ends in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [(range(*ends), copy.for_tasks(*ends)) for ends in zip(bounds[:-1], bounds[1:], strict=True)]
+
+    def path_rng(self, task: int, rollout: int) -> np.random.Generator:
+        """Returns the generator that a path of the current iteration and adaptation step draws everything from."""
+        return seeding.rng_for(seeding.Stream.ROLLOUT, self._itr, self._step, task, rollout)
 
     def close(self) -> None:
         """Closes environments and worker processes; a second call does nothing."""
@@ -184,24 +194,56 @@ class MetaSampler(Sampler):
         self._itr, self.tasks = check_int_at_least("itr", itr, 0) - 1, None
 
 
-Actor = Callable[[np.ndarray, np.ndarray], Tuple[np.ndarray, Infos]]
+def check_spaces(policy: Any, env: Any) -> None:
+    """Raises `ValueError` unless the policy's observations and actions are the environment's (or `EnvSpec`'s)."""
+    space, is_index = env.action_space, is_discrete(env.action_space)
+    action_shape = getattr(getattr(policy, "distribution", policy), "action_shape", (policy.action_dim,))
+    if is_index != (action_shape == ()):
+        fitting = "CategoricalMLPPolicy" if is_index else "GaussianMLPPolicy"
+        fitting = f"Meta{fitting}" if hasattr(policy, "meta_batch_size") else fitting
+        given = "integers" if action_shape == () else f"arrays of shape {action_shape}"
+        raise ValueError(f"policy: expected one for the environment's action space {space}, such as a {fitting}, got a "
+                         f"{type(policy).__name__}, whose actions are {given}")
+    if is_index and getattr(space, "start", 0) != 0:
+        raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
+    for name, size, shape in (("obs_dim", policy.obs_dim, env.observation_space.shape),
+                              ("action_dim", policy.action_dim, (int(space.n),) if is_index else space.shape)):
+        if tuple(shape) != (size,):
+            raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
 
-
-"""A function of observations `[M, P, O]` and noise `[M, P, A]` that acts for all paths of `M` tasks."""
 
 _TIME_KEYS = {"policy_time": "PolicyExecTime", "env_time": "EnvExecTime"}
 
 
-def _make_graph_actor(policy: Any) -> Actor:
-    """Returns what acts with a policy that has no NumPy form."""
-    def act(observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        actions, agent_infos = policy.get_actions(list(observations))
+class _GraphActor:
+    """Acts for all paths of all tasks with a policy that has no NumPy form, and draws its own noise."""
+
+    def __init__(self, policy: Any, action_shape: Tuple[int, ...]) -> None:
+        self._policy, self._action_shape = policy, action_shape
+
+    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Does what `StackedGaussianMLP.act` does.
+
+        Raises:
+            ValueError: `get_actions` returned something else than is documented.
+        """
+        actions, agent_infos = self._policy.get_actions(list(observations))
+        num_tasks, num_paths = observations.shape[:2]
+        shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *self._action_shape)
+        if shapes != [expected] * num_tasks:
+            raise ValueError(f"policy.get_actions: expected actions of {num_tasks} tasks, each of shape {expected}, "
+                             f"got the shapes {shapes}")
+        if [len(task_infos) for task_infos in agent_infos] != [num_paths] * num_tasks:
+            raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
+                             f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")
         rows = [info for task_infos in agent_infos for info in task_infos]
-        infos = {key: np.stack([row[key] for row in rows]).reshape(*observations.shape[:2], *np.shape(rows[0][key]))
+        for row in rows:
+            if set(row) != set(rows[0]):
+                raise ValueError(f"policy.get_actions: expected agent infos with the same keys everywhere, got "
+                                 f"{sorted(rows[0])} and {sorted(row)}")
+        infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
                  for key in rows[0]}
         return np.asarray(actions), infos
-
-    return act
 
 
 Rows = Union[slice, np.ndarray]
@@ -230,18 +272,21 @@ class _Collection:
     number of rows.
     """
 
-    def __init__(self, sampler: MetaSampler, actor: Actor, tasks: range) -> None:
+    def __init__(self, sampler: MetaSampler, actor: Any, tasks: range) -> None:
         self._executor, self._actor = sampler.vec_env, actor
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), sampler.batch_size
         self._first_env = tasks.start * sampler.envs_per_task
         self._max_path_length = sampler.max_path_length
-        self._key = (sampler._itr, sampler._step)
+        self._path_rng = sampler.path_rng
         self._is_stopped = False
-        self._action_dim = sampler.policy.action_dim
+        self._action_shape = tuple(sampler.env.action_space.shape)
+        # what acts may say what noise it takes; by default it is that of a Gaussian policy
+        noise_dim = getattr(actor, "noise_dim", sampler.policy.action_dim)
+        self._draw_noise = getattr(actor, "draw_noise", StackedGaussianMLP.draw_noise)
         num_paths = self._num_tasks * self._num_rollouts
-        self._noise = np.empty((num_paths, self._max_path_length, self._action_dim), np.float32)
+        self._noise = np.empty((num_paths, self._max_path_length, noise_dim), np.float32)
         self._last_observations = np.zeros((num_paths, sampler.policy.obs_dim))  # also: what the policy sees now
-        self._noise_now = np.zeros((num_paths, self._action_dim), np.float32)
+        self._noise_now = np.zeros((num_paths, noise_dim), np.float32)
         self._buffers: Dict[str, "OrderedDict[str, np.ndarray]"] = {
             "path": OrderedDict(), "env_infos": OrderedDict(), "agent_infos": OrderedDict()
         }
@@ -281,8 +326,8 @@ class _Collection:
         rngs = []
         for p in paths:
             task, rollout = divmod(int(p), self._num_rollouts)
-            rng = seeding.rng_for(seeding.Stream.ROLLOUT, *self._key, self._tasks[task], rollout)
-            rng.standard_normal(dtype=np.float32, out=self._noise[p])
+            rng = self._path_rng(self._tasks[task], rollout)
+            self._draw_noise(rng, self._noise[p])
             rngs.append(rng)
         started = time.perf_counter()
         observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
@@ -316,9 +361,9 @@ class _Collection:
         started = time.perf_counter()
         self._noise_now[rows] = self._noise[rows, steps]
         shape = (self._num_tasks, self._num_rollouts, -1)
-        actions, infos = self._actor(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
+        actions, infos = self._actor.act(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
         num_paths = len(self._lengths)
-        actions = actions.reshape(num_paths, self._action_dim)[rows]
+        actions = actions.reshape(num_paths, *self._action_shape)[rows]
         infos = {key: value.reshape(num_paths, *value.shape[2:])[rows] for key, value in infos.items()}
         self._check_finite("action", actions, paths)
         self.policy_time += time.perf_counter() - started

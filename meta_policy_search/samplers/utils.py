@@ -39,14 +39,15 @@ def rollout(
         ValueError: a number out of range, or `save_video`.
     """
     if check_bool("save_video", save_video):
-        raise ValueError(f"save_video: videos are not available in this version, so {video_filename} cannot be made")
+        name = "" if video_filename is None else f", so {video_filename} cannot be made"
+        raise ValueError(f"save_video: videos are not available in this version{name}")
     max_path_length = check_positive_int("max_path_length", max_path_length)
     speedup, ignore_done = check_positive("speedup", speedup), check_bool("ignore_done", ignore_done)
     columns: dict = {"observations": [], "actions": [], "rewards": [], "env_infos": [], "agent_infos": []}
-    observation, terminated, truncated = reset_env(env), False, False
+    observation, terminated, truncated = _copied(reset_env(env)), False, False
     while len(columns["rewards"]) < max_path_length and (ignore_done or not (terminated or truncated)):
-        action, agent_info = agent.get_action(observation)
-        next_observation, reward, terminated, truncated, env_info = step_env(env, action)
+        action, agent_info = map(_copied, agent.get_action(observation))
+        next_observation, reward, terminated, truncated, env_info = map(_copied, step_env(env, _copied(action)))
         for column, value in zip(columns.values(), (observation, action, reward, env_info, agent_info)):
             column.append(value)
         observation = next_observation
@@ -58,3 +59,10 @@ def rollout(
         path[kind] = stack_infos(columns[kind])
     path["last_observation"], path["terminated"] = np.asarray(observation), terminated
     return path
+
+
+def _copied(value: Any) -> Any:
+    """Returns a value with copies of the arrays in it: environments and agents may write to theirs later."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return value.copy() if isinstance(value, np.ndarray) else value

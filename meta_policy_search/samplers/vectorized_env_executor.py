@@ -26,6 +26,7 @@ import numpy as np
 
 from meta_policy_search.envs.base import BatchedEnv, MetaEnv
 from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, reset_env, sample_tasks, set_rng, step_env
+from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers.env_worker import Failure, WorkerProcess, stop_workers
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
@@ -96,6 +97,7 @@ class MetaEnvExecutor(abc.ABC):
         self._env = env
         self._observation_shape = _space_shape(env, "observation_space")
         self._action_shape = _space_shape(env, "action_space")
+        self._is_discrete = is_discrete(env.action_space)
         self._tasks: Optional[List[Task]] = None
         self._path_rngs: Optional[List[np.random.Generator]] = None  # one per environment, which spawns its paths'
         self._path_lengths = np.zeros(self.num_envs, dtype=int)
@@ -153,7 +155,7 @@ class MetaEnvExecutor(abc.ABC):
         """Takes one step in some of the environments, without resetting any.
 
         Args:
-            actions: `[k, A]`, finite.
+            actions: `[k, A]`, finite; int `[k]` where the action space is discrete.
             env_ids: int `[k]`, which environments; in any order, no duplicates.
 
         Returns:
@@ -202,7 +204,7 @@ class MetaEnvExecutor(abc.ABC):
         """Takes one step in all environments; one whose path has ended starts the next path.
 
         Args:
-            actions: `num_envs` actions, each `[A]`.
+            actions: `num_envs` actions, each `[A]`, or an integer where the action space is discrete.
 
         Returns:
             Four lists of length `num_envs`: observations, rewards, dones (whether the path ended, by itself or
@@ -279,8 +281,9 @@ class MetaEnvExecutor(abc.ABC):
             raise ValueError(f"actions: expected shape {expected}, got actions of unequal shapes") from error
         if array.shape != expected:
             raise ValueError(f"actions: expected shape {expected}, got {array.shape}")
-        if array.dtype.kind not in "biuf":
-            raise ValueError(f"actions: expected numbers, got {array.dtype}")
+        kinds, what = ("iu", "integers") if self._is_discrete else ("biuf", "numbers")
+        if array.dtype.kind not in kinds:
+            raise ValueError(f"actions: expected {what}, got {array.dtype}")
         finite = np.isfinite(array)
         if not finite.all():
             row = int(np.argwhere(~finite)[0, 0])
@@ -545,13 +548,17 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
     def _raise_failure(self, w: int, failure: Failure) -> NoReturn:
         kind = EnvValueError if failure.is_value_error else EnvWorkerError
         raise kind(f"worker process {w} ({self._held(w)}): {failure.message}\n\nThe worker's traceback:\n"
-                   f"{failure.traceback}", env_ids=failure.env_ids)
+                   f"{failure.traceback}", env_ids=failure.env_ids or self._env_ids(w))
 
     def _raise_death(self, w: int) -> NoReturn:
         code = self._workers[w].exit_code()
         known = code is not None and code < 0 and -code in set(signal.Signals)
         raise EnvWorkerError(f"worker process {w} ({self._held(w)}) died with exit code {code}"
-                             + (f" ({signal.Signals(-code).name})" if known else "")) from None
+                             + (f" ({signal.Signals(-code).name})" if known else ""), self._env_ids(w)) from None
+
+    def _env_ids(self, w: int) -> range:
+        """Returns the numbers of the environments that a worker holds."""
+        return range(self._shares[w].start * self.envs_per_task, self._shares[w].stop * self.envs_per_task)
 
     def _held(self, w: int) -> str:
         return _tasks_text(self._shares[w].start, self._shares[w].stop - 1)

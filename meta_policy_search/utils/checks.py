@@ -66,6 +66,16 @@ def check_positive_int(name: str, value: Any) -> int:
     return check_int_at_least(name, value, 1)
 
 
+def check_finite(name: str, value: Any) -> float:
+    """Returns `value` as `float` if it is a finite number.
+
+    Raises:
+        TypeError: `value` is not a real number (booleans and strings are not).
+        ValueError: `value` is infinite or NaN.
+    """
+    return _number(name, value, "a finite number")
+
+
 def check_positive(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number above zero.
 

@@ -7,8 +7,10 @@ processes, threads or cluster workers, and for any retry.
 `meta_policy_search.utils.utils.set_seed` sets the root. Without it the root is drawn from the operating
 system, and every run differs.
 """
+import contextlib
+import random
 from enum import IntEnum
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 import numpy as np
 
@@ -22,6 +24,9 @@ class Stream(IntEnum):
     OPTIMIZER = 3  # (count of optimizers built,)
     EXECUTOR = 4  # (count of resets, environment): executors driven by hand
     POLICY = 5  # (count of policies built,): `get_action(s)` called by hand
+    EVALUATION = 6  # (): the root seed within `evaluation_seed`
+    SEARCH = 7  # (count of algorithms built,): candidates of algorithms that search among parameters
+    REPLAY = 8  # (count of buffers built,): which transitions a replay buffer returns
 
 
 _root: Optional[int] = None
@@ -75,3 +80,33 @@ def set_state(state: Dict[str, Any]) -> None:
     _root = int(state["root"])
     _counters.clear()
     _counters.update(state["counters"])
+
+
+def get_process_state() -> Dict[str, Any]:
+    """Returns the state of all random numbers of the process: the library's, Python's and NumPy's global ones."""
+    return {"seeding": get_state(), "random": random.getstate(), "numpy_random": np.random.get_state()}
+
+
+def set_process_state(state: Mapping[str, Any]) -> None:
+    """Restores what `get_process_state` returned, from a mapping that may hold other things too."""
+    set_state(state["seeding"])
+    random.setstate(state["random"])
+    np.random.set_state(state["numpy_random"])
+
+
+@contextlib.contextmanager
+def evaluation_seed(seed: int) -> Iterator[None]:
+    """Has all random numbers within a `with` block come from `seed`; afterwards they go on as if there had been none.
+
+    They are not those of a run with this seed: the root seed within the block is drawn from `seed`. Python's `random`
+    and NumPy's global generator are seeded, and put back, too.
+    """
+    before = get_process_state()
+    root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))
+    try:
+        set_root(root)
+        random.seed(root)
+        np.random.seed(root % 2**32)
+        yield
+    finally:
+        set_process_state(before)

@@ -1,6 +1,6 @@
 """Objects that are copied and pickled by how they were built."""
 import inspect
-from typing import Any, TypeVar
+from typing import Any, Mapping, TypeVar
 
 S = TypeVar("S", bound="Serializable")
 
@@ -47,12 +47,17 @@ class Serializable:
         Raises:
             TypeError: from the constructor, which knows no such argument.
         """
+        args, kwargs = self._arguments_with(overrides)
+        return type(self)(*args, **kwargs)
+
+    def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[list, dict]:
+        """Returns the constructor's arguments except for those given here."""
         args = list(self.__args)
         kwargs = {**self.__kwargs, **overrides}
         for position, name in enumerate(_positional_names(type(self))[: len(args)]):
             if name in overrides:
                 args[position] = kwargs.pop(name)
-        return type(self)(*args, **kwargs)
+        return args, kwargs
 
     def __getstate__(self) -> dict:
         """Returns the constructor's arguments: `{"args": tuple, "kwargs": dict}`."""
@@ -66,12 +71,16 @@ class Serializable:
 
 
 def _positional_names(cls: type) -> list[str]:
-    """Returns what the positional arguments of a class are called; `*args` are those of the next `__init__`."""
+    """Returns what the positional arguments of a class are called; `*args` are those of the next `__init__`.
+
+    A name that comes again is the same argument, passed on by its name's first owner.
+    """
     names: list[str] = []
     for base in cls.__mro__:
         if "__init__" in vars(base):
             parameters = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
-            names += [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            names += [name for name in positional if name not in names]
             if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
                 break
     return names

@@ -1,4 +1,4 @@
-"""Small helpers: seeds, the statistics that sample processors share, and settings as JSON."""
+"""Small helpers: seeds, draws, the statistics that sample processors share, and settings as JSON."""
 import dataclasses
 import enum
 import json
@@ -37,6 +37,20 @@ def set_seed(seed: int) -> None:
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is not None:
         tensorflow.compat.v1.set_random_seed(seed)
+
+
+def draw_index(probabilities: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Draws indices with given probabilities, by the inverse of the cumulative distribution function.
+
+    Args:
+        probabilities: `[..., n]`, at least zero; the last axis sums to one, up to rounding.
+        uniform: `[...]`, uniform in `[0, 1)`: what the draws are made from.
+
+    Returns:
+        int64 `[...]`, each from 0 to `n - 1`, never one of probability zero.
+    """
+    sums = np.cumsum(probabilities, axis=-1)
+    return np.sum(sums[..., :-1] <= uniform[..., None] * sums[..., -1:], axis=-1)
 
 
 def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:

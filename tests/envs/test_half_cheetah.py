@@ -41,7 +41,7 @@ def test_the_observation_is_qpos_without_x_then_qvel(env_class):
     env = env_class()
     env.reset(seed=0)
     observation = env.step(np.full(6, 0.3))[0]
-    qpos, qvel = env._batched.engine.get_state()
+    qpos, qvel, _ = env._batched.engine.get_state()
     np.testing.assert_array_equal(observation, [*qpos[0, 1:], *qvel[0]])
 
 
@@ -98,7 +98,7 @@ def test_actions_are_clipped_for_motion_and_cost_alike(env_class):
 def test_start_noise_is_uniform_in_position_and_normal_in_velocity(env_class):
     batched = env_class().make_batched(2000)
     batched.reset(np.arange(2000), generators(2000))
-    qpos, qvel = batched.engine.get_state()
+    qpos, qvel, _ = batched.engine.get_state()
     assert np.abs(qpos).max() <= 0.1 and np.abs(qpos).max() > 0.0999  # the model's own position is zero
     np.testing.assert_allclose(qpos.std(axis=0), 0.2 / np.sqrt(12), rtol=0.06)
     np.testing.assert_allclose(qvel.std(axis=0), 0.1, rtol=0.06)

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import common, e_maml, maml_trpo, pro_mp, vpg_maml
+from experiments import common, dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml}
+SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml, "dice_maml": dice_maml}
 POINT = ("--env", "MetaPointEnv")
 
 
@@ -191,6 +191,18 @@ def test_the_curve_is_drawn_while_the_run_goes_on(finished):
     assert finished.drawn_after == [5, 10, 12]
 
 
+def test_diagnostics_are_logged_and_drawn(tmp_path):
+    assert run(maml_trpo, "--smoke", *POINT, "--diagnostics", "--dump_path", tmp_path / "run") == 0
+    assert {"MetaGradVariance", "PrePostGradCosine", "Step_0-AdaptationKL"} <= set(rows(tmp_path / "run")[0])
+    assert (tmp_path / "run" / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_where_actions_are_discrete_the_policy_is_categorical(tmp_path):
+    assert run(vpg_maml, "--smoke", "--env", "MetaBernoulliBanditEnv", "--dump_path", tmp_path / "run") == 0
+    row = rows(tmp_path / "run")[-1]
+    assert 0.0 < float(row["Step_1-AveragePolicyEntropy"]) <= np.log(5)
+
+
 def test_a_picture_that_cannot_be_written_does_not_end_the_run(tmp_path, monkeypatch, capsys):
     def fail(folder):
         raise OSError("No space left on device")
@@ -220,6 +232,13 @@ def test_the_defaults_of_pro_mp_are_the_published_ones():
         "init_inner_kl_penalty": 5e-4, "adaptive_inner_kl_penalty": False, "n_itr": 1001, "num_inner_grad_steps": 1,
     }
     assert {name: getattr(config, name) for name in published} == published
+
+
+@pytest.mark.parametrize("script, exploration", [(maml_trpo, False), (e_maml, True), (vpg_maml, False)])
+def test_the_choices_of_inner_objective_and_exploration_reach_the_algorithm(script, exploration):
+    settings = {**common.SMOKE, "env": "MetaPointEnv", "inner_type": "likelihood_ratio", "exploration_coeff": 0.5}
+    algo = script.build(common.make_config(script.Config, settings)).algo
+    assert (algo.inner_type, algo.exploration, algo.exploration_coeff) == ("likelihood_ratio", exploration, 0.5)
 
 
 def test_flags_override_smoke_which_overrides_the_file(tmp_path, monkeypatch, capsys):
@@ -256,8 +275,9 @@ def test_the_params_json_of_a_run_is_a_file_of_settings(finished, tmp_path, monk
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments" / "configs").iterdir()), ids=lambda path: path.name)
-def test_the_presets_are_settings_of_pro_mp(path):
-    common.make_config(pro_mp.Config, json.loads(path.read_text()))
+def test_the_presets_are_settings_of_their_script(path):
+    script = maml_trpo if path.name.startswith("maml_") else pro_mp
+    common.make_config(script.Config, json.loads(path.read_text()))
 
 
 def test_the_help_explains_every_setting(capsys):
@@ -334,7 +354,7 @@ def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("content, message", [
-    ({"inner_rl": 0.1}, r"unknown setting 'inner_rl'; there are env, env_kwargs, seed, .*inner_lr, .*anneal_factor"),
+    ({"inner_rl": 0.1}, r"unknown setting 'inner_rl'; there are env, env_kwargs, .*inner_lr, .*anneal_factor"),
     ({"env": "Nowhere"}, r"env: expected one of .*, got 'Nowhere'"),
     ({"n_itr": 2.5}, r"n_itr: expected an integer, got 2.5"),
     ({"n_itr": True}, r"n_itr: expected an integer, got True"),

@@ -3,15 +3,21 @@
 Policies are tanh MLPs with the mean of a Gaussian as output, their parameters one vector, in the order of
 `policy.get_params()`. Inner gradients are exact up to rounding: for a real analytic `f`, `Im f(x + ih) / h` with a
 tiny `h` is the derivative (Squire and Trapp, 1998). Meta-gradients are central differences of the whole chain.
+
+Objectives are functions of `theta` and of `theta_0`, the point at which the meta-gradient is taken: what the graph
+keeps constant (the denominators of DiCE's boxes; with `first_order` the inner gradients) stays as it is at `theta_0`.
 """
+import itertools
+import math
+
 import numpy as np
 
 TINY = 1e-30
 
 
 def split(theta, shapes):
-    parts = np.split(theta, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
-    return [part.reshape(shape) for part, shape in zip(parts, shapes)]
+    ends = itertools.accumulate(math.prod(shape) for shape in shapes)
+    return [theta[end - math.prod(shape):end].reshape(shape) for shape, end in zip(shapes, ends)]
 
 
 def gaussian(theta, shapes, observations):
@@ -50,15 +56,46 @@ def kl_from_old(theta, shapes, samples):
     return np.mean(np.sum(log_std - old_log_std + variances / (2 * np.exp(2 * log_std)) - 0.5, axis=1))
 
 
-def inner_loss(theta, shapes, samples, inner_type):
+def per_path(values, samples):
+    lengths = samples["path_lengths"]
+    return [values[end - length:end] for length, end in zip(lengths, np.cumsum(lengths))]
+
+
+def boxes(theta, anchor, shapes, samples):
+    """DiCE's boxes of each path: `prod_{s <= t} pi_theta(a_s) / pi_anchor(a_s)`."""
+    log_ratio = log_prob(theta, shapes, samples) - log_prob(anchor, shapes, samples)
+    return [np.exp(np.cumsum(path)) for path in per_path(log_ratio, samples)]
+
+
+def dice_loss(theta, anchor, shapes, samples):
+    """Sum of the paths' rewards, each with the box of the actions before it; what comes after the end with the last."""
+    rewards = per_path(samples["adjusted_rewards"], samples)
+    return -sum(np.sum(box * r) + box[-1] * after for box, r, after in zip(
+        boxes(theta, anchor, shapes, samples), rewards, samples["adjusted_rewards_after_end"]))
+
+
+def loaded_dice_loss(theta, anchor, shapes, samples):
+    """Sum of the paths' advantages, each with what its action adds to the box."""
+    advantages = per_path(samples["advantages"], samples)
+    return -sum(np.sum((box - np.append(1.0, box[:-1])) * a) for box, a in zip(
+        boxes(theta, anchor, shapes, samples), advantages))
+
+
+def inner_loss(theta, shapes, samples, inner_type, anchor=None, horizon=None):
+    """Loss of an inner step; `anchor` are the parameters of the boxes' denominators, `horizon` the length of a path."""
+    if inner_type == "likelihood_ratio":
+        return -np.mean(ratio(theta, shapes, samples) * samples["advantages"])
     if inner_type == "log_likelihood":
         return -np.mean(log_prob(theta, shapes, samples) * samples["advantages"])
-    return -np.mean(ratio(theta, shapes, samples) * samples["advantages"])
+    dice = {"dice": loaded_dice_loss, "dice of rewards": dice_loss}[inner_type]
+    return dice(theta, anchor, shapes, samples) / (len(samples["path_lengths"]) * horizon)
 
 
-def inner_gradient(theta, shapes, samples, inner_type):
-    directions = TINY * np.eye(len(theta))
-    return np.array([inner_loss(theta + 1j * d, shapes, samples, inner_type).imag / TINY for d in directions])
+def inner_gradient(theta, shapes, samples, inner_type, anchor=None, horizon=None):
+    """Gradient by `theta`; `anchor` is `theta` itself where nothing else is said."""
+    anchor = theta if anchor is None else anchor
+    return np.array([inner_loss(theta + 1j * d, shapes, samples, inner_type, anchor, horizon).imag / TINY
+                     for d in TINY * np.eye(len(theta))])
 
 
 def central_differences(f, x, h=1e-5):
@@ -75,19 +112,27 @@ class Objective:
         first_order: whether the inner gradients are constants: those at `theta_0`.
         theta_0: where the meta-gradient is taken.
         step_size: of the inner steps.
+        horizon: the most steps of a path; by default those of the longest path of a step.
     """
 
-    def __init__(self, shapes, data, inner_type="likelihood_ratio", first_order=False, theta_0=None, step_size=0.1):
+    def __init__(self, shapes, data, inner_type="likelihood_ratio", first_order=False, theta_0=None, step_size=0.1,
+                 horizon=None):
         self.shapes, self.data, self.inner_type, self.step_size = shapes, data, inner_type, step_size
-        self.frozen = None
+        self.horizons = [horizon or max(max(task["path_lengths"]) for task in step) for step in data]
+        tasks = range(len(data[0]))
+        self.frozen = self.anchors = None
+        if theta_0 is not None:
+            self.anchors = [self.chain(theta_0, task) for task in tasks]
         if first_order:
-            self.frozen = [self.inner_gradients(theta_0, task) for task in range(len(data[0]))]
+            self.frozen = [self.inner_gradients(theta_0, task) for task in tasks]
 
     def inner_gradients(self, theta, task, step_sizes=None):
         """Gradient of each inner step of a task."""
         gradients = []
-        for samples in self.data[:-1]:
-            gradients.append(inner_gradient(theta, self.shapes, samples[task], self.inner_type))
+        for k, samples in enumerate(self.data[:-1]):
+            anchor = None if self.anchors is None else self.anchors[task][k]
+            gradients.append(
+                inner_gradient(theta, self.shapes, samples[task], self.inner_type, anchor, self.horizons[k]))
             theta = theta - (self.step_size if step_sizes is None else step_sizes) * gradients[-1]
         return gradients
 
@@ -103,6 +148,23 @@ class Objective:
         chains = [self.chain(theta, task, step_sizes) for task in range(len(self.data[0]))]
         losses = [task_loss(chain, [samples[task] for samples in self.data]) for task, chain in enumerate(chains)]
         return np.mean(losses)
+
+    def dice(self, outer_type):
+        """DICEMAML, whose outer loss is DiCE's too (`"dice of rewards"`), and VPG_DICEMAML (`"log_likelihood"`)."""
+
+        def task_loss(chain, samples, anchor):
+            last, horizon = samples[-1], self.horizons[-1]
+            if outer_type == "log_likelihood":
+                summed = np.sum(log_prob(chain[-1], self.shapes, last) * last["advantages"])
+                return -summed / (len(last["path_lengths"]) * horizon)
+            return inner_loss(chain[-1], self.shapes, last, outer_type, anchor, horizon)
+
+        def loss(theta, step_sizes=None):
+            tasks = range(len(self.data[0]))
+            return np.mean([task_loss(self.chain(theta, task, step_sizes), [step[task] for step in self.data],
+                                      self.anchors[task][-1]) for task in tasks])
+
+        return loss
 
     def pro_mp(self, clip_eps, kl_coeff):
         """`-mean min(r A, clip(r) A) + mean_k eta_k KL_k`."""

@@ -3,10 +3,11 @@ import numpy as np
 from numpy_reference import gaussian
 
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.tf_compat import tf
 
 M, O, A = 3, 2, 2
 LENGTHS = (5, 8, 3)
+PATH_LENGTHS = {5: (2, 3), 8: (4, 1, 3), 3: (3,)}
+T = 5  # most steps of a path; no path has as many
 
 
 def make_policy(meta_batch_size=M, **arguments):
@@ -27,11 +28,29 @@ def draw_samples(rng, lengths=LENGTHS):
     for n in lengths:
         mean, log_std = normal(0.3, n, A), normal(0.1, n, A)
         actions = (mean + np.exp(log_std) * normal(0.8, n, A)).astype("f").astype(float)
+        paths = PATH_LENGTHS.get(n, (n,))
         samples.append({
             "observations": normal(1.0, n, O), "actions": actions, "advantages": normal(1.0, n),
             "adj_avg_rewards": normal(1.0, n), "agent_infos": {"mean": mean, "log_std": log_std},
+            "path_lengths": np.array(paths), "adjusted_rewards": normal(1.0, n),
+            "adjusted_rewards_after_end": normal(1.0, len(paths)),
         })
     return samples
+
+
+def padded(samples):
+    """The samples of a task as a `DiceMetaSampleProcessor` returns them: `[P, T, ...]`, zero on padding."""
+    mask = np.arange(T) < samples["path_lengths"][:, None]
+
+    def pad(values):
+        array = np.zeros((*mask.shape, *values.shape[1:]))
+        array[mask] = values
+        return array
+
+    flat = {key: pad(samples[key]) for key in ("observations", "actions", "advantages", "adjusted_rewards")}
+    return {**flat, "mask": mask.astype(float), "path_lengths": samples["path_lengths"],
+            "adjusted_rewards_after_end": samples["adjusted_rewards_after_end"],
+            "agent_infos": {key: pad(values) for key, values in samples["agent_infos"].items()}}
 
 
 def draw_data(num_inner_grad_steps=1, seed=0, lengths=LENGTHS):
@@ -71,16 +90,7 @@ def set_theta(policy, seed=0):
 
 def meta_gradient(algo):
     """Returns a function of the optimizer's input values that computes loss and gradient by all it optimizes."""
-    optimizer = algo.optimizer
-    if hasattr(optimizer, "gradient"):
-        return lambda values: (optimizer.loss(values), optimizer.gradient(values))
-    gradients = tf.gradients(optimizer._loss, list(algo.meta_parameters.get_params().values()))
-
-    def compute(values):
-        loss, parts = optimizer._run([optimizer._loss, gradients], optimizer._feed(values))
-        return loss, np.concatenate([part.ravel() for part in parts]).astype(float)
-
-    return compute
+    return lambda values: (algo.optimizer.loss(values), algo.optimizer.gradient(values))
 
 
 def relative_error(actual, expected):

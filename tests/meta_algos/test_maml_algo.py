@@ -1,5 +1,6 @@
 """What all MAML algorithms share: inputs, inner steps, step sizes, graph size, errors and state."""
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from small_world import (
     A,
     M,
     O,
+    T,
     collect,
     draw_data,
     flat_task_params,
@@ -18,7 +20,7 @@ from small_world import (
     shapes_of,
 )
 
-from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, MAMLAlgo, MetaAlgo, ProMP
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, MetaAlgo, ProMP
 from meta_policy_search.ops import losses, ragged
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
 from meta_policy_search.policies import GaussianMLPPolicy
@@ -254,7 +256,7 @@ def test_what_stands_on_the_padding_counts_for_nothing(finalized):
 )
 def test_arguments_are_checked_by_every_algorithm(arguments, error, message):
     policy = make_policy()
-    for algo_cls in ALGOS:
+    for algo_cls in (*ALGOS, partial(DICEMAML, max_path_length=T), partial(VPG_DICEMAML, max_path_length=T)):
         with pytest.raises(error, match=message):
             algo_cls(**{"policy": policy, "meta_batch_size": M, **arguments})
 
@@ -268,8 +270,10 @@ def test_a_plain_policy_is_refused():
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"inner_type": "dice"}, ValueError, "'dice' is not available in this version; expected one of"),
-        ({"inner_type": "ratio"}, ValueError, "inner_type: expected one of 'likelihood_ratio', 'log_likelihood'"),
+        ({"inner_type": "ratio"}, ValueError,
+         "inner_type: expected one of 'likelihood_ratio', 'log_likelihood', 'dice', got 'ratio'"),
+        ({"inner_type": "dice", "max_path_length": 0}, ValueError, "max_path_length"),
+        ({"max_path_length": 5}, ValueError, "max_path_length: expected None with inner_type='likelihood_ratio'"),
         ({"exploration": "yes"}, TypeError, "exploration"),
         ({"exploration_coeff": -1.0}, ValueError, "exploration_coeff"),
     ],
@@ -301,7 +305,8 @@ def with_entry(key, value):
         (lambda samples: samples[:-1], "expected samples of 3 tasks, got 2"),
         (without("advantages"), "the samples of task 1 lack the entry 'advantages'"),
         (without("agent_infos"), "the samples of task 1 lack the entry 'agent_infos'"),
-        (with_entry("agent_infos", {"mean": np.zeros((8, A))}), "the samples of task 1 lack the entry 'log_std'"),
+        (with_entry("agent_infos", {"mean": np.zeros((8, A))}),
+         "the samples of task 1 lack the entry 'agent_infos/log_std'"),
         (with_entry("actions", np.zeros((7, A))), "equally many samples, at least one, of task 1"),
         (lambda samples: [{**samples[0], **{key: samples[0][key][:0] for key in ("observations", "actions",
                           "advantages")}, "agent_infos": {"mean": np.zeros((0, A)), "log_std": np.zeros((0, A))}},
@@ -360,11 +365,3 @@ def test_its_state_makes_it_go_on_alike():
     # then the same happens, bit for bit: Adam's moments, the drawn minibatches and the coefficients are back
     for one, other in zip(first, results()):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("name", ["DICEMAML", "VPG_DICEMAML"])
-def test_the_dice_algorithms_say_that_they_are_not_there(name):
-    import meta_policy_search.meta_algos as meta_algos
-
-    with pytest.raises(NotImplementedError, match=f"{name} is not available.*TRPOMAML"):
-        getattr(meta_algos, name)(make_policy(), meta_batch_size=M)

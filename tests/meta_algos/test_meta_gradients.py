@@ -2,21 +2,35 @@
 import numpy as np
 import pytest
 from numpy_reference import Objective, central_differences, inner_gradient
-from small_world import M, draw_data, flat_task_params, make_policy, meta_gradient, relative_error, set_theta, shapes_of
+from small_world import (
+    M,
+    T,
+    draw_data,
+    flat_task_params,
+    make_policy,
+    padded,
+    relative_error,
+    set_theta,
+    shapes_of,
+)
 
-from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos.base import INNER_TYPES
 
 pytestmark = pytest.mark.gradients
 
-CLIP_EPS, KL_COEFF, EXPLORATION_COEFF, INNER_LR = 0.3, 0.7, 0.4, 0.2
+CLIP_EPS, KL_COEFF, EXPLORATION_COEFF, INNER_LR = 0.15, 0.7, 0.4, 0.2
+EXPLORING, DICE = (TRPOMAML, VPGMAML), (DICEMAML, VPG_DICEMAML)
 
 
 def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=False, first_order=False, marks=()):
     words = [algo_cls.__name__, f"{num_steps} steps", inner_type, exploration and "exploration",
              trainable and "trained step sizes", first_order and "first order"]
     arguments = {"num_inner_grad_steps": num_steps, "trainable_inner_step_size": trainable, "first_order": first_order}
-    if algo_cls is not ProMP:
+    if algo_cls in EXPLORING:
         arguments.update(inner_type=inner_type, exploration=exploration, exploration_coeff=EXPLORATION_COEFF)
+    elif algo_cls in DICE:
+        arguments.update(max_path_length=T)
     return pytest.param(algo_cls, arguments, marks=marks, id=", ".join(filter(None, words)))
 
 
@@ -29,22 +43,34 @@ CASES = [
     case(TRPOMAML, 2, "likelihood_ratio", exploration=True, trainable=True),
     case(VPGMAML, 1, "likelihood_ratio"),
     case(VPGMAML, 2, "log_likelihood", exploration=True, first_order=True),
+    case(TRPOMAML, 2, "dice"),
+    case(VPGMAML, 1, "dice", trainable=True),
+    case(DICEMAML, 1),
+    case(DICEMAML, 2, trainable=True),
+    case(VPG_DICEMAML, 2),
 ]
+# Trained step sizes add to the gradient, whose other part is the same: so they are among all of these. The exploration
+# term adds to the loss, and could hide errors of the rest: so every inner step is met with and without it.
 ALL_CASES = [
-    case(algo_cls, num_steps, inner_type, exploration, trainable, first_order, marks=pytest.mark.slow)
-    for num_steps in (1, 2, 3) for trainable in (False, True) for first_order in (False, True)
-    for algo_cls, inner_type, exploration in [
-        (ProMP, None, False),
-        *((cls, inner, explores) for cls in (TRPOMAML, VPGMAML) for inner in ("likelihood_ratio", "log_likelihood")
-          for explores in (False, True)),
+    case(algo_cls, num_steps, inner_type, exploration, trainable=True, first_order=first_order, marks=pytest.mark.slow)
+    for num_steps in (1, 2, 3) for first_order in (False, True)
+    for algo_cls, inner_types, exploration in [
+        *((algo_cls, [None], False) for algo_cls in (ProMP, *DICE)),
+        (TRPOMAML, INNER_TYPES, num_steps != 2),
+        (VPGMAML, INNER_TYPES, num_steps == 2),
     ]
+    for inner_type in inner_types
 ]
+ALL_CASES = CASES + [slow for slow in ALL_CASES if slow.id not in {quick.id for quick in CASES}]
 
 
 def reference(algo, data, theta):
     """The meta-objective of an algorithm in NumPy."""
-    inner_type = getattr(algo, "inner_type", "likelihood_ratio")
-    objective = Objective(shapes_of(algo.policy), data, inner_type, algo.first_order, theta, algo.inner_lr)
+    inner_type = "dice of rewards" if isinstance(algo, DICE) else getattr(algo, "inner_type", "likelihood_ratio")
+    objective = Objective(shapes_of(algo.policy), data, inner_type, algo.first_order, theta, algo.inner_lr,
+                          algo.max_path_length)
+    if isinstance(algo, DICE):
+        return objective.dice("log_likelihood" if isinstance(algo, VPG_DICEMAML) else inner_type), objective
     if isinstance(algo, ProMP):
         return objective.pro_mp(CLIP_EPS, KL_COEFF), objective
     outer_type = "likelihood_ratio" if isinstance(algo, TRPOMAML) else "log_likelihood"
@@ -52,24 +78,26 @@ def reference(algo, data, theta):
 
 
 def input_values(algo, data):
+    if isinstance(algo, DICE):
+        data = [[padded(samples) for samples in step] for step in data]
     values = algo._meta_input_values(data)
     if isinstance(algo, ProMP):
         values.update(clip_eps=CLIP_EPS, inner_kl_coeff=np.full(algo.num_inner_grad_steps, KL_COEFF))
     return values
 
 
-@pytest.mark.parametrize("algo_cls, arguments", CASES + ALL_CASES)
+@pytest.mark.parametrize("algo_cls, arguments", ALL_CASES)
 def test_objective_and_meta_gradient(algo_cls, arguments):
     # given samples of policies that are not those at theta, so that ratios differ from one and some are clipped
     policy = make_policy()
-    algo = algo_cls(policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
+    algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
     data, theta = draw_data(algo.num_inner_grad_steps), set_theta(policy)
-    # when loss and gradient are computed in the graph
-    loss, gradient = meta_gradient(algo)(input_values(algo, data))
-    # then they are those of the plain form
     f, objective = reference(algo, data, theta)
-    assert loss == pytest.approx(f(theta), rel=1e-4)
-    size = len(theta)
+    values, size = input_values(algo, data), len(theta)
+    # then the loss in the graph is that of the plain form
+    assert algo.optimizer.loss(values) == pytest.approx(f(theta), rel=1e-4)
+    # and so is its gradient
+    gradient = algo.optimizer.gradient(values)
     assert relative_error(gradient[:size], central_differences(f, theta)) < 1e-3
     if algo.trainable_inner_step_size:  # by the logarithms of the step sizes, all alike
         by_steps = central_differences(lambda log_steps: f(theta, np.exp(log_steps)), np.full(size, np.log(INNER_LR)))
@@ -77,8 +105,7 @@ def test_objective_and_meta_gradient(algo_cls, arguments):
     else:
         assert len(gradient) == size
     if algo_cls is TRPOMAML:
-        kl = algo.optimizer.constraint_val(input_values(algo, data))
-        assert kl == pytest.approx(objective.mean_kl(theta), rel=1e-4)
+        assert algo.optimizer.constraint_val(values) == pytest.approx(objective.mean_kl(theta), rel=1e-4)
 
 
 @pytest.mark.parametrize("inner_type", ["likelihood_ratio", "log_likelihood"])

@@ -1,11 +1,16 @@
 """TRPO-MAML: the trust region, what it logs, and its own arguments."""
 import numpy as np
 import pytest
-from numpy_reference import Objective
-from small_world import M, collect, draw_data, make_policy, set_theta, shapes_of
+from numpy_reference import Objective, central_differences
+from small_world import M, collect, draw_data, make_policy, relative_error, set_theta, shapes_of
 
 from meta_policy_search.meta_algos import TRPOMAML
-from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, MAMLFirstOrderOptimizer
+from meta_policy_search.optimizers import (
+    ConjugateGradientOptimizer,
+    ExactHvp,
+    FiniteDifferenceHvp,
+    MAMLFirstOrderOptimizer,
+)
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 
@@ -46,6 +51,21 @@ def test_each_update_lowers_the_loss_and_stays_within_the_trust_region(algo):
         assert logged["MeanKL"] <= STEP_SIZE
         divergences.append(logged["MeanKL"])
     assert np.mean(divergences) > 0.5 * STEP_SIZE
+
+
+def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
+    # given the divergence as a function of the parameters before adaptation, and its Hessian by central differences
+    policy = make_policy(hidden_sizes=())
+    optimizers = [ConjugateGradientOptimizer(hvp_approach=hvp) for hvp in (ExactHvp(), FiniteDifferenceHvp())]
+    algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=optimizer) for optimizer in optimizers]
+    data, theta = draw_data(), set_theta(policy)
+    mean_kl = Objective(shapes_of(policy), data).mean_kl
+    hessian = central_differences(lambda x: central_differences(mean_kl, x, h=1e-4), theta, h=1e-4)
+    values = algos[0]._meta_input_values(data)
+    exact, finite_difference = (optimizer._hvp.at(values) for optimizer in optimizers)
+    for x in np.random.default_rng(0).normal(size=(4, len(theta))):
+        assert relative_error(exact(x), hessian @ x) < 1e-4
+        assert relative_error(finite_difference(x), exact(x)) < 1e-3
 
 
 def test_it_logs_nothing_if_told_so(algo):

@@ -81,3 +81,33 @@ def test_entropy_is_that_of_scipy():
     _, log_std = gaussians(np.random.default_rng(5), 4, 5)
     expected = scipy.stats.norm.entropy(scale=np.exp(log_std)).sum(axis=-1)
     np.testing.assert_allclose(run(likelihoods.gaussian_entropy(tf.constant(log_std))), expected, rtol=1e-5)
+
+
+def test_the_score_of_a_categorical_distribution_is_the_closed_form():
+    # d log p_a / d logits = one_hot(a) - p
+    rng = np.random.default_rng(6)
+    logits, actions = tf.constant(rng.normal(size=(6, 4))), rng.integers(4, size=6)
+    log_prob = tf.nn.log_softmax(logits)
+    score, p = run([tf.gradients(likelihoods.categorical_log_prob(actions, log_prob), logits)[0], tf.exp(log_prob)])
+    np.testing.assert_allclose(score, np.eye(4)[actions] - p, atol=1e-12)
+
+
+def test_the_curvature_of_the_categorical_kl_is_the_fisher_information():
+    # d^2 KL(p_old || p) / d logits^2 = diag(p) - p p' where p = p_old, and the gradient is zero
+    values = np.random.default_rng(7).normal(size=4)
+    logits = tf.constant(values)
+    log_prob = tf.nn.log_softmax(logits)
+    kl = likelihoods.categorical_kl(tf.stop_gradient(log_prob), log_prob)
+    gradient, hessian, p = run([tf.gradients(kl, logits)[0], tf.hessians(kl, logits)[0], tf.exp(log_prob)])
+    np.testing.assert_allclose(gradient, np.zeros(4), atol=1e-12)
+    np.testing.assert_allclose(hessian, np.diag(p) - np.outer(p, p), atol=1e-12)
+
+
+def test_the_gradient_of_the_categorical_entropy_is_the_closed_form():
+    # d H / d logits_a = -p_a (log p_a + H)
+    logits = tf.constant(np.random.default_rng(8).normal(size=4))
+    log_prob = tf.nn.log_softmax(logits)
+    entropy = likelihoods.categorical_entropy(log_prob)
+    gradient, entropy, log_prob = run([tf.gradients(entropy, logits)[0], entropy, log_prob])
+    np.testing.assert_allclose(gradient, -np.exp(log_prob) * (log_prob + entropy), atol=1e-12)
+    assert entropy == pytest.approx(scipy.stats.entropy(np.exp(log_prob)))

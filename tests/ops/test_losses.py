@@ -155,6 +155,66 @@ def test_exploration_score_is_the_sum_over_samples_and_zero_at_the_sampling_poli
     np.testing.assert_array_equal(gradient, ragged.task_mask(LENGTHS))  # that of sum_n log pi(a_n)
 
 
+PATHS = ((1, 3), (4, 2, 1), (1,))  # lengths of the paths of each task
+
+
+@pytest.fixture
+def path_starts():
+    starts = [ragged.path_starts(lengths) for lengths in PATHS]
+    return tf.constant(ragged.stack_tasks(starts, np.int32))
+
+
+def paths_of(task, values):
+    return np.split(values, np.cumsum(PATHS[task])[:-1])
+
+
+def test_sums_along_paths_begin_anew_with_each_path(data, stacked, path_starts):
+    up_to, before = run(losses.sums_along_paths(stacked[0], path_starts))
+    for task, values in enumerate(data[0]):
+        expected = np.concatenate([np.cumsum(path) for path in paths_of(task, values)])
+        np.testing.assert_allclose(up_to[task, :len(values)], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(before[task, :len(values)], expected - values, rtol=1e-5, atol=1e-6)
+
+
+def test_dice_is_the_sum_of_rewards_and_its_derivatives_are_those_of_the_boxes(data, stacked, path_starts):
+    # with u_p = sum of log pi over path p's first t actions, d^k box / d u_p^k = 1 for every k
+    log_prob, _, rewards = stacked
+    mask = ragged.task_mask(LENGTHS)
+    loss = losses.dice_loss(log_prob, rewards, tf.constant(mask), path_starts).loss
+    first = tf.gradients(loss, log_prob)[0]
+    second = tf.gradients(first, log_prob)[0]  # row sums of the Hessian
+    loss, first, second = run([loss, first, second])
+    np.testing.assert_allclose(loss, [-np.sum(r) for r in data[2]], rtol=1e-5)
+    for task, r in enumerate(data[2]):
+        gradient, row_sums = [], []
+        for path in paths_of(task, r):
+            # entry (s, u) of the Hessian is the sum of the rewards from step max(s, u) on
+            hessian = np.array([[path[max(s, u):].sum() for u in range(len(path))] for s in range(len(path))])
+            gradient.extend(np.diag(hessian))
+            row_sums.extend(hessian.sum(axis=1))
+        np.testing.assert_allclose(first[task, :len(r)], -np.array(gradient), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(second[task, :len(r)], -np.array(row_sums), rtol=1e-5, atol=1e-5)
+        assert not first[task, len(r):].any() and not second[task, len(r):].any()
+
+
+def test_loaded_dice_counts_each_advantage_once_and_remembers_earlier_actions(data, stacked, path_starts):
+    log_prob, _, advantages = stacked
+    mask = ragged.task_mask(LENGTHS)
+    loss = losses.loaded_dice_loss(log_prob, advantages, tf.constant(mask), path_starts).loss
+    first = tf.gradients(loss, log_prob)[0]
+    second = tf.gradients(first, log_prob)[0]
+    loss, first, second = run([loss, first, second])
+    assert not loss.any()
+    for task, a in enumerate(data[2]):
+        row_sums = []
+        for path in paths_of(task, a):
+            # box(<= t) - box(< t) has the Hessian entries 1 where the later of (s, u) is t: A of the later one
+            hessian = np.array([[path[max(s, u)] for u in range(len(path))] for s in range(len(path))])
+            row_sums.extend(hessian.sum(axis=1))
+        np.testing.assert_allclose(first[task, :len(a)], -a, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(second[task, :len(a)], -np.array(row_sums), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "build, names",
     [
@@ -163,6 +223,8 @@ def test_exploration_score_is_the_sum_over_samples_and_zero_at_the_sampling_poli
         (lambda **kw: losses.clipped_surrogate(**kw, clip_eps=0.2), ["log_prob", "old_log_prob", "advantages",
                                                                     "weights"]),
         (losses.exploration_score, ["log_prob", "old_log_prob", "weights"]),
+        (losses.dice_loss, ["log_prob", "rewards", "weights", "path_starts"]),
+        (losses.loaded_dice_loss, ["log_prob", "advantages", "weights", "path_starts"]),
     ],
 )
 @pytest.mark.parametrize("wrong_shape", [(3, 6), (3,), (3, 7, 1)])

@@ -38,3 +38,14 @@ def test_the_graph_pads_as_numpy_does(lengths):
     np.testing.assert_array_equal(stacked, ragged.stack_tasks(arrays))
     np.testing.assert_array_equal(mask, ragged.task_mask(lengths))
     assert mask.dtype == np.float32
+
+
+def test_path_starts():
+    np.testing.assert_array_equal(ragged.path_starts([2, 1, 3]), [0, 0, 2, 3, 3, 3])
+
+
+@pytest.mark.parametrize("max_path_length, longest", [(None, 3), (5, 5)])
+def test_path_weights_count_paths_and_steps(max_path_length, longest):
+    starts = ragged.stack_tasks([ragged.path_starts([2, 1, 3]), ragged.path_starts([2])], np.int32)
+    weights = run(ragged.path_weights(tf.constant(ragged.task_mask([6, 2])), tf.constant(starts), max_path_length))
+    np.testing.assert_allclose(weights, [[1 / (3 * longest)] * 6, [1 / longest] * 2 + [0] * 4], rtol=1e-6)

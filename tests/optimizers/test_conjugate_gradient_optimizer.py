@@ -100,6 +100,17 @@ def test_conjugate_gradients_obeys_its_limit_and_the_second_result_is_the_produc
     np.testing.assert_allclose(product, matrix @ x, rtol=1e-10)
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_conjugate_gradients_stops_at_a_share_of_the_right_hand_side(scale):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(6, 6))
+    matrix, b = root @ root.T + np.eye(6), rng.normal(size=6)
+    products = []
+    x, _ = conjugate_gradients(lambda p: products.append(p) or matrix @ p, scale * b, residual_tolerance=1e-2)
+    assert np.linalg.norm(matrix @ x - scale * b) <= 0.1 * np.linalg.norm(scale * b)
+    assert len(products) == 4  # of 6, whatever the scale
+
+
 def test_conjugate_gradients_of_zero_is_zero_and_changes_no_argument():
     b = np.zeros(3)
     x, product = conjugate_gradients(lambda p: p, b)
@@ -216,6 +227,13 @@ def test_a_linear_loss_is_taken_to_the_border_of_the_trust_region(make_hvp):
     assert search.loss == pytest.approx(G @ natural_step(), rel=1e-2)
     assert 0.98 * problem.epsilon < search.constraint <= problem.epsilon
     assert problem.optimizer.constraint_val(problem.values()) == pytest.approx(search.constraint, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_step_does_not_depend_on_the_unit_of_the_loss(scale):
+    problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
+    problem.optimize(scale=scale)
+    np.testing.assert_allclose(problem.w, natural_step(), rtol=1e-3)
 
 
 def test_loss_gradient_and_constraint_are_those_of_the_inputs():
@@ -341,10 +359,39 @@ def test_accept_violation_never_keeps_a_step_into_nan():
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0] and optimizer.last_search.step_fraction == 0.0
 
 
-def test_at_a_minimum_nothing_moves(messages):
+@pytest.mark.parametrize("drop", [0.0, -np.inf])
+def test_a_loss_of_minus_infinity_is_no_better_than_another(drop):
+    # given a loss that drops off a cliff after a tenth of the full step
+    optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), backtrack_ratio=0.5)
+    target = Target()
+    w = target.vector()
+    constraint = tf.reduce_sum(w**2)
+    is_far = tf.stop_gradient(constraint) > 0.02 * 0.1**2
+    loss = tf.reduce_sum(G.astype("f") * w) + tf.where(is_far, tf.constant(drop, tf.float32), 0.0)
+    optimizer.build_graph(loss, target, {}, (constraint, 0.02))
+    optimizer.optimize({})
+    assert optimizer.last_search.step_fraction == (1.0 if drop == 0.0 else 0.0625)
+
+
+@pytest.mark.parametrize("accept_violation", [False, True])
+def test_at_a_minimum_nothing_is_searched_and_nothing_moves(accept_violation, messages):
+    start = np.array([0.1, 0.2, -0.1], "f")
+    optimizer = ConjugateGradientOptimizer(hvp_approach=ExactHvp(), accept_violation=accept_violation)
+    problem = Problem(optimizer, start=start)
+    writes, original = [], optimizer.set_flat
+    optimizer.set_flat = lambda flat: writes.append(flat) or original(flat)
+    assert problem.optimize(scale=0.0) == 0.0
+    np.testing.assert_array_equal(problem.w, start)
+    assert optimizer.last_search == (0.0, 0.0, pytest.approx(0.5 * start @ H @ start, rel=1e-5), 0.0, 0)
+    assert not writes
+    assert messages == ["the gradient or the curvature along it is zero; the parameters stay as they were"]
+
+
+def test_where_the_constraint_is_flat_nothing_moves_either(messages):
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
-    problem.optimize(scale=0.0)
-    assert problem.w.tolist() == [0.0, 0.0, 0.0]
+    problem.optimize(x=[0.0, 0.0])
+    assert problem.w.tolist() == [0.0, 0.0, 0.0] and problem.optimizer.last_search.num_evaluations == 0
+    assert len(messages) == 1
 
 
 @pytest.mark.parametrize("debug_nan", [True, False])
@@ -386,6 +433,47 @@ def test_a_gradient_that_is_not_finite_is_refused():
     with pytest.raises(FloatingPointError, match="the gradient of the loss is not finite"):
         optimizer.optimize({})
     assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("accept_violation", [False, True])
+def test_a_constraint_that_is_not_finite_is_refused(accept_violation):
+    start = np.array([0.1, 0.2, 0.3], "f")
+    optimizer = ConjugateGradientOptimizer(accept_violation=accept_violation, debug_nan=True)
+    with pytest.raises(FloatingPointError, match="the constraint is not finite.*first tensor that is not finite"):
+        Problem(optimizer, start=start).optimize(x=[1.0, np.nan])
+    np.testing.assert_array_equal(optimizer.get_flat(), start)
+
+
+@pytest.mark.parametrize("make_hvp", HVPS)
+def test_a_curvature_that_is_not_finite_is_refused(make_hvp):
+    # given a constraint that is zero, and NaN beside that: |w|^1.5, whose second derivative is infinite at zero
+    optimizer, target = ConjugateGradientOptimizer(hvp_approach=make_hvp()), Target()
+    w = target.vector()
+    constraint = tf.reduce_sum(w * tf.sqrt(w))
+    optimizer.build_graph(tf.reduce_sum(G.astype("f") * w), target, {}, (constraint, 0.02))
+    with pytest.raises(FloatingPointError, match="the curvature of the constraint is not finite"):
+        optimizer.optimize({})
+    assert optimizer.get_flat().tolist() == [0.0, 0.0, 0.0]
+
+
+def test_an_update_that_is_interrupted_before_the_line_search_leaves_no_trace():
+    start = np.array([0.1, 0.2, 0.3], "f")
+    problem = Problem(ConjugateGradientOptimizer(subsample_factor=0.5), start=start)
+    state, original, calls = problem.optimizer.get_state(), problem.optimizer.compute, []
+
+    def interrupted(*args):
+        calls.append((problem.w != start).any())
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    problem.optimizer.compute = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        problem.optimize()
+    assert all(calls)  # in the middle of a finite difference
+    np.testing.assert_array_equal(problem.w, start)
+    assert problem.optimizer.get_state() == state  # the part of the samples will be drawn again
+    assert problem.optimizer.last_search is None
 
 
 def test_parameters_are_restored_if_the_line_search_is_interrupted():

@@ -58,6 +58,20 @@ def messages(monkeypatch):
     return said
 
 
+def test_the_gradient_is_one_vector_and_zero_where_there_is_none():
+    # given L = x |w|^2 / 2 + s, which does not depend on the second variable
+    target = Target(w=START, unused=[[7.0], [7.0]], s=1.0)
+    x_ph, variables = tf.placeholder(tf.float32, []), target.variables
+    optimizer = MAMLFirstOrderOptimizer()
+    optimizer.build_graph(0.5 * x_ph * tf.reduce_sum(variables["w"] ** 2) + variables["s"], target, {"x": x_ph})
+    gradient = optimizer.gradient({"x": np.float32(3.0)})
+    np.testing.assert_array_equal(gradient, [3.0, -6.0, 0.0, 0.0, 1.0])
+    assert gradient.dtype == np.float64
+    # and other tensors come from the same inputs
+    loss, doubled = optimizer.evaluate((optimizer.objective, 2 * x_ph), {"x": np.float32(3.0)})
+    assert (loss, doubled) == (8.5, 6.0)
+
+
 def test_one_step_of_gradient_descent_and_the_loss_before_it():
     x = np.random.default_rng(0).normal(size=(4, 2))
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, learning_rate=0.1))
@@ -170,7 +184,8 @@ def test_a_loss_that_is_not_finite_is_refused_whole(num_minibatches, bad):
     # when one sample is not finite
     x = np.ones((4, 2))
     x[2, 1] = bad
-    problem.optimizer._rng = SimpleNamespace(permutation=np.arange)  # so that it is in the last minibatch
+    problem.optimizer._rng = SimpleNamespace(  # so that it is in the last minibatch
+        permutation=np.arange, bit_generator=SimpleNamespace(state={}))
     with pytest.raises(FloatingPointError, match="the loss is not finite.*first tensor"):
         problem.optimize(x)
     # then neither the variables nor Adam's moments and counters have moved, though a good minibatch may come first
@@ -198,6 +213,70 @@ def test_the_error_names_the_first_tensor_that_is_not_finite():
     optimizer.build_graph(loss, target, {"x": x_ph})
     with pytest.raises(FloatingPointError, match="culprit:0"):
         optimizer.optimize({"x": [2.0, -1.0]})
+
+
+def test_it_names_that_tensor_where_the_parameters_have_got_to():
+    # given a loss that is finite at first, and far too long steps
+    target = Target(w=[1.0])
+    optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=100.0, max_epochs=2, tolerance=None)
+    optimizer.build_graph(-tf.reduce_sum(tf.exp(target.variables["w"], name="culprit")), target, {})
+    # then the second step is refused, and the first one undone
+    with pytest.raises(FloatingPointError, match="the loss is not finite.* culprit:0"):
+        optimizer.optimize({})
+    assert optimizer._variables.read() == {"w": [1.0]}
+
+
+class Interrupted:
+    """Calls a function, and raises an error after the call of a number."""
+
+    def __init__(self, function, number, error):
+        self.function, self.number, self.error = function, number, error
+
+    def __call__(self, *args):
+        result = self.function(*args)
+        self.number -= 1
+        if self.number == 0:
+            raise self.error
+        return result
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, OSError("disk full")])
+@pytest.mark.parametrize("where", ["in a step", "between steps", "between epochs"])
+def test_an_interrupted_update_leaves_no_trace(where, error, monkeypatch):
+    # given an optimizer with a history, in the second epoch of the next update
+    def problem():
+        optimizer = MAMLFirstOrderOptimizer(learning_rate=0.1, num_minibatches=2, max_epochs=3, tolerance=None,
+                                            verbose=True)
+        optimizer_problem = Quadratic(optimizer)
+        optimizer_problem.optimize(x)
+        return optimizer_problem
+
+    x = np.random.default_rng(0).normal(size=(8, 2))
+    monkeypatch.setattr(logger, "log", lambda text: None)
+    one, other = problem(), problem()
+    w, state = one.w, one.optimizer.get_state()
+    other.optimizer._variables.write({"w": w})
+    other.optimizer.set_state(state)
+    with monkeypatch.context() as patch:
+        if where == "in a step":  # TensorFlow lets go of Ctrl-C when the step has been taken
+            patch.setattr(one.optimizer, "_run", Interrupted(one.optimizer._run, 4, error))  # the first call: the loss
+        elif where == "between steps":
+            patch.setattr(one.optimizer, "_feed", Interrupted(one.optimizer._feed, 4, error))
+        else:
+            patch.setattr(logger, "log", Interrupted(logger.log, 2, error))
+        with pytest.raises(type(error) if isinstance(error, Exception) else error):
+            one.optimize(x)
+    # then variables, Adam's moments and counters, and the random state are those of before
+    np.testing.assert_array_equal(one.w, w)
+    after = one.optimizer.get_state()
+    assert after["rng"] == state["rng"]
+    assert list(after["variables"]) == list(state["variables"]) and len(state["variables"]) == 4
+    for name, value in after["variables"].items():
+        np.testing.assert_array_equal(value, state["variables"][name])
+    # and the update can be taken again, as if nothing had happened
+    one.optimize(x), other.optimize(x)
+    np.testing.assert_array_equal(one.w, other.w)
+    assert (one.w != w).all()
 
 
 def test_other_errors_of_tensorflow_pass_through_and_change_nothing():

@@ -86,3 +86,15 @@ def test_unpickling_touches_no_other_variable():
     np.testing.assert_array_equal(copied.get_flat_params(), np.arange(10.0))
     np.testing.assert_array_equal(policy.get_flat_params(), -np.arange(10.0))
     assert not policy._variables.session().run(is_initialized)
+
+
+@pytest.mark.parametrize("override", [
+    {"meta_batch_size": 5}, {"obs_dim": 5}, {"action_dim": 5}, {"name": "other"}, {"hidden_sizes": (5,)},
+    {"init_std": 0.5}, {"obs_dim": 5, "learn_std": False},
+])
+def test_a_clone_is_built_from_the_same_arguments_but_for_those_given(override):
+    names = ("meta_batch_size", "obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "init_std")
+    policy = MetaGaussianMLPPolicy(M, O, A, "policy", (4,), init_std=2.0)
+    clone = policy.clone(**override)
+    expected = {name: getattr(policy, name) for name in names}
+    assert {name: getattr(clone, name) for name in names} == {**expected, **override}

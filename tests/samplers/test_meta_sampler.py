@@ -109,6 +109,10 @@ class Scripted(MetaEnv):
                 reward = np.nan
             elif self.fault == "exception":
                 raise OSError("no such place")
+            elif self.fault == "shape":
+                return np.zeros(3), reward, False, False, info
+            elif self.fault == "info that cannot be sent":
+                info = {"lock": threading.Lock()}
             elif self.fault == "info":
                 info = {"late": self.step_number, "name": "found"}
         self.step_number += 1
@@ -538,6 +542,110 @@ def test_an_exception_in_the_environment_names_its_place(executor):
     assert "task 1, path 0, step 2" in str(error.value)
     if executor == "parallel":
         assert "raise OSError" in str(error.value)  # the worker's traceback
+
+
+@pytest.mark.parametrize("executor", ["iterative", "parallel"])
+def test_an_answer_that_does_not_fit_names_its_place_and_is_a_value_error(executor):
+    with sampler_of(Scripted("shape"), executor=executor) as sampler:
+        with pytest.raises(ValueError, match=r"observation: expected shape \(2,\).*got \(3,\)") as error:
+            sampler.obtain_samples()
+    assert str(error.value).endswith("[while sampling task 1, path 0, step 2]")
+
+
+def test_what_a_worker_cannot_say_names_the_paths_that_it_steps():
+    with sampler_of(Scripted("info that cannot be sent"), executor=parallel(2)) as sampler:
+        with pytest.raises(EnvWorkerError, match="worker process 1.*lock") as error:
+            sampler.obtain_samples()
+    assert str(error.value).endswith("[while sampling 8 paths, the first one task 1, path 0, step 2]")
+
+
+BREAK, END, DIE = 1.0, 2.0, 3.0  # what an action makes of an environment
+
+
+class Broken(RuntimeError):
+    """Says which environments broke, as a physics engine does, or does not."""
+
+    def __init__(self, env_ids):
+        super().__init__("broken")
+        if env_ids is not None:
+            self.env_ids = env_ids
+
+
+class BatchedObedient(BatchedWanderer):
+    """Observes how many steps the path has, and does as the actions say; may also break at a later reset."""
+
+    observation_space = action_space = gym.spaces.Box(-9.0, 9.0, (1,), np.float64)
+
+    def __init__(self, num_envs, says_which=True, last_reset=99):
+        super().__init__(num_envs)
+        self.says_which, self.last_reset, self.num_resets = says_which, last_reset, np.zeros(num_envs, int)
+
+    def reset(self, env_ids, rngs):
+        super().reset(env_ids, rngs)
+        self.num_resets[env_ids] += 1
+        self.check(env_ids[self.num_resets[env_ids] > self.last_reset])
+        return np.zeros((len(env_ids), 1))
+
+    def check(self, broken):
+        if len(broken):
+            raise Broken(broken if self.says_which else None)
+
+    def step(self, actions, env_ids=None):
+        actions, ids = self._rows(actions, env_ids)
+        if (actions == DIE).any():
+            os._exit(7)
+        self.check(ids[actions[:, 0] == BREAK])
+        self.ages[ids] += 1
+        return BatchedStep(self.ages[ids, None].astype(float), np.zeros(len(ids)), actions[:, 0] == END,
+                           np.zeros(len(ids), bool), {})
+
+
+class Obedient(BatchableMetaEnv):
+    batched_class = BatchedObedient
+
+
+class Commander:
+    """A policy of another make: `orders` say which path gets which action at which step."""
+
+    meta_batch_size, obs_dim, action_dim = M, 1, 1
+
+    def __init__(self, orders):
+        self.orders = orders
+
+    def get_actions(self, observations):
+        actions = np.zeros((M, P, 1))
+        for (task, path, step), action in self.orders.items():
+            if observations[task][path, 0] == step:
+                actions[task, path] = action
+        return list(actions), [[{}] * P] * M
+
+
+@pytest.mark.parametrize("executor, orders, env, envs_per_task, place", [
+    # the one to blame, wherever it is
+    ("batched", {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
+    ("iterative", {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
+    (parallel(2), {(2, 1, 3): BREAK}, {}, P, "task 2, path 1, step 3"),
+    # several to blame; environments that are stepped one after the other stop at the first
+    ("batched", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
+    ("iterative", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "task 1, path 1, step 2"),
+    (parallel(2), {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
+    # nobody knows which: all that were stepped together
+    ("batched", {(2, 1, 3): BREAK}, {"says_which": False}, P, "12 paths, the first one task 0, path 0, step 3"),
+    (parallel(2), {(2, 1, 3): BREAK}, {"says_which": False}, P, "8 paths, the first one task 1, path 0, step 3"),
+    (parallel(2), {(2, 1, 3): DIE}, {}, P, "8 paths, the first one task 1, path 0, step 3"),
+    # a path that took the place of another: it has its own number, and its own steps
+    ("batched", {(1, 0, 1): END, (1, 2, 0): BREAK}, {}, 2, "task 1, path 2, step 0"),
+    (parallel(2), {(1, 0, 1): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1"),
+    ("iterative", {(1, 1, 4): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1"),
+    # at the start of a path
+    ("batched", {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0"),
+    (parallel(2), {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0"),
+])
+def test_an_error_names_the_paths_to_blame_and_their_steps(executor, orders, env, envs_per_task, place):
+    with sampler_of(Obedient(**env), Commander(orders), executor=executor, envs_per_task=envs_per_task) as sampler:
+        with pytest.raises(EnvWorkerError) as error:
+            sampler.obtain_samples()
+    assert str(error.value).endswith(f"[while sampling {place}]")
 
 
 @pytest.mark.parametrize(

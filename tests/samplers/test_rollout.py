@@ -56,6 +56,71 @@ def test_ends_where_the_environment_does_unless_told_to_go_on():
     assert len(rollout(EndsAtThree(), Right(), max_path_length=7, ignore_done=True)["rewards"]) == 7
 
 
+class Reporting(EndsAtThree):
+    """Reports other things at each of its three steps, and writes to the same arrays at every step."""
+
+    def reset(self, *, seed=None, options=None):
+        self.position = np.zeros(1)
+        super().reset()
+        return self.position, {}
+
+    def step(self, action):
+        _, *rest = super().step(action)
+        self.position += 1.0
+        action[:] = 9.0
+        infos = [{}, {"early": True, "place": self.position, "word": "second"}, {"late": 3}]
+        return (self.position, *rest[:-1], infos[self.t - 1])
+
+
+class Thinking:
+    """Says what it thinks at some steps only, and acts with one array over and over."""
+
+    def __init__(self):
+        self.thoughts = iter([{"mean": np.zeros(2)}, {"mean": np.ones(2), "doubt": 0.5}, {}])
+        self.action = np.zeros(2)
+
+    def get_action(self, observation):
+        self.action += 1.0
+        return self.action, next(self.thoughts)
+
+
+def test_infos_that_come_and_go_are_nan_or_none_where_they_are_missing():
+    path = rollout(Reporting(), Thinking())
+    infos = path["env_infos"]
+    np.testing.assert_array_equal(infos["early"], [np.nan, 1.0, np.nan])
+    np.testing.assert_array_equal(infos["place"], [[np.nan], [2.0], [np.nan]])
+    np.testing.assert_array_equal(infos["late"], [np.nan, np.nan, 3.0])
+    assert infos["word"].tolist() == [None, "second", None]
+    np.testing.assert_array_equal(path["agent_infos"]["mean"], [[0.0, 0.0], [1.0, 1.0], [np.nan, np.nan]])
+    np.testing.assert_array_equal(path["agent_infos"]["doubt"], [np.nan, 0.5, np.nan])
+
+
+def test_arrays_that_environment_and_agent_go_on_writing_to_are_kept_as_they_were():
+    path = rollout(Reporting(), Thinking())
+    np.testing.assert_array_equal(path["observations"], [[0.0], [1.0], [2.0]])
+    np.testing.assert_array_equal(path["last_observation"], [3.0])
+    np.testing.assert_array_equal(path["actions"], [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+
+
+def test_without_infos_there_are_none():
+    class Quiet(EndsAtThree):
+        def step(self, action):
+            return (*super().step(action)[:-1], {})
+
+    path = rollout(Quiet(), Right())
+    assert path["env_infos"] == {} and list(path["agent_infos"]) == ["seen"]
+
+
+@pytest.mark.parametrize("filename, ending", [
+    ("run.mp4", "not available in this version, so run.mp4 cannot be made$"), (None, "not available in this version$"),
+])
+def test_a_video_is_refused_before_anything_is_done(filename, ending):
+    with pytest.raises(ValueError, match=f"save_video: videos are {ending}"):
+        rollout(None, None, save_video=True, video_filename=filename)
+    with pytest.raises(TypeError, match="save_video: expected True or False, got 'yes'"):
+        rollout(None, None, save_video="yes")
+
+
 def test_animates_every_step_in_the_wanted_time(monkeypatch):
     naps = []
     monkeypatch.setattr("meta_policy_search.samplers.utils.time.sleep", naps.append)

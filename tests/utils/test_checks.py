@@ -5,6 +5,7 @@ import pytest
 from meta_policy_search.utils.checks import (
     check_bool,
     check_choice,
+    check_finite,
     check_fraction,
     check_int_at_least,
     check_non_negative,
@@ -39,17 +40,25 @@ def test_the_lowest_integer_is_allowed():
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float32(2.0), np.int64(2), np.array(2.0)])
-@pytest.mark.parametrize("check", [check_positive, check_non_negative])
+@pytest.mark.parametrize("check", [check_finite, check_positive, check_non_negative])
 def test_numbers_of_any_kind_become_python_floats(check, value):
     checked = check("step_size", value)
     assert checked == 2.0 and type(checked) is float
 
 
-@pytest.mark.parametrize("check", [check_positive, check_non_negative, check_fraction])
+@pytest.mark.parametrize("check", [check_finite, check_positive, check_non_negative, check_fraction])
 @pytest.mark.parametrize("value", ["0.5", None, True, 1j, [0.5]])
 def test_what_is_no_number_raises_a_type_error(check, value):
     with pytest.raises(TypeError, match=r"discount: expected a .*number.*, got "):
         check("discount", value)
+
+
+@pytest.mark.parametrize("value", [-1.5, 0, np.float32(-2.0)])
+def test_finite_numbers_may_have_any_sign(value):
+    assert check_finite("target", value) == value
+    for wrong in (float("nan"), -float("inf"), 10**400):
+        with pytest.raises(ValueError, match="target: expected a finite number, got"):
+            check_finite("target", wrong)
 
 
 @pytest.mark.parametrize("check", [check_positive, check_non_negative, check_fraction])

@@ -1,9 +1,12 @@
 """Generators belong to a root seed, a stream and a key."""
+import random
+
 import numpy as np
 import pytest
 
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.seeding import Stream
+from meta_policy_search.utils.utils import set_seed
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +88,43 @@ def test_without_a_seed_the_root_is_drawn_once(monkeypatch):
 def test_a_root_is_a_non_negative_integer(seed):
     with pytest.raises(ValueError, match=r"seed: expected a non-negative integer, got "):
         seeding.set_root(seed)
+
+
+def everything():
+    """Numbers from all generators, drawn one after the other."""
+    return [numbers(seeding.rng_for(Stream.ROLLOUT, 0, 0, 0, 0)), numbers(seeding.next_rng(Stream.POLICY)),
+            random.random(), np.random.random()]
+
+
+def test_an_evaluation_draws_from_its_seed_alone_and_leaves_no_trace():
+    # given a process that has drawn some numbers
+    set_seed(1)
+    everything()
+    expected = everything()
+    # when it is repeated with an evaluation in between
+    set_seed(1)
+    everything()
+    with seeding.evaluation_seed(4):
+        first = everything()
+    # then it goes on with the same numbers, and so does the evaluation, after any others
+    assert everything() == expected
+    with seeding.evaluation_seed(4):
+        assert everything() == first
+    with seeding.evaluation_seed(5):
+        assert all(ours != theirs for ours, theirs in zip(everything(), first))
+
+
+def test_an_evaluation_does_not_draw_what_a_run_of_the_same_seed_draws():
+    set_seed(4)
+    run = everything()
+    with seeding.evaluation_seed(4):
+        assert all(ours != theirs for ours, theirs in zip(everything(), run))
+
+
+def test_random_numbers_go_on_after_an_evaluation_that_fails():
+    set_seed(1)
+    expected = everything()
+    set_seed(1)
+    with pytest.raises(ZeroDivisionError), seeding.evaluation_seed(4):
+        1 / 0  # noqa: B018
+    assert everything() == expected

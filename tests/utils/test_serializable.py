@@ -25,6 +25,22 @@ class Derived(Base):
         self.scale = scale
 
 
+class Extended(Base):
+    """Takes a first argument of its own; the others are those of the base class, through `*args`."""
+
+    def __init__(self, weight, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.weight = weight
+
+
+class PassedOn(Extended):
+    """Names an argument of its base class, and passes it on."""
+
+    def __init__(self, weight, *args, depth=1, **kwargs):
+        super().__init__(weight, *args, **kwargs)
+        self.depth = depth
+
+
 class OldStyle(Base):
     """Calls `quick_init` as older code does, in both of its forms."""
 
@@ -65,6 +81,7 @@ OBJECTS = {
     "derived": lambda: Derived(3, scale=4, name="d", extra=1),
     "old style": lambda: OldStyle(3),
     "own new": lambda: WithNew(3, name="n"),
+    "through *args": lambda: PassedOn(2.0, 3, 4, 5, depth=6, name="n"),
 }
 
 
@@ -107,6 +124,16 @@ def test_a_clone_takes_other_arguments_by_name():
 def test_a_keyword_only_argument_is_not_taken_for_a_positional_one():
     clone = Base(3, 4, 5).clone(name="b")  # `name` comes third in the signature, and three values were given
     assert (clone.more, clone.name) == ((4, 5), "b")
+
+
+@pytest.mark.parametrize("cls", [Extended, PassedOn])
+def test_a_clone_replaces_arguments_that_went_through_args(cls):
+    original = cls(2.0, 3, 4)
+    unchanged = attributes(original)
+    assert attributes(original.clone(size=5)) == {**unchanged, "size": 5}
+    assert attributes(original.clone(weight=1.0)) == {**unchanged, "weight": 1.0}
+    assert attributes(original.clone(name="n")) == {**unchanged, "name": "n"}
+    assert attributes(original.clone(extra=1)) == {**unchanged, "options": {"extra": 1}}
 
 
 def test_a_clone_is_built_afresh():

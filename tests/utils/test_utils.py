@@ -17,6 +17,7 @@ from meta_policy_search.utils import seeding
 from meta_policy_search.utils.utils import (
     ClassEncoder,
     discount_cumsum,
+    draw_index,
     explained_variance_1d,
     normalize_advantages,
     set_seed,
@@ -172,3 +173,19 @@ def test_settings_are_written_with_names_and_plain_numbers():
 def test_what_has_no_name_cannot_be_written():
     with pytest.raises(TypeError, match="not JSON serializable"):
         json.dumps({"a": object()}, cls=ClassEncoder)
+
+
+def test_draw_index_inverts_the_cumulative_distribution_function():
+    probabilities = np.array([0.0, 0.25, 0.5, 0.0, 0.25, 0.0])
+    uniform = np.array([0.0, 0.2499, 0.25, 0.7499, 0.75, 1.0 - 1e-12])
+    drawn = draw_index(np.tile(probabilities, (6, 1)), uniform)
+    assert drawn.dtype == np.int64 and drawn.tolist() == [1, 1, 2, 2, 4, 4]
+    assert draw_index(np.ones((2, 1)), np.array([0.0, 0.9])).tolist() == [0, 0]
+
+
+def test_draw_index_draws_nothing_of_probability_zero_whatever_the_rounding():
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(7), size=10000).astype(np.float32)
+    probabilities[:, -1] = 0.0  # so that the rest sums to less than one
+    uniform = np.full(10000, np.nextafter(np.float32(1), np.float32(0)))  # the largest that generators give
+    assert draw_index(probabilities, uniform).max() < 6

@@ -84,7 +84,7 @@ class BatchedMujocoEnv(BatchedEnv):
         for i, rng in enumerate(rngs):
             qpos[i], qvel[i] = self._start_state(rng)
         self.engine.set_state(qpos, qvel, env_ids)
-        return self._observations(State(qpos, qvel))
+        return self._observations(self.engine.get_state(env_ids))
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
         """See `BatchedEnv.step`.

@@ -6,16 +6,24 @@ solver starts each control step cold (no warm start is carried over), so the row
 alone or among others, for any number of threads, and after pickling.
 
 By default robots have the masses and inertias that MuJoCo 2.1.0, the engine of the field's papers, computes from
-the same model files; it integrated the end caps of capsules with `pi r^3` in place of `4/3 pi r^3`. With them the
-engine agrees with MuJoCo 2.1.0 to a few 1e-12 over ten control steps of the half cheetah.
+the same model files; it integrated the end caps of capsules with `pi r^3` in place of `4/3 pi r^3`. Two more things
+have changed since, and are here as they were then, whichever MuJoCo is installed:
+
+* From MuJoCo 3.5 on the contact margins of two geometries are added up, where the larger one counted: they are halved.
+* From MuJoCo 4.0 on the Runge-Kutta method combines the angular velocities of free joints otherwise: robots with a
+  free joint are integrated here, from accelerations that MuJoCo computes.
+
+With these the engine agrees with MuJoCo 2.1.0 over ten control steps to about 1e-12, and to 1e-5 for the humanoid,
+whose solver of contact forces stops before it has converged.
 """
+import contextlib
 import copy
 import functools
 import importlib.util
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -23,7 +31,7 @@ from meta_policy_search.envs.base import PhysicsError
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.cores import available_cores
 
-__all__ = ["INERTIALS", "ROBOTS", "MujocoEngine", "PhysicsError", "State"]
+__all__ = ["DERIVED", "INERTIALS", "ROBOTS", "MujocoEngine", "PhysicsError", "State"]
 
 ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
 """Robots that can be simulated, by the names of Gymnasium's model files."""
@@ -31,16 +39,37 @@ ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
 INERTIALS = ("mujoco210", "modern")
 """Whose masses and inertias a robot can have, those of MuJoCo 2.1.0 or those that the installed MuJoCo computes."""
 
+DERIVED = ("cfrc_ext", "cinert", "cvel", "qfrc_actuator", "subtree_com")
+"""What a state can come with besides positions and velocities, by MuJoCo's names, each for one robot:
+
+=================  ===============  ================================================================================
+name               shape            meaning
+=================  ===============  ================================================================================
+`cfrc_ext`         `[bodies, 6]`    torque (N m) and force (N) of contacts on each body
+`cinert`           `[bodies, 10]`   inertia of each body: moments (kg m^2), offset times mass (kg m), mass (kg)
+`cvel`             `[bodies, 6]`    angular velocity (rad/s) and velocity (m/s) of each body
+`qfrc_actuator`    `[nv]`           force (N) or torque (N m) of the actuators on each velocity coordinate
+`subtree_com`      `[bodies, 3]`    centre of mass of each body and all that hangs on it, m
+=================  ===============  ================================================================================
+
+The first body is the world, the second the root of the robot. The first three are in the directions of the world's
+axes, around the centre of mass of the robot.
+"""
+
 _INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 _LARGEST = 1e10  # a position or velocity beyond it counts as diverged; MuJoCo's own bound (mjMAXVAL)
 _START_TIME = -1000.0  # s, the clock at the start of every control step: far from zero, where MuJoCo resets it to
 
 
 class State(NamedTuple):
-    """Positions and velocities of `k` robots: all that their future depends on, apart from the controls."""
+    """Positions and velocities of `k` robots: all that their future depends on, apart from the controls.
+
+    What else follows from them, and was asked for, comes with them.
+    """
 
     qpos: np.ndarray  # float64 [k, nq], m and rad (unit quaternions for free joints)
     qvel: np.ndarray  # float64 [k, nv], m/s and rad/s
+    derived: Dict[str, np.ndarray]  # float64 [k, ...] each, see `DERIVED`
 
 
 class MujocoEngine:
@@ -57,6 +86,8 @@ class MujocoEngine:
         inertials: one of `INERTIALS`.
         num_threads: native threads that share the robots, at least one; by default all cores that the process
             may use. Never more than `num_envs`. Results do not depend on it.
+        derived: those of `DERIVED` that states are to come with; none by default. They are those of the state itself,
+            while the controls that led to it are still held (after `set_state`: none, zero).
 
     Attributes:
         model: the compiled `mujoco.MjModel`, shared by all engines of the process with the same robot and
@@ -80,12 +111,15 @@ class MujocoEngine:
         frame_skip: int,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
+        derived: Sequence[str] = (),
     ) -> None:
         self.robot = check_choice("robot", robot, ROBOTS)
         self.num_envs = check_positive_int("num_envs", num_envs)
         self.frame_skip = check_positive_int("frame_skip", frame_skip)
         self.inertials = check_choice("inertials", inertials, INERTIALS)
         self.num_threads = None if num_threads is None else check_positive_int("num_threads", num_threads)
+
+        self.derived = tuple(check_choice("derived", name, DERIVED) for name in derived)
 
         mujoco = _import_mujoco()
         self.model = _compile(robot, inertials)
@@ -99,31 +133,47 @@ class MujocoEngine:
         self._states = np.zeros((self.num_envs, size))  # rows as MuJoCo has them: time, qpos, qvel
         self._states[:, 0] = _START_TIME
         self._states[:, 1:1 + self.nq] = self.init_qpos
+        self._controls = np.zeros((self.num_envs, self.nu))  # those held last
         self._parameters: Optional[List[Mapping[str, np.ndarray]]] = None
-        self._models: Optional[List[Any]] = None
+        self._crew_class = _Crew if self.nq == self.nv else _RungeKuttaCrew
+        self._model = self._crew_class.model_for(self.model)
+        self._models = [self._model] * self.num_envs
         self._idle_crews: Dict[int, List[_Crew]] = {}  # by their number of threads
+        self._idle_probes: List[_Probe] = []
+        shapes = {name: getattr(mujoco.MjData(self.model), name).shape for name in self.derived}
+        self._derived = {name: np.zeros((self.num_envs, *shape)) for name, shape in shapes.items()}
+        self._derive(None)
 
     def get_state(self, env_ids: Optional[np.ndarray] = None) -> State:
         """Returns copies of the states of the robots `env_ids` (int `[k]`), by default of all."""
-        states = self._states if env_ids is None else self._states[env_ids]
-        return State(states[:, 1:1 + self.nq].copy(), states[:, 1 + self.nq:].copy())
+        rows = slice(None) if env_ids is None else env_ids
+        states = self._states[rows]
+        derived = {name: values[rows].copy() for name, values in self._derived.items()}
+        return State(states[:, 1:1 + self.nq].copy(), states[:, 1 + self.nq:].copy(), derived)
 
     def set_state(self, qpos: np.ndarray, qvel: np.ndarray, env_ids: Optional[np.ndarray] = None) -> None:
         """Puts robots into a state.
 
         Args:
-            qpos: `[k, nq]`, positions, finite.
+            qpos: `[k, nq]`, positions, finite; the quaternion of a free joint is scaled to length one.
             qvel: `[k, nv]`, velocities, finite.
             env_ids: int `[k]`, which robots; all of them by default.
 
         Raises:
-            ValueError: names the argument that has the wrong shape or is not finite.
+            ValueError: names the argument that has the wrong shape or is not finite, or whose quaternion is zero.
         """
         count = self.num_envs if env_ids is None else len(env_ids)
         rows = slice(None) if env_ids is None else env_ids
         qpos = _check_finite("qpos", qpos, (count, self.nq))
         qvel = _check_finite("qvel", qvel, (count, self.nv))
-        self._states[rows, 1:] = np.concatenate((qpos, qvel), axis=1)
+        states = np.concatenate((qpos, qvel), axis=1)
+        if self.nq != self.nv:
+            if not states[:, 3:7].any(axis=1).all():
+                raise ValueError("qpos: expected a quaternion qpos[3:7] other than zero")
+            _normalize(states[:, 3:7])
+        self._states[rows, 1:] = states
+        self._controls[rows] = 0.0
+        self._derive(env_ids)
 
     def step(self, controls: np.ndarray, env_ids: Optional[np.ndarray] = None) -> None:
         """Advances robots by one control step of `dt` seconds.
@@ -142,19 +192,14 @@ class MujocoEngine:
         count = len(states)
         if count == 0:
             return
-        if self._models is None:
-            models = [self.model] * count
-        else:
-            models = self._models if env_ids is None else [self._models[i] for i in env_ids]
-        idle = self._idle_crews.setdefault(self._num_threads_for(count), [])
-        try:
-            crew = idle.pop()
-        except IndexError:
-            crew = _Crew(self, self._num_threads_for(count))
-        final = crew.simulate(models, states, controls)
-        idle.append(crew)
+        num_threads = self._num_threads_for(count)
+        idle = self._idle_crews.setdefault(num_threads, [])
+        with _borrowed(idle, lambda: self._crew_class(self, num_threads)) as crew:
+            final = crew.simulate(self._models_of(env_ids), states, controls)
         self._check_converged(final, env_ids)
         self._states[rows, 1:] = final[:, 1:]
+        self._controls[rows] = controls
+        self._derive(env_ids)
 
     def _num_threads_for(self, count: int) -> int:
         """Returns how many native threads step `count` robots.
@@ -184,15 +229,26 @@ class MujocoEngine:
                 same mapping object share a model. None: all robots unchanged.
         """
         if parameters is None:
-            self._parameters = self._models = None
+            self._parameters, self._models = None, [self._model] * self.num_envs
+        else:
+            assert len(parameters) == self.num_envs, "one mapping per robot"
+            models = {key: self._changed_model(values) for key, values in {id(p): p for p in parameters}.items()}
+            self._parameters, self._models = list(parameters), [models[id(p)] for p in parameters]
+        self._derive(None)
+
+    def _models_of(self, env_ids: Optional[np.ndarray]) -> List[Any]:
+        return self._models if env_ids is None else [self._models[i] for i in env_ids]
+
+    def _derive(self, env_ids: Optional[np.ndarray]) -> None:
+        """Brings what the states of some robots come with up to date."""
+        if not self.derived:
             return
-        assert len(parameters) == self.num_envs, "one mapping per robot"
-        models = {key: self._changed_model(values) for key, values in {id(p): p for p in parameters}.items()}
-        self._parameters = list(parameters)
-        self._models = [models[id(p)] for p in parameters]
+        ids = range(self.num_envs) if env_ids is None else env_ids
+        with _borrowed(self._idle_probes, lambda: _Probe(self)) as probe:
+            probe.measure(self._models_of(env_ids), ids, self._states, self._controls, self._derived)
 
     def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
-        model = copy.copy(self.model)
+        model = copy.copy(self._model)
         for name, values in parameters.items():
             getattr(model, name)[:] = values
         _update_constants(model)
@@ -218,13 +274,15 @@ class MujocoEngine:
                 f"positions or velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", failed)
 
     def __getstate__(self) -> Dict[str, Any]:
-        names = ("robot", "num_envs", "frame_skip", "inertials", "num_threads")
+        names = ("robot", "num_envs", "frame_skip", "inertials", "num_threads", "derived")
         arguments = {name: getattr(self, name) for name in names}
-        return {"arguments": arguments, "states": self._states, "parameters": self._parameters}
+        return {"arguments": arguments, "states": self._states, "controls": self._controls,
+                "parameters": self._parameters}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         MujocoEngine.__init__(self, **state["arguments"])
         self._states[:] = state["states"]
+        self._controls[:] = state["controls"]
         self.set_parameters(state["parameters"])
 
 
@@ -235,17 +293,173 @@ class _Crew:
         mujoco = _import_mujoco()
         self._pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
         self._scratch = [mujoco.MjData(engine.model) for _ in range(num_threads)]
-        self._controls = np.empty((engine.num_envs, engine.frame_skip, engine.nu))
-        self._reached = np.empty((engine.num_envs, engine.frame_skip, 1 + engine.nq + engine.nv))
+        self._frame_skip, self._timestep, self._nq = engine.frame_skip, engine.model.opt.timestep, engine.nq
+        num_steps = self._steps_at_once(engine.frame_skip)
+        self._controls = np.empty((engine.num_envs, num_steps, engine.nu))
+        self._reached = np.empty((engine.num_envs, num_steps, 1 + engine.nq + engine.nv))
+
+    @staticmethod
+    def model_for(model: Any) -> Any:
+        """Returns the model with which the crew is to simulate what `model` describes."""
+        return model
+
+    @staticmethod
+    def _steps_at_once(frame_skip: int) -> int:
+        """Returns the number of simulation steps for which the threads work between two meetings."""
+        return frame_skip
 
     def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Holds `controls` `[k, nu]` in `states` `[k, S]`; returns the states that follow, to be read at once."""
-        count = len(states)
-        self._controls[:count] = controls[:, None]
-        reached = self._reached[:count]
-        self._pool.rollout(models, self._scratch, states, self._controls[:count], nstep=reached.shape[1],
-                           state=reached, skip_checks=True)
-        return reached[:, -1].copy()
+        """Holds `controls` `[k, nu]` in `states` `[k, S]`; returns the states that follow."""
+        self._hold(controls)
+        return self._roll_out(models, states)[:, -1].copy()
+
+    def _hold(self, controls: np.ndarray) -> None:
+        self._controls[:len(controls)] = controls[:, None]
+
+    def _roll_out(self, models: List[Any], states: np.ndarray, warmstart: Optional[np.ndarray] = None) -> np.ndarray:
+        """Simulates from `states` `[k, S]`; returns the states after each step, `[k, steps, S]`, to be read at once.
+
+        `warmstart` `[k, nv]` are accelerations from which the solver of the constraints starts, by default zero.
+        """
+        reached = self._reached[:len(states)]
+        self._pool.rollout(models, self._scratch, states, self._controls[:len(states)], nstep=reached.shape[1],
+                           initial_warmstart=warmstart, state=reached, skip_checks=True)
+        return reached
+
+
+class _RungeKuttaCrew(_Crew):
+    """The same for robots with a free joint at their root, whose orientation is a quaternion, `qpos[3:7]`.
+
+    MuJoCo computes the accelerations, and the classical Runge-Kutta method is applied to them here as MuJoCo applied
+    it before version 4.0: the rates of the stages, angular velocities among them, are averaged as vectors, and the
+    orientation turns around the mean. Each solution of the constraints starts from the one before, as it did in 2.1.0.
+    """
+
+    @staticmethod
+    def model_for(model: Any) -> Any:
+        """Returns a model for which one simulation step adds the acceleration to the velocity, and no more.
+
+        That is an explicit Euler step of one second. The time step has one other use in MuJoCo, a lower limit on the
+        time constants of constraints, which none of the robots reaches; it is switched off.
+        """
+        mujoco = _import_mujoco()
+        assert model.nq == model.nv + 1 and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE, "a free joint at the root"
+        assert model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+        model = copy.copy(model)
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+        model.opt.timestep = 1.0
+        disable = mujoco.mjtDisableBit
+        model.opt.disableflags |= disable.mjDSBL_EULERDAMP.value | disable.mjDSBL_REFSAFE.value
+        return model
+
+    @staticmethod
+    def _steps_at_once(frame_skip: int) -> int:
+        return 1
+
+    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        """See `_Crew.simulate`."""
+        self._hold(controls)
+        stage = states.copy()
+        in_time = np.ones(len(states), dtype=bool)
+
+        def accelerations(qpos: np.ndarray, qvel: np.ndarray, warmstart: Optional[np.ndarray]) -> np.ndarray:
+            stage[:, 1:1 + self._nq], stage[:, 1 + self._nq:] = qpos, qvel
+            reached = self._roll_out(models, stage, warmstart)[:, 0]
+            np.logical_and(in_time, np.abs(reached[:, 0] - (_START_TIME + 1.0)) < 0.5, out=in_time)
+            return reached[:, 1 + self._nq:] - qvel
+
+        h, qpos, qvel = self._timestep, states[:, 1:1 + self._nq], states[:, 1 + self._nq:]
+        a_4 = None
+        with np.errstate(over="ignore", invalid="ignore"):  # of robots that diverge
+            for _ in range(self._frame_skip):
+                a_1 = accelerations(qpos, qvel, a_4)
+                v_2 = qvel + 0.5 * h * a_1
+                a_2 = accelerations(_moved(qpos, qvel, 0.5 * h), v_2, a_1)
+                v_3 = qvel + 0.5 * h * a_2
+                a_3 = accelerations(_moved(qpos, v_2, 0.5 * h), v_3, a_2)
+                v_4 = qvel + h * a_3
+                a_4 = accelerations(_moved(qpos, v_3, h), v_4, a_3)
+                qpos = _moved(qpos, (qvel + 2.0 * (v_2 + v_3) + v_4) / 6.0, h)
+                qvel = qvel + h * ((a_1 + 2.0 * (a_2 + a_3) + a_4) / 6.0)
+        clock = np.where(in_time, _START_TIME + self._frame_skip * h, 0.0)
+        return np.concatenate((clock[:, None], qpos, qvel), axis=1)
+
+
+class _Probe:
+    """Memory in which what follows from a state is computed, for one caller at a time."""
+
+    def __init__(self, engine: MujocoEngine) -> None:
+        self._mujoco = _import_mujoco()
+        self._data = self._mujoco.MjData(engine.model)
+        self._with_forces = "cfrc_ext" in engine.derived
+        self._nq = engine.nq
+
+    def measure(
+        self, models: List[Any], ids: Sequence[int], states: np.ndarray, controls: np.ndarray,
+        derived: Mapping[str, np.ndarray],
+    ) -> None:
+        """Computes the rows `ids` of `derived` from those of `states` and `controls`."""
+        data, compute = self._data, self._compute_forces if self._with_forces else self._compute_motion
+        for i, model in zip(ids, models):
+            data.qpos, data.qvel, data.ctrl = states[i, 1:1 + self._nq], states[i, 1 + self._nq:], controls[i]
+            compute(model)
+            for name, values in derived.items():
+                values[i] = getattr(data, name)
+
+    def _compute_motion(self, model: Any) -> None:
+        mujoco, data = self._mujoco, self._data
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_comVel(model, data)
+        mujoco.mj_transmission(model, data)
+        mujoco.mj_fwdActuation(model, data)
+
+    def _compute_forces(self, model: Any) -> None:
+        self._data.qacc_warmstart = 0.0  # so that robots measured before have no influence
+        self._mujoco.mj_forward(model, self._data)
+        self._mujoco.mj_rnePostConstraint(model, self._data)
+
+
+def _moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
+    """Returns the positions `[k, nq]` of robots with a free joint that keep their velocities for `duration` seconds.
+
+    The orientation `q` turns by the rotation vector `w = qvel[3:6] * duration` around axes of the body:
+    `q * (cos(|w|/2), sin(|w|/2) w/|w|)`. Entry by entry, so that a row does not depend on the number of rows.
+    """
+    moved = np.empty_like(qpos)
+    moved[:, :3] = qpos[:, :3] + duration * qvel[:, :3]
+    moved[:, 7:] = qpos[:, 7:] + duration * qvel[:, 6:]
+    rate_x, rate_y, rate_z = np.ascontiguousarray(qvel[:, 3:6].T)
+    rate = np.sqrt(rate_x * rate_x + rate_y * rate_y + rate_z * rate_z)
+    half = (0.5 * duration) * rate
+    share = np.sin(half) / np.where(rate > 0.0, rate, 1.0)
+    c, x, y, z = np.cos(half), share * rate_x, share * rate_y, share * rate_z
+    q_w, q_x, q_y, q_z = qpos[:, 3], qpos[:, 4], qpos[:, 5], qpos[:, 6]
+    moved[:, 3] = q_w * c - q_x * x - q_y * y - q_z * z
+    moved[:, 4] = q_w * x + q_x * c + q_y * z - q_z * y
+    moved[:, 5] = q_w * y - q_x * z + q_y * c + q_z * x
+    moved[:, 6] = q_w * z + q_x * y - q_y * x + q_z * c
+    _normalize(moved[:, 3:7])
+    return moved
+
+
+def _normalize(quaternions: np.ndarray) -> None:
+    """Scales quaternions `[k, 4]` to length one, in place; those that have it up to rounding stay as they are."""
+    w, x, y, z = quaternions.T
+    length = np.sqrt(w * w + x * x + y * y + z * z)
+    length[np.abs(length - 1.0) <= 1e-15] = 1.0
+    quaternions /= length[:, None]
+
+
+@contextlib.contextmanager
+def _borrowed(idle: List[Any], make: Callable[[], Any]) -> Iterator[Any]:
+    """Takes one of what is idle, or makes one where all are in use; puts it back unless there is an error."""
+    try:
+        item = idle.pop()
+    except IndexError:
+        item = make()
+    yield item
+    idle.append(item)
 
 
 def _check_finite(name: str, value: np.ndarray, shape: tuple) -> np.ndarray:
@@ -300,6 +514,8 @@ def _compile(robot: str, inertials: str) -> Any:
         with np.load(_INERTIALS_FILE) as file:
             for name in ("body_mass", "body_inertia", "body_ipos", "body_iquat"):
                 getattr(model, name)[:] = file[f"{robot}/{name}"]
+    if tuple(map(int, mujoco.__version__.split(".")[:2])) >= (3, 5):
+        model.geom_margin[:] *= 0.5
     _update_constants(model)
     return model
 

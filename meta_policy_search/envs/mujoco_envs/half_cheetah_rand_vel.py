@@ -49,30 +49,8 @@ class HalfCheetahRandVelEnv(BatchableMetaEnv):
     The velocity asked for is not observed: an agent learns it from rewards alone. The task is that of MAML
     (arXiv:1703.03400, section 5.3, there up to 2 m/s) and ProMP (arXiv:1810.06784, up to 3 m/s).
 
-    Observation, float64 `[17]`: `qpos[1:]`, then `qvel`.
-
-    =====  ==================================================  =====
-    index  observation                                         unit
-    =====  ==================================================  =====
-    0      height of the torso over its place in the model     m
-    1      pitch of the torso                                  rad
-    2-4    angle of the back thigh, shin and foot              rad
-    5-7    angle of the front thigh, shin and foot             rad
-    8      velocity of the torso along x                       m/s
-    9      velocity of the torso along z                       m/s
-    10     angular velocity of the torso                       rad/s
-    11-13  angular velocity of the back thigh, shin and foot   rad/s
-    14-16  angular velocity of the front thigh, shin and foot  rad/s
-    =====  ==================================================  =====
-
-    Action, float64 `[6]` in [-1, 1], dimensionless; clipped to it. Held for 5 simulation steps of 0.01 s.
-
-    =====  =====================================================================
-    index  action
-    =====  =====================================================================
-    0-2    share of the torque on the back thigh, shin, foot: 120, 90, 60 N m
-    3-5    share of the torque on the front thigh, shin, foot: 120, 60, 30 N m
-    =====  =====================================================================
+    Observation (float64 `[17]`), action (float64 `[6]` in [-1, 1]), start and end are those of
+    `HalfCheetahRandDirecEnv`, which has tables of them.
 
     Reward per step: `-|v - goal| - 0.05 * |action|^2`, with the mean velocity `v = (x' - x) / 0.05 s`, where `x` and
     `x'` are the positions of the torso before and after the step in m, and the action as clipped. `env_infos` holds
@@ -80,11 +58,6 @@ class HalfCheetahRandVelEnv(BatchableMetaEnv):
 
     Tasks: the velocity asked for, m/s, uniform in [0, `max_velocity`). `set_task` takes any finite number, so that
     velocities outside the distribution can be tried too.
-
-    Start: positions of the model plus noise uniform in [-0.1, 0.1] (m, rad) in every coordinate, velocities normal
-    with standard deviation 0.1 (m/s, rad/s).
-
-    End: never; the sampler ends a path, published experiments after 100 or 200 steps.
 
     Args:
         max_velocity: upper end of the task distribution, m/s, above zero; 3.0 by default. Half of it is the task until

@@ -11,15 +11,21 @@ DistInfoSym = Mapping[str, tf.Tensor]
 
 
 class Distribution(abc.ABC):
-    """A family of distributions over actions of size `dim`, its members given by dicts (`dist_info`).
+    """A family of distributions over actions, its members given by dicts (`dist_info`).
 
-    Methods ending in `_sym` build tensors, the others compute NumPy arrays. Leading axes broadcast.
+    Methods ending in `_sym` build tensors, the others compute NumPy arrays. Leading axes broadcast. Actions are
+    arrays `[..., A]`; where they are discrete, integers `[...]`.
     """
 
     @property
     @abc.abstractmethod
     def dim(self) -> int:
-        """Size `A` of an action."""
+        """Size `A` of an action; the number of actions, where they are discrete."""
+
+    @property
+    def action_shape(self) -> Tuple[int, ...]:
+        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        return (self.dim,)
 
     @property
     @abc.abstractmethod

@@ -1,37 +1,11 @@
 """A multi-layer perceptron as pure functions of its parameters, for one task or for `M` at once."""
-from collections import OrderedDict
-from typing import Mapping, Sequence
+from typing import Mapping
 
-import numpy as np
-
+from meta_policy_search.np.policies import initial_mlp_values
 from meta_policy_search.policies.networks.nonlinearities import Nonlinearity
 from meta_policy_search.tf_compat import tf
 
-
-def initial_mlp_values(
-    scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int], rng: np.random.Generator
-) -> "OrderedDict[str, np.ndarray]":
-    """Draws initial weights: kernels Glorot-uniform (Glorot & Bengio, 2010), biases zero.
-
-    Args:
-        scope: prefix of the parameter names, such as `mean_network`.
-        input_size: units of the input layer.
-        output_size: units of the output layer.
-        hidden_sizes: units of each hidden layer.
-        rng: source of the weights.
-
-    Returns:
-        Ordered mapping `scope/layer/kernel` to float32 `[in, out]` and `scope/layer/bias` to float32 `[out]`,
-        layers named `hidden_0`, `hidden_1`, ..., `output`.
-    """
-    sizes = [input_size, *hidden_sizes, output_size]
-    layers = [f"hidden_{i}" for i in range(len(hidden_sizes))] + ["output"]
-    values = OrderedDict()
-    for layer, fan_in, fan_out in zip(layers, sizes[:-1], sizes[1:]):
-        limit = np.sqrt(6.0 / (fan_in + fan_out))
-        values[f"{scope}/{layer}/kernel"] = rng.uniform(-limit, limit, (fan_in, fan_out)).astype(np.float32)
-        values[f"{scope}/{layer}/bias"] = np.zeros(fan_out, np.float32)
-    return values
+__all__ = ["forward_mlp", "initial_mlp_values"]
 
 
 def forward_mlp(

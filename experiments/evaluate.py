@@ -1,0 +1,201 @@
+"""Meta-test of a run: what its policy returns in new tasks after 0, 1, 2, ... gradient steps on each.
+
+    python experiments/evaluate.py RUN_FOLDER
+    python experiments/evaluate.py RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
+    python experiments/evaluate.py RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
+
+It samples tasks that training has not seen, and adapts the policy of a snapshot to each as the run's algorithm does. It
+prints a table, and writes into RUN_FOLDER/evaluation
+
+    returns.csv            mean returns and gains with half of their 95% intervals over tasks
+    task_returns.csv       the return of each task
+    evaluation.json        both, and the settings
+    adaptation_curve.png   a picture of them
+
+The same seed gives the same tasks and the same returns. References are evaluated in the same tasks, with as many and as
+long paths.
+
+In a notebook, within the checkout:
+
+    from experiments.evaluate import load_evaluator
+    evaluation = load_evaluator("RUN_FOLDER").evaluate(tasks=40, num_steps=3)
+    print(evaluation)
+
+Loading a snapshot runs code that it contains: evaluate runs that you trust.
+"""
+import argparse
+import dataclasses
+import importlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+
+if __package__:  # python -m experiments.evaluate
+    from experiments import common
+else:  # python experiments/evaluate.py
+    import common  # type: ignore[no-redef]
+
+from meta_policy_search.envs import MetaEnv
+from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_int_at_least
+from meta_policy_search.utils.snapshotter import SnapshotError
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_evaluator import MetaEvaluator
+    from meta_policy_search.meta_trainer import Trainer
+
+LAST = "last"
+RANDOM = "random"
+MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
+
+
+def load_evaluator(
+    run_folder: str,
+    snapshot: Union[int, str, None] = LAST,
+    rollouts_per_meta_task: Optional[int] = None,
+    max_path_length: Optional[int] = None,
+    env: Optional[MetaEnv] = None,
+) -> "MetaEvaluator":
+    """Returns the evaluator of a run, which samples and adapts as the run did.
+
+    Args:
+        run_folder: folder of the run.
+        snapshot: `"last"`, the iteration of a snapshot, or None for the random initialisation that the run began from.
+        rollouts_per_meta_task: paths in each task after each number of steps; default None, as in the run.
+        max_path_length: most steps of a path; default None, as in the run.
+        env: environment that the tasks belong to; default None, that of the run.
+
+    Raises:
+        ValueError: the folder is not that of a run, or holds settings or a snapshot that this version cannot use.
+        SnapshotError: there is no such snapshot; lists those there are.
+    """
+    itr = None if snapshot in (LAST, None) else check_int_at_least("snapshot", snapshot, 0)
+    script, config = _read_run(run_folder)
+    sizes = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length}
+    config = dataclasses.replace(config, **{name: size for name, size in sizes.items() if size is not None})
+
+    from meta_policy_search.meta_evaluator import MetaEvaluator  # loads TensorFlow
+    from meta_policy_search.tf_compat import tf
+
+    with seeding.evaluation_seed(config.seed), tf.Graph().as_default():  # building seeds all random numbers anew
+        trainer = script.build(dataclasses.replace(config, parallel=False, envs_per_task=None))
+        name = "random initialisation"
+        with trainer.sampler:
+            if snapshot is not None:
+                _restore(trainer, run_folder, itr)
+                name = f"{run_folder}, iteration {trainer.itr - 1}"
+    envs_per_task = config.envs_per_task and min(config.envs_per_task, config.rollouts_per_meta_task)
+    arguments = {"envs_per_task": envs_per_task, "parallel": config.parallel, "name": name}
+    return MetaEvaluator.from_trainer(trainer, **arguments, **({} if env is None else {"env": env}))
+
+
+def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> None:
+    snapshot = common.load_apart(run_folder, itr)
+    try:
+        trainer.restore(snapshot)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{run_folder}: the snapshot does not fit this version of the script: {error!r}") from error
+
+
+def _read_run(run_folder: str) -> tuple[Any, common.Config]:
+    """Returns the module of the script that a run is of, and the settings."""
+    try:
+        params = common.read_json(os.path.join(run_folder, common.PARAMS_FILE))
+        script, settings = _import_script(params.get("script")), params.get("settings")
+        if not isinstance(settings, dict):
+            raise ValueError(f"expected settings in {common.PARAMS_FILE}, got {settings!r}")
+        return script, common.make_config(script.Config, settings)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"run_folder: expected the folder of a run, got {run_folder}: {error}") from error
+
+
+def _import_script(name: Any) -> Any:
+    here = os.path.dirname(os.path.abspath(__file__))
+    if f"{name}.py" in os.listdir(here):
+        module = importlib.import_module(f"{__package__}.{name}" if __package__ else name)
+        if hasattr(module, "build"):
+            return module
+    raise ValueError(f"expected a run of a script in {here}, got one of {name!r}")
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Evaluates as the flags say; returns the exit status."""
+    parser = _make_parser()
+    arguments = parser.parse_args(argv)
+    try:
+        evaluate(arguments)
+    except MISTAKES as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        return common.INTERRUPTED
+    return 0
+
+
+def evaluate(arguments: argparse.Namespace) -> None:
+    """Evaluates a run and its references, prints the table and writes the files."""
+    output = arguments.output or os.path.join(arguments.run_folder, "evaluation")
+    if os.path.exists(os.path.join(output, "evaluation.json")) and not arguments.overwrite:
+        raise ValueError(f"--output: expected a folder without an evaluation, got {output}; choose another one, or "
+                         "have it replaced (--overwrite)")
+    sizes = (arguments.rollouts, arguments.max_path_length)
+    evaluator = load_evaluator(arguments.run_folder, arguments.snapshot, *sizes)
+    same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
+    references = [load_evaluator(arguments.run_folder, None, *same) if name == RANDOM
+                  else load_evaluator(name, LAST, *same) for name in arguments.reference]
+    os.makedirs(output, exist_ok=True)
+    tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
+    evaluation, *others = [each.evaluate(tasks, arguments.num_steps, arguments.step_sizes, arguments.seeds)
+                           for each in (evaluator, *references)]
+    print(evaluation.table(*others))
+    print(f"Files: {evaluation.save(output, *others)}")
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = common.Parser(prog=os.path.basename(__file__), description=__doc__, allow_abbrev=False,
+                           formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts beside this one")
+    add("--snapshot", type=_snapshot, default=LAST, metavar="ITR",
+        help="iteration whose snapshot is evaluated (default: last)")
+    tasks = parser.add_mutually_exclusive_group()
+    tasks.add_argument("--num_tasks", type=int, default=40, metavar="INT",
+                       help="tasks that each seed samples (default: 40)")
+    tasks.add_argument("--tasks", type=_tasks, metavar="JSON", help="a list of tasks, in place of sampled ones")
+    add("--num_steps", type=int, default=3, metavar="INT",
+        help="gradient steps, may be more than in training (default: 3)")
+    add("--step_sizes", type=float, nargs="+", metavar="FLOAT",
+        help="of the first steps, the last one holding for those that follow (default: those of the run)")
+    add("--rollouts", type=int, metavar="INT",
+        help="paths in each task after each number of steps (default: as in the run)")
+    add("--max_path_length", type=int, metavar="INT", help="steps of a path, at most (default: as in the run)")
+    add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
+        help="of all random numbers, sampled tasks among them (default: 1)")
+    add("--reference", action="append", default=[], metavar="NAME",
+        help="what to compare with: 'random', the initialisation that the run began from, or the folder of another "
+             "run, its last snapshot; may be given several times")
+    add("--output", metavar="DIR", help="where the files go (default: RUN_FOLDER/evaluation)")
+    add("--overwrite", action="store_true", help="replace an earlier evaluation there")
+    return parser
+
+
+def _snapshot(text: str) -> Union[int, str]:
+    try:
+        return LAST if text == LAST else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {LAST!r} or the number of an iteration, got {text!r}") from None
+
+
+def _tasks(text: str) -> list[Any]:
+    try:
+        tasks = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected a list in JSON, got {text!r}: {error}") from None
+    if not isinstance(tasks, list) or not tasks:
+        raise argparse.ArgumentTypeError(f"expected a list of at least one task in JSON, got {text!r}")
+    return tasks
+
+
+if __name__ == "__main__":
+    sys.exit(main())

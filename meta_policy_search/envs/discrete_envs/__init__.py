@@ -1,0 +1,5 @@
+"""Environments with a few actions to choose from, small enough to be solved by hand: a bandit, and random MDPs."""
+from meta_policy_search.envs.discrete_envs.bernoulli_bandit import MetaBernoulliBanditEnv
+from meta_policy_search.envs.discrete_envs.tabular_mdp import MetaTabularMDPEnv
+
+__all__ = ["MetaBernoulliBanditEnv", "MetaTabularMDPEnv"]

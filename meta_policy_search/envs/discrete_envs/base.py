@@ -1,0 +1,84 @@
+"""What the environments with discrete actions share: steps that are random, each from a generator of its path's."""
+import abc
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.base import BatchedEnv
+from meta_policy_search.types import BatchedStep
+from meta_policy_search.utils.quiet_gym import gym
+
+__all__ = ["BatchedDiscreteEnv", "as_array"]
+
+
+class BatchedDiscreteEnv(BatchedEnv):
+    """`num_envs` environments in which one of a few actions is chosen at each step; a path never ends by itself.
+
+    A subclass says where a path starts, what an action does and what is observed. Its methods work on the rows of
+    some of the environments, which `ids` names. What is random they take from `_draw`, and all else they compute
+    row by row: a row then never depends on the number of rows.
+
+    Args:
+        num_envs: number of environments.
+        obs_dim: size of an observation, whose entries are between 0 and 1.
+        num_actions: number of actions.
+    """
+
+    def __init__(self, num_envs: int, obs_dim: int, num_actions: int) -> None:
+        super().__init__(num_envs)
+        self.observation_space = gym.spaces.Box(0.0, 1.0, (obs_dim,), np.float64)
+        self.action_space = gym.spaces.Discrete(num_actions)
+        self._rngs: List[Optional[np.random.Generator]] = [None] * self.num_envs
+
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """See `BatchedEnv.reset`."""
+        for env_id, rng in zip(env_ids, rngs, strict=True):
+            self._rngs[env_id] = rng
+        self._start(env_ids)
+        return self._observe(env_ids)
+
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """See `BatchedEnv.step`; actions are int `[k]`.
+
+        Raises:
+            ValueError: an action is not an integer from 0 to `num_actions - 1`, or there are not `k` of them.
+            RuntimeError: an environment has not been reset.
+        """
+        actions, ids = self._rows(actions, env_ids)
+        rewards = self._act(actions, ids)
+        never = np.zeros(len(ids), dtype=bool)
+        return BatchedStep(self._observe(ids), rewards, terminated=never, truncated=never.copy(), env_infos={})
+
+    def _draw(self, draw: Callable[[np.random.Generator], float], ids: np.ndarray) -> np.ndarray:
+        """Returns a number `[k]` for each environment, drawn from its own generator."""
+        rngs = [self._rngs[env_id] for env_id in ids]
+        if None in rngs:
+            raise RuntimeError("step: call reset() first")
+        return np.array([draw(rng) for rng in rngs])
+
+    @abc.abstractmethod
+    def _start(self, ids: np.ndarray) -> None:
+        """Puts environments in the state that a path starts in."""
+
+    @abc.abstractmethod
+    def _act(self, actions: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Takes a step by actions int64 `[k]`; returns the rewards, float64 `[k]`."""
+
+    @abc.abstractmethod
+    def _observe(self, ids: np.ndarray) -> np.ndarray:
+        """Returns the observations, a new float64 `[k, obs_dim]`."""
+
+
+def as_array(name: str, value: Any, shape: Tuple[int, ...]) -> np.ndarray:
+    """Returns `value` as a new float64 array.
+
+    Raises:
+        ValueError: `value` does not have the shape, or holds something else than finite numbers.
+    """
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected finite numbers of shape {shape}, got {value!r}")
+    return array

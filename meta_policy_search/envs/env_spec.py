@@ -1,0 +1,55 @@
+"""What an algorithm has to know of an environment: its spaces."""
+from typing import Any, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.spaces import is_discrete
+
+__all__ = ["EnvSpec"]
+
+
+class EnvSpec:
+    """The spaces of an environment.
+
+    Args:
+        observation_space: space of the observations, which are arrays: one with a shape, such as a `Box`.
+        action_space: space of the actions: a `Box`, or a `Discrete` from 0.
+
+    Raises:
+        TypeError: an argument is no such space.
+    """
+
+    def __init__(self, observation_space: Any, action_space: Any) -> None:
+        for name, space in (("observation_space", observation_space), ("action_space", action_space)):
+            if getattr(space, "shape", None) is None:
+                raise TypeError(f"{name}: expected a space with a shape, such as a Box, got {space!r}")
+        self.observation_space = observation_space
+        self.action_space = action_space
+
+    @classmethod
+    def of(cls, env: Any) -> "EnvSpec":
+        """Returns the spaces of an environment, of gym, Gymnasium or the classic form."""
+        return cls(env.observation_space, env.action_space)
+
+    @property
+    def obs_dim(self) -> int:
+        """Size `O` of an observation."""
+        return int(np.prod(self.observation_space.shape))
+
+    @property
+    def action_dim(self) -> int:
+        """Size `A` of an action; the number of actions, where they are discrete."""
+        return int(self.action_space.n) if self.is_discrete else int(np.prod(self.action_space.shape))
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether actions are integers from 0 to `action_dim - 1`."""
+        return is_discrete(self.action_space)
+
+    @property
+    def action_shape(self) -> Tuple[int, ...]:
+        """Shape of an action: `()` where actions are discrete."""
+        return tuple(self.action_space.shape)
+
+    def __repr__(self) -> str:
+        return f"EnvSpec({self.observation_space!r}, {self.action_space!r})"

@@ -1,0 +1,113 @@
+"""Diagnostics of the estimates that a meta-update is made of.
+
+How noisy the meta-gradient is, whether the gradients before and after adaptation point the same way, and how far each
+inner step moves the policies: `MAMLAlgo.compute_diagnostics` computes them, `Trainer(diagnostics=True)` logs them.
+"""
+import math
+from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Sequence
+
+import numpy as np
+
+from meta_policy_search.ops import losses
+from meta_policy_search.policies.base import Policy
+from meta_policy_search.tf_compat import tf
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_algos.base import AdaptationStep
+
+
+class AdaptationDiagnostics(NamedTuple):
+    """What `build_adaptation_diagnostics` builds."""
+
+    pre_gradients: tf.Tensor  # [M, D], of each task's inner loss by the parameters before adaptation
+    post_gradients: tf.Tensor  # [M, D], of the meta-objective by each task's adapted parameters
+    step_kl: tf.Tensor  # [K], nats, mean over tasks
+
+
+def build_adaptation_diagnostics(
+    policy: Policy, chain: Sequence["AdaptationStep"], inner_loss: tf.Tensor, meta_objective: tf.Tensor
+) -> AdaptationDiagnostics:
+    """Builds each task's gradients before and after adaptation, and the divergence of each inner step.
+
+    A task's adapted parameters enter the meta-objective, a mean over tasks, through the task's outer loss alone. So its
+    gradient by them is that of the outer loss, divided by the number of tasks: of the same direction.
+
+    Args:
+        policy: the policy.
+        chain: the `K` inner steps, and last the adapted policies.
+        inner_loss: `[M]`, that of the first inner step.
+        meta_objective: scalar.
+
+    Returns:
+        An `AdaptationDiagnostics`; the divergence of step k is `KL(pi_{theta_k} || pi_{theta_{k+1}})` on the samples of
+        step k, mean over a task's samples, then over tasks.
+    """
+    step_kl = []
+    for step, after in zip(chain, chain[1:]):
+        dist_info = policy.distribution_info_sym(step.inputs.observations, after.params)
+        kl = policy.distribution.kl_sym(step.dist_info, dist_info)
+        step_kl.append(tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights)))
+    return AdaptationDiagnostics(
+        _build_task_gradients(inner_loss, chain[0].params),
+        _build_task_gradients(meta_objective, chain[-1].params),
+        tf.stack(step_kl),
+    )
+
+
+def _build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Builds the gradient of a loss (or of the sum of several) by each task's parameters, `[M, D]`."""
+    tensors = list(params.values())
+    gradients = tf.gradients(loss, tensors, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    num_tasks = tf.shape(tensors[0])[0]
+    return tf.concat([tf.reshape(gradient, [num_tasks, -1]) for gradient in gradients], axis=1)
+
+
+def compare_halves(first: np.ndarray, second: np.ndarray, first_size: int, second_size: int) -> Dict[str, float]:
+    """Estimates how noisy a meta-gradient is from those of two disjoint groups of its tasks.
+
+    Let `g_1` and `g_2` be the means of the gradients of `M_1` and `M_2` tasks. Tasks are drawn independently, so each
+    task's gradient has the same covariance matrix `S`, and none covaries with another's. The meta-gradient of all
+    tasks is `g = (M_1 g_1 + M_2 g_2) / M`, `M = M_1 + M_2`; its total variance `E|g - E g|^2` is `tr S / M`, that of
+    the difference `E|g_1 - g_2|^2 = tr S (1 / M_1 + 1 / M_2) = tr S M / (M_1 M_2)`. Hence
+    `V = M_1 M_2 / M^2 |g_1 - g_2|^2`, for equal halves `|g_1 - g_2|^2 / 4`, has the expectation `tr S / M`: it is an
+    unbiased estimate of the variance of `g`, due to tasks and paths together, summed over parameters. Since
+    `E|g|^2 = |E g|^2 + tr S / M`, `sqrt(V) / |g|` is about one where `g` is nothing but noise.
+
+    What ties tasks together is neglected: returns that are normalized over all of them (E-MAML), say.
+
+    Args:
+        first: `[D]`, meta-gradient of the first half, `g_1`.
+        second: `[D]`, of the second half, `g_2`.
+        first_size: number of tasks `M_1`.
+        second_size: number of tasks `M_2`.
+
+    Returns:
+        Dict of `MetaGradNorm`, the length of `g`; `MetaGradVariance`, `V`; `MetaGradRelativeStd`, `sqrt(V) / |g|`, NaN
+        if `g` is zero; `MetaGradHalvesCosine`, the cosine of the angle between `g_1` and `g_2`, NaN if one is zero.
+    """
+    size = first_size + second_size
+    norm = float(np.linalg.norm(first_size * first + second_size * second)) / size
+    std = float(np.linalg.norm(first - second)) * math.sqrt(first_size * second_size) / size
+    return {
+        "MetaGradNorm": norm,
+        "MetaGradVariance": std**2,
+        "MetaGradRelativeStd": std / norm if norm else np.nan,
+        "MetaGradHalvesCosine": mean_cosine(first[None], second[None]),
+    }
+
+
+def mean_cosine(first: np.ndarray, second: np.ndarray) -> float:
+    """Computes the mean cosine of the angles between rows, over those pairs of rows in which neither is zero.
+
+    Args:
+        first: `[M, D]`.
+        second: `[M, D]`.
+
+    Returns:
+        A number in [-1, 1]; NaN where there is no such pair.
+    """
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    has_angle = lengths != 0.0
+    if not has_angle.any():
+        return np.nan
+    return float(np.mean(np.sum(first * second, axis=1)[has_angle] / lengths[has_angle]))

@@ -1,0 +1,8 @@
+"""Reinforcement-learning algorithms that compute with NumPy, run by a `LocalRunner`."""
+from meta_policy_search.np.algos.cem import CEM
+from meta_policy_search.np.algos.cma_es import CMAES
+from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
+from meta_policy_search.np.algos.nop import NOP
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+
+__all__ = ["CEM", "CMAES", "NOP", "MetaRLAlgorithm", "RLAlgorithm"]

@@ -1,0 +1,99 @@
+"""Cross-entropy method."""
+import math
+from typing import Any
+
+import numpy as np
+
+from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_fraction, check_non_negative, check_positive
+
+__all__ = ["CEM"]
+
+
+class CEM(PopulationAlgorithm):
+    """Cross Entropy Method.
+
+    CEM works by iteratively optimizing a gaussian distribution of policy.
+
+    In each epoch, CEM does the following:
+
+    1. Sample `n_samples` policies from a gaussian distribution of mean `cur_mean` and std `cur_std`, with additional
+       variance that decays: `cur_std^2 + extra_std^2 max(1 - epoch / extra_decay_time, 0)`.
+    2. Do rollouts for each policy.
+    3. Update `cur_mean` and `cur_std` by doing Maximum Likelihood Estimation over the `n_best` top policies in terms of
+       return: their mean and their (population) standard deviation, each parameter on its own.
+
+    It starts at the policy's parameters with `cur_std = init_std`. An iteration is one policy, an epoch a cycle of
+    `n_samples` iterations; after each epoch, and so when training ends, the policy has the parameters `cur_mean`.
+
+    Args:
+        env_spec (EnvSpec): environment specification.
+        policy: action policy with flat parameters, such as those of `np.policies`.
+        baseline (Baseline): fitted to the paths of each epoch, for the logged explained variance.
+        n_samples (int): number of policies sampled in one epoch.
+        discount (float): environment reward discount, in [0, 1], for the baseline and the logged discounted return;
+            policies are compared by their mean undiscounted return. Default: 0.99.
+        max_path_length (int): maximum length of a single rollout. Default: 500.
+        init_std (float): initial std for policy param distribution, above 0. Default: 1.
+        best_frac (float): the best fraction, in (0, 1]: `n_best = n_samples * best_frac`, rounded down. Default: 0.05.
+        extra_std (float): decaying std added to param distribution, at least 0. Default: 1.
+        extra_decay_time (float): epochs that it takes to decay extra std, above 0. Default: 100.
+
+    Attributes:
+        cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
+        cur_std (np.ndarray): its standard deviation, float64 `[D]`, without `extra_std`.
+        n_best (int): number of policies that an update is made from.
+
+    Raises:
+        ValueError: a number out of range, `n_samples * best_frac` is below one, or `policy` does not fit `env_spec`.
+        TypeError: an argument of the wrong type.
+
+    References:
+        Rubinstein 1999, "The cross-entropy method for combinatorial and continuous optimization"; Szita & Lorincz
+        2006, "Learning Tetris using the noisy cross-entropy method", for the decaying noise.
+    """
+
+    cur_mean: np.ndarray
+    cur_std: np.ndarray
+
+    def __init__(
+        self,
+        env_spec: Any,
+        policy: Any,
+        baseline: Any,
+        n_samples: int,
+        discount: float = 0.99,
+        max_path_length: int = 500,
+        init_std: float = 1,
+        best_frac: float = 0.05,
+        extra_std: float = 1.0,
+        extra_decay_time: float = 100,
+    ) -> None:
+        super().__init__(env_spec, policy, baseline, n_samples, discount, max_path_length)
+        self.init_std = check_positive("init_std", init_std)
+        self.best_frac = check_fraction("best_frac", best_frac)
+        self.extra_std = check_non_negative("extra_std", extra_std)
+        self.extra_decay_time = check_positive("extra_decay_time", extra_decay_time)
+        # a product such as 49 * (1 / 49) may be just below the integer that is meant
+        self.n_best = math.floor(self.n_samples * self.best_frac + 1e-9)
+        if self.n_best < 1:
+            raise ValueError(f"best_frac: expected at least 1 / n_samples = {1 / self.n_samples:.4g}, so that a policy "
+                             f"is left to learn from, got {best_frac!r} with n_samples={n_samples}")
+
+    def _begin(self, mean: np.ndarray) -> None:
+        self.cur_mean = mean
+        self.cur_std = np.full(len(mean), self.init_std)
+
+    def _draw(self, cycle: int) -> np.ndarray:
+        extra_variance = self.extra_std ** 2 * max(1.0 - cycle / self.extra_decay_time, 0.0)
+        std = np.sqrt(self.cur_std ** 2 + extra_variance)
+        return self.cur_mean + std * self._rng.standard_normal((self.n_samples, len(std)))
+
+    def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
+        best = candidates[np.argsort(-returns, kind="stable")[:self.n_best]]
+        self.cur_mean, self.cur_std = best.mean(axis=0), best.std(axis=0)
+
+    def _log(self) -> None:
+        super()._log()
+        logger.logkv("ParamStd", float(self.cur_std.mean()))

@@ -1,0 +1,92 @@
+"""Covariance matrix adaptation evolution strategy, by the `cma` package."""
+from typing import Any
+
+import numpy as np
+
+from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_int_at_least, check_positive
+
+__all__ = ["CMAES"]
+
+
+class CMAES(PopulationAlgorithm):
+    """Covariance Matrix Adaptation Evolution Strategy.
+
+    It searches with a gaussian distribution of policy parameters whose mean, overall scale and full covariance matrix
+    adapt to the candidates that do best. It starts at the policy's parameters. An iteration is one policy, an epoch a
+    cycle of `n_samples` iterations; after each epoch, and so when training ends, the policy has the parameters
+    `cur_mean`, which the strategy takes for the best so far.
+
+    Note:
+        Memory grows with the square of the number of parameters, and time with its cube: for large networks use `CEM`.
+
+    Args:
+        env_spec (EnvSpec): environment specification.
+        policy: action policy with flat parameters, such as those of `np.policies`; at least two parameters.
+        baseline (Baseline): fitted to the paths of each epoch, for the logged explained variance.
+        n_samples (int): number of policies sampled in one epoch, at least 2.
+        discount (float): environment reward discount, in [0, 1], for the baseline and the logged discounted return;
+            policies are compared by their mean undiscounted return. Default: 0.99.
+        max_path_length (int): maximum length of a single rollout. Default: 500.
+        sigma0 (float): initial std for param distribution, above 0. Default: 1.
+
+    Raises:
+        ValueError: a number out of range, or `policy` does not fit `env_spec` or has a single parameter.
+        TypeError: an argument of the wrong type.
+
+    References:
+        Hansen 2016, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772.
+    """
+
+    def __init__(
+        self,
+        env_spec: Any,
+        policy: Any,
+        baseline: Any,
+        n_samples: int,
+        discount: float = 0.99,
+        max_path_length: int = 500,
+        sigma0: float = 1.0,
+    ) -> None:
+        super().__init__(env_spec, policy, baseline, check_int_at_least("n_samples", n_samples, 2), discount,
+                         max_path_length)
+        self.sigma0 = check_positive("sigma0", sigma0)
+        size = len(policy.get_flat_params())
+        if size < 2:
+            raise ValueError(f"policy: expected at least 2 parameters, got one with {size}")
+        self._strategy: Any = None
+
+    @property
+    def cur_mean(self) -> np.ndarray:
+        """Mean of the distribution, float64 `[D]`."""
+        return np.array(self._strategy.mean)
+
+    @property
+    def sigma(self) -> float:
+        """Overall scale of the distribution, `sigma0` at first."""
+        return float(self._strategy.sigma)
+
+    def _begin(self, mean: np.ndarray) -> None:
+        from cma import CMAEvolutionStrategy
+
+        self._strategy = CMAEvolutionStrategy(mean, self.sigma0, {
+            "popsize": self.n_samples,
+            "randn": self._standard_normal,
+            "seed": np.nan,  # leaves NumPy's global generator alone
+            "verbose": -9,  # no words
+            "verb_log": 0,  # no files
+        })
+
+    def _standard_normal(self, *shape: int) -> np.ndarray:
+        return self._rng.standard_normal(shape)
+
+    def _draw(self, cycle: int) -> np.ndarray:
+        return np.array(self._strategy.ask())
+
+    def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
+        self._strategy.tell(list(candidates), list(-returns))  # it minimizes
+
+    def _log(self) -> None:
+        super()._log()
+        logger.logkv("Sigma", self.sigma)

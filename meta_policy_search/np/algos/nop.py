@@ -1,0 +1,66 @@
+"""The algorithm that does nothing."""
+from typing import TYPE_CHECKING, Any, Optional, Sequence
+
+from meta_policy_search.baselines import ZeroBaseline
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.samplers.base import SampleProcessor
+from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.types import Path
+from meta_policy_search.utils.checks import check_positive_int
+
+if TYPE_CHECKING:
+    from meta_policy_search.local_runner import LocalRunner
+
+__all__ = ["NOP"]
+
+
+class NOP(RLAlgorithm):
+    """NOP (no optimization performed) policy search algorithm.
+
+    It runs the epochs of a runner and changes nothing: a reference for what a policy returns without training, and for
+    what everything but training costs. Where there is a sampler, each epoch is one iteration, whose paths are logged.
+
+    Args:
+        policy: policy to collect paths with. Default: none, and no sampler unless `LocalRunner.setup` is given one.
+        max_path_length (int): steps after which a path is cut off. Default: 500.
+
+    Raises:
+        ValueError: `max_path_length` is below one.
+        TypeError: `max_path_length` is not an integer.
+    """
+
+    def __init__(self, policy: Any = None, max_path_length: int = 500) -> None:
+        self.policy = policy
+        self.max_path_length = check_positive_int("max_path_length", max_path_length)
+        self.sampler_cls = None if policy is None else PopulationSampler
+        self._processor = SampleProcessor(ZeroBaseline())
+
+    def init_opt(self) -> None:
+        """Initializes the optimization procedure: does nothing."""
+
+    def optimize_policy(self, paths: Sequence[Path]) -> None:
+        """Optimizes the policy using the samples: does nothing.
+
+        Args:
+            paths (list of dict): collected paths.
+        """
+
+    def train(self, runner: "LocalRunner") -> Optional[float]:
+        """Obtains samples for each epoch, where there is a sampler, and does nothing with them.
+
+        Args:
+            runner (LocalRunner): runs the epochs.
+
+        Returns:
+            The average return in the last epoch, an undiscounted sum of rewards; None without a sampler.
+        """
+        self.init_opt()
+        average_return = None
+        for _ in runner.step_epochs():
+            if runner.sampler is not None:
+                runner.step_path = runner.obtain_samples(runner.step_itr)
+                self._processor.process_samples(runner.step_path, log="all")
+                average_return = sum(float(path["rewards"].sum()) for path in runner.step_path) / len(runner.step_path)
+                self.optimize_policy(runner.step_path)
+            runner.step_itr += 1
+        return average_return

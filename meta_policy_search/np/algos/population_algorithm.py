@@ -1,0 +1,181 @@
+"""What the algorithms share that search among parameter vectors by how well policies with these parameters do."""
+import abc
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence
+
+import numpy as np
+
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.samplers.base import PathBatch, SampleProcessor
+from meta_policy_search.samplers.meta_sampler import check_spaces
+from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.types import Path
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.utils import explained_variance_1d
+
+if TYPE_CHECKING:
+    from meta_policy_search.local_runner import LocalRunner
+
+__all__ = ["PopulationAlgorithm"]
+
+
+class PopulationAlgorithm(RLAlgorithm):
+    """A search distribution over the parameters of a policy, improved by the returns of candidates drawn from it.
+
+    An iteration is one candidate, an epoch a cycle of `n_samples` iterations, after which the distribution is updated.
+    Training starts from the policy's parameters; after each epoch, and so when training ends, the policy has those of
+    the distribution's mean.
+
+    A subclass supplies `cur_mean`, `_begin`, `_draw` and `_update`.
+
+    Args:
+        env_spec (EnvSpec): the environment's spaces.
+        policy: policy with `get_flat_params` and `set_flat_params`, such as those of `np.policies`.
+        baseline (Baseline): is fitted to each cycle's paths, and what it explains of their returns is logged; it has
+            no part in the search.
+        n_samples (int): number of candidates in a cycle.
+        discount (float): discount factor per step, in [0, 1], of the returns that the baseline is fitted to and of the
+            logged discounted return; candidates are compared by undiscounted returns.
+        max_path_length (int): steps after which a path is cut off.
+
+    Raises:
+        ValueError: a number out of range, or `policy` does not fit `env_spec`.
+        TypeError: an argument of the wrong type.
+    """
+
+    sampler_cls = PopulationSampler
+
+    def __init__(
+        self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float, max_path_length: int
+    ) -> None:
+        self.env_spec = check_env_spec("env_spec", env_spec)
+        for method in ("get_flat_params", "set_flat_params"):
+            if not callable(getattr(policy, method, None)):
+                raise TypeError(f"policy: expected one with get_flat_params and set_flat_params, got {policy!r}")
+        check_spaces(policy, env_spec)
+        self.policy = policy
+        self._processor = SampleProcessor(baseline, discount=discount)
+        self.n_samples = check_positive_int("n_samples", n_samples)
+        self.max_path_length = check_positive_int("max_path_length", max_path_length)
+        self._rng = seeding.next_rng(seeding.Stream.SEARCH)
+        self._cycle = 0  # number of the cycle that is under way
+        self._candidates: Optional[np.ndarray] = None  # of this cycle
+        self._returns: List[float] = []  # of its candidates so far
+        self._paths: List[Path] = []
+        self._average_return: Optional[float] = None
+        self._has_begun = False
+
+    @property
+    def baseline(self) -> Any:
+        """The baseline."""
+        return self._processor.baseline
+
+    @property
+    def discount(self) -> float:
+        """The discount factor per step."""
+        return self._processor.discount
+
+    @property
+    @abc.abstractmethod
+    def cur_mean(self) -> np.ndarray:
+        """Mean of the distribution, float64 `[D]`."""
+
+    @abc.abstractmethod
+    def _begin(self, mean: np.ndarray) -> None:
+        """Makes the distribution that training starts with, around `mean`, float64 `[D]`."""
+
+    @abc.abstractmethod
+    def _draw(self, cycle: int) -> np.ndarray:
+        """Draws the candidates of a cycle, float64 `[n_samples, D]`."""
+
+    @abc.abstractmethod
+    def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
+        """Updates the distribution.
+
+        Args:
+            candidates: `[n_samples, D]`.
+            returns: float64 `[n_samples]`, mean undiscounted return of each.
+        """
+
+    @property
+    def candidates(self) -> np.ndarray:
+        """The candidates of the cycle that is under way, float64 `[n_samples, D]`."""
+        if not self._has_begun:
+            self._begin_anew()
+        if self._candidates is None:
+            self._candidates = self._draw(self._cycle)
+        return self._candidates
+
+    def _begin_anew(self) -> None:
+        self._begin(self.policy.get_flat_params().astype(np.float64))
+        self._cycle, self._candidates, self._returns, self._paths = 0, None, [], []
+        self._has_begun = True
+
+    def train(self, runner: "LocalRunner") -> Optional[float]:
+        """Initializes variables and starts training; goes on where the runner goes on with a run.
+
+        Args:
+            runner (LocalRunner): runs the epochs and collects the paths.
+
+        Returns:
+            The average return in the last epoch cycle, an undiscounted sum of rewards.
+        """
+        if runner.step_itr == 0:
+            self._begin_anew()
+        for _ in runner.step_epochs():
+            population = runner.obtain_population_samples(runner.step_itr, self.candidates)
+            runner.step_path = [path for paths in population for path in paths]
+            for paths in population:
+                self.train_once(runner.step_itr, paths)
+                runner.step_itr += 1
+            self.policy.set_flat_params(self.cur_mean)
+        return self._average_return
+
+    def train_once(self, itr: int, paths: Sequence[Path]) -> float:
+        """Performs one step of policy optimization given one batch of samples: those of one candidate.
+
+        Afterwards the policy has the parameters of the next candidate. (In a loop of your own, it needs those of the
+        first one, `candidates[0]`, to begin with, and those of `cur_mean` at the end.)
+
+        Args:
+            itr (int): iteration number, from 0: candidate `itr % n_samples` of cycle `itr // n_samples`.
+            paths (list of dict): paths that the candidate acted in.
+
+        Returns:
+            The average return of the epoch cycle so far, an undiscounted sum of rewards.
+
+        Raises:
+            ValueError: `itr` is not the number of iterations done, or there are no paths, or one is malformed.
+        """
+        expected = self._cycle * self.n_samples + len(self._returns)
+        if check_int_at_least("itr", itr, 0) != expected:
+            raise ValueError(f"itr: expected {expected}, the number of iterations done, got {itr}")
+        batch = PathBatch(paths)
+        candidates = self.candidates
+        self._returns.append(float(batch.pad(batch.rewards).sum(axis=1).mean()))
+        self._paths += paths
+        self._average_return = float(np.mean(self._returns))
+        if len(self._returns) == self.n_samples:
+            self._end_cycle(candidates)
+        self.policy.set_flat_params(self.candidates[len(self._returns)])
+        return self._average_return
+
+    def _end_cycle(self, candidates: np.ndarray) -> None:
+        self._update(candidates, np.array(self._returns))
+        self._log()
+        self._cycle += 1
+        self._candidates, self._returns, self._paths = None, [], []
+
+    def _log(self) -> None:
+        """Logs the cycle, and fits the baseline to its paths."""
+        samples = self._processor.process_samples(self._paths, log="all")
+        predictions = np.concatenate([self.baseline.predict(path) for path in self._paths])
+        logger.logkv("BestCandidateReturn", max(self._returns))
+        logger.logkv("ExplainedVariance", explained_variance_1d(predictions, samples["returns"]))
+
+
+def check_env_spec(name: str, env_spec: Any) -> Any:
+    """Returns `env_spec` if it has an observation and an action space; else raises `TypeError`."""
+    if not (hasattr(env_spec, "observation_space") and hasattr(env_spec, "action_space")):
+        raise TypeError(f"{name}: expected an EnvSpec, got {env_spec!r}")
+    return env_spec

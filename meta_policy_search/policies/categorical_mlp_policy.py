@@ -1,0 +1,73 @@
+"""A policy for discrete actions: the logarithms of their odds are a multi-layer perceptron."""
+from collections import OrderedDict
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+import numpy as np
+
+from meta_policy_search.np.policies import StackedCategoricalMLP
+from meta_policy_search.policies.distributions.categorical import Categorical
+from meta_policy_search.policies.mlp_policy import MLPPolicy
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import Path
+from meta_policy_search.utils import logger
+
+
+class CategoricalMLPPolicy(MLPPolicy):
+    """Categorical policy: `pi(a | o) = softmax(mlp(o))_a` for the actions `a = 0, ..., n - 1`.
+
+    The parameters are `logits_network/<layer>/kernel` and `logits_network/<layer>/bias` (layers `hidden_0`, ...,
+    `output`). Kernels start Glorot-uniform, biases at zero, drawn from the root seed.
+
+    Args:
+        *args: as for `Policy`; `action_dim` is the number of actions `n`, and there is no standard deviation to
+            learn or not, so `learn_std` stays as it is by default.
+        **kwargs: as for `Policy`.
+
+    Raises:
+        ValueError: `learn_std` is False; else as for `Policy`.
+    """
+
+    _scope = "logits_network"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.learn_std:
+            raise ValueError("learn_std: expected nothing or True, got False; a categorical policy has no standard "
+                             "deviation")
+        self._distribution = Categorical(self.action_dim)
+        self.build_graph()
+
+    @property
+    def distribution(self) -> Categorical:
+        """A `Categorical` of the number of actions."""
+        return self._distribution
+
+    def distribution_info_sym(
+        self, obs_var: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]] = None
+    ) -> Dict[str, tf.Tensor]:
+        """Builds the distribution over actions at the given observations.
+
+        Args:
+            obs_var: `[N, O]`, or `[M, N, O]`.
+            params: name to tensor; or stacked over tasks, with a leading axis `M` on every parameter and on
+                `obs_var`. By default the policy's own variables.
+
+        Returns:
+            `log_prob` `[N, n]`, or `[M, N, n]`.
+        """
+        params = self.get_params() if params is None else params
+        with tf.name_scope("distribution_info"):
+            return OrderedDict(log_prob=tf.nn.log_softmax(self._build_output(params, obs_var)))
+
+    def _stack_params(self, params: "OrderedDict[str, np.ndarray]", *network: Any) -> StackedCategoricalMLP:
+        return StackedCategoricalMLP(params, *network)
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
+        """Logs `AveragePolicyEntropy`, the mean entropy, nats, of the distributions that all paths' actions are from.
+
+        Args:
+            paths: the paths of all tasks.
+            prefix: put before the key, such as `Step_0-`.
+        """
+        entropies = [self.distribution.entropy(path["agent_infos"]).mean() for path in paths]
+        logger.logkv(prefix + "AveragePolicyEntropy", float(np.mean(entropies)))

@@ -1,0 +1,69 @@
+"""The categorical distribution: one of a number of actions."""
+from typing import Tuple
+
+import numpy as np
+
+from meta_policy_search.ops import likelihoods
+from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.utils import draw_index
+
+
+class Categorical(Distribution):
+    """Distribution over `n` actions, which are the integers from 0 to `n - 1`.
+
+    A `dist_info` holds `log_prob` `[..., n]`, their log-probabilities, nats: finite, and normalized (the
+    probabilities sum to one).
+
+    Args:
+        dim: number of actions `n`, at least one.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self._dim = check_positive_int("dim", dim)
+
+    @property
+    def dim(self) -> int:
+        """Number of actions `n`."""
+        return self._dim
+
+    @property
+    def action_shape(self) -> Tuple[int, ...]:
+        """Shape of an action, `()`: it is an index."""
+        return ()
+
+    @property
+    def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
+        """`log_prob`, of shape `(n,)`."""
+        return (("log_prob", (self._dim,)),)
+
+    def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds `KL(old || new)`, nats, `[...]`."""
+        return likelihoods.categorical_kl(old_dist_info_vars["log_prob"], new_dist_info_vars["log_prob"])
+
+    def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
+        """Computes `KL(old || new)`, nats, `[...]`."""
+        old, new = old_dist_info["log_prob"], new_dist_info["log_prob"]
+        return np.sum(np.exp(old) * (old - new), axis=-1)
+
+    def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds the log-probability of actions `x_var` `[...]` of any numeric type, nats, `[...]`."""
+        return likelihoods.categorical_log_prob(x_var, dist_info_vars["log_prob"])
+
+    def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
+        """Computes the log-probability of actions `xs`, int `[...]`, nats, `[...]`."""
+        return np.take_along_axis(dist_info["log_prob"], np.asarray(xs)[..., None], axis=-1)[..., 0]
+
+    def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
+        """Builds the entropy, nats, `[...]`."""
+        return likelihoods.categorical_entropy(dist_info_vars["log_prob"])
+
+    def entropy(self, dist_info: DistInfo) -> np.ndarray:
+        """Computes the entropy, nats, `[...]`."""
+        return -np.sum(np.exp(dist_info["log_prob"]) * dist_info["log_prob"], axis=-1)
+
+    def sample(self, dist_info: DistInfo, rng: np.random.Generator) -> np.ndarray:
+        """Draws actions, int64 `[...]`, from `rng`, one uniform number each."""
+        log_prob = np.asarray(dist_info["log_prob"])
+        return draw_index(np.exp(log_prob), rng.random(log_prob.shape[:-1], dtype=log_prob.dtype))

@@ -1,0 +1,213 @@
+"""What all policies share whose distribution is computed by a multi-layer perceptron: parameters, and acting."""
+import abc
+from collections import OrderedDict
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.np.policies import StackedMLP
+from meta_policy_search.policies.base import MetaPolicy, Policy
+from meta_policy_search.policies.networks.mlp import forward_mlp, initial_mlp_values
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import Infos
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_int_at_least
+
+__all__ = ["MLPPolicy", "MetaMLPPolicy"]
+
+
+class MLPPolicy(Policy):
+    """A policy with a multi-layer perceptron of the observation, whose output is `action_dim` numbers.
+
+    A subclass says what distribution they are parameters of: `distribution`, `distribution_info_sym` and
+    `_stack_params`. Its constructor ends with `build_graph`.
+
+    Args:
+        *args: as for `Policy`.
+        **kwargs: as for `Policy`.
+    """
+
+    _scope: str  # prefix of the network's parameters
+
+    def build_graph(self) -> None:
+        """Builds the policy's variables and the operations that act; called once, by the constructor."""
+        with tf.name_scope(self.name):
+            values = self._initial_values(seeding.next_rng(seeding.Stream.WEIGHTS))
+            self._register_parameters(
+                OrderedDict((name, tf.Variable(v, use_resource=True, name=name)) for name, v in values.items())
+            )
+            self._build_acting()
+
+    def _initial_values(self, rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
+        """Draws the parameters that the policy starts with."""
+        return initial_mlp_values(self._scope, self.obs_dim, self.action_dim, self.hidden_sizes, rng)
+
+    def _build_acting(self) -> None:
+        self._obs_ph = tf.placeholder(tf.float32, [None, self.obs_dim], name="observations")
+        self._acting_info = self.distribution_info_sym(self._obs_ph)
+
+    def _build_output(self, params: Mapping[str, tf.Tensor], obs_var: tf.Tensor) -> tf.Tensor:
+        """Builds the network's output; arguments as for `distribution_info_sym`."""
+        return forward_mlp(
+            params, obs_var, self._scope, len(self.hidden_sizes), self.hidden_nonlinearity, self.output_nonlinearity
+        )
+
+    def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Samples an action.
+
+        Args:
+            observation: `[O]`.
+
+        Returns:
+            `(action [A], agent_info)`, float32 (where actions are discrete, the action is an int64); the info holds
+            the distribution that the action was sampled from.
+
+        Raises:
+            ValueError: a wrong shape, or a number that is not finite.
+        """
+        actions, infos = self.get_actions(self._check_observations("observation", observation, ndim=1)[None])
+        return actions[0], {key: value[0] for key, value in infos.items()}
+
+    def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Samples an action for each observation.
+
+        Args:
+            observations: `[B, O]`.
+
+        Returns:
+            `(actions [B, A], agent_infos)`, float32 (where actions are discrete, they are int64 `[B]`); the infos
+            hold the distributions that the actions were sampled from, each entry with the leading axis `B`.
+
+        Raises:
+            ValueError: a wrong shape, or a number that is not finite.
+        """
+        observations = self._check_observations("observations", observations, ndim=2)
+        return self._act({self._obs_ph: observations})
+
+    def _act(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
+        """Runs the acting operations and samples."""
+        info = self._variables.session().run(self._acting_info, feed)
+        leading = feed[self._obs_ph].shape[:-1]
+        specs = self.distribution.dist_info_specs
+        info = {key: np.broadcast_to(info[key], (*leading, *shape)) for key, shape in specs}
+        return self.distribution.sample(info, self._rng), info
+
+    def numpy_copy(self) -> Optional[StackedMLP]:
+        """Returns a copy of the policy that acts without TensorFlow, with parameters as they are now.
+
+        Given the same random numbers, its distributions agree with those of `get_actions` to about 1e-6.
+
+        Returns:
+            A `StackedMLP` that acts (one task for a plain policy); None if a nonlinearity has no NumPy form, or if a
+            subclass acts in a way of its own.
+        """
+        return self._numpy_form(self._stacked_for_acting())
+
+    def numpy_copies(self, flat_params: np.ndarray) -> Optional[StackedMLP]:
+        """Returns policies like this one, with other parameters, that act together without TensorFlow.
+
+        Args:
+            flat_params: `[M, D]`, the parameters of each, as `set_flat_params` takes them.
+
+        Returns:
+            A `StackedMLP` that acts; None as in `numpy_copy`.
+
+        Raises:
+            ValueError: the last axis has not `D` numbers, or one of them is not finite.
+        """
+        return self._numpy_form(self._unflatten("flat_params", np.asarray(flat_params)))
+
+    def _numpy_form(self, params: "OrderedDict[str, np.ndarray]") -> Optional[StackedMLP]:
+        names = self._numpy_nonlinearities()
+        if names is None or self._acts_otherwise():
+            return None
+        return self._stack_params(params, len(self.hidden_sizes), *names)
+
+    @abc.abstractmethod
+    def _stack_params(self, params: "OrderedDict[str, np.ndarray]", *network: Any) -> StackedMLP:
+        """Returns the NumPy form; parameters `[M, ...]`, and the network's depth and nonlinearities by name."""
+
+    def _acts_otherwise(self) -> bool:
+        """Whether a class of another package overrides how the policy acts."""
+        package = __name__.rpartition(".")[0]
+        names = ("distribution_info_sym", "distribution", "get_action", "get_actions", "_act")
+        owners = (next(cls for cls in type(self).__mro__ if name in vars(cls)) for name in names)
+        return any(not owner.__module__.startswith(package + ".") for owner in owners)
+
+    def _stacked_for_acting(self) -> "OrderedDict[str, np.ndarray]":
+        return OrderedDict((name, value[None]) for name, value in self.get_param_values().items())
+
+
+class MetaMLPPolicy(MLPPolicy, MetaPolicy):
+    """An `MLPPolicy` for meta-learning: `M` tasks act with parameters of their own.
+
+    Inherited before an `MLPPolicy`, it makes a meta-policy of that.
+
+    Args:
+        meta_batch_size (int): number `M` of tasks.
+        *args: as for the plain policy.
+        **kwargs: as for the plain policy.
+
+    Raises:
+        ValueError: `meta_batch_size` below one; else as for the plain policy.
+    """
+
+    def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(meta_batch_size, *args, **kwargs)
+
+    def _build_acting(self) -> None:
+        self._obs_ph = tf.placeholder(tf.float32, [None, None, self.obs_dim], name="observations")
+        self._acting_info = self.distribution_info_sym(self._obs_ph, self.policies_params_phs)
+
+    def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
+        """Samples an action with the parameters of one task.
+
+        Args:
+            observation: `[O]`.
+            task: index of the task, from 0 to `meta_batch_size - 1`.
+
+        Returns:
+            `(action [A], agent_info)`, float32 (where actions are discrete, the action is an int64); the info holds
+            the distribution that the action was sampled from.
+
+        Raises:
+            ValueError: a wrong shape, a number that is not finite, or no such task.
+        """
+        observation = self._check_observations("observation", observation, ndim=1)
+        if check_int_at_least("task", task, 0) >= self.meta_batch_size:
+            raise ValueError(f"task: expected less than meta_batch_size={self.meta_batch_size}, got {task}")
+        feed = {ph: values[task:task + 1] for ph, values in self.policies_params_feed_dict.items()}
+        actions, infos = self._act({self._obs_ph: observation[None, None], **feed})
+        return actions[0, 0], {key: value[0, 0] for key, value in infos.items()}
+
+    def get_actions(self, observations: Sequence[np.ndarray]) -> Tuple[List[np.ndarray], List[List[Infos]]]:
+        """Samples actions for every task, each with its own parameters.
+
+        Args:
+            observations: `M` arrays `[B, O]`, or one array `[M, B, O]`.
+
+        Returns:
+            A list of `M` action arrays `[B, A]`, float32 (where actions are discrete, int64 `[B]`), and a list of `M`
+            lists of `B` dicts with the distributions that the actions were sampled from.
+
+        Raises:
+            ValueError: the number of arrays is not `meta_batch_size`, their lengths differ, a shape is wrong, or a
+                number is not finite.
+        """
+        if len(observations) != self.meta_batch_size:
+            raise ValueError(
+                f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got {len(observations)}"
+            )
+        lengths = sorted({len(task_observations) for task_observations in observations})
+        if len(lengths) != 1:
+            raise ValueError(f"observations: expected equally many for every task, got lengths {lengths}")
+        stacked = self._check_observations("observations", observations, ndim=3)
+        actions, infos = self._act({self._obs_ph: stacked, **self.policies_params_feed_dict})
+        agent_infos = [
+            [{key: value[task, i] for key, value in infos.items()} for i in range(lengths[0])]
+            for task in range(self.meta_batch_size)
+        ]
+        return list(actions), agent_infos
+
+    def _stacked_for_acting(self) -> "OrderedDict[str, np.ndarray]":
+        return OrderedDict(self.stacked_param_values())

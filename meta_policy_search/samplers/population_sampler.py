@@ -1,0 +1,183 @@
+"""Collects paths of one policy, or of a population of policies that differ in their parameters alone."""
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.envs.adapters import SingleTaskEnv
+from meta_policy_search.envs.gym_forms import check_meta_env
+from meta_policy_search.samplers.meta_sampler import ExecutorFactory, MetaSampler, check_spaces
+from meta_policy_search.types import Infos, Path, Task
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_positive_int
+
+__all__ = ["PopulationSampler"]
+
+
+class PopulationSampler:
+    """Collects paths for the algorithms that a `LocalRunner` runs, in one task of one environment.
+
+    A batch of `batch_size` environment steps is as many paths as it would hold if none ended early: `batch_size /
+    max_path_length`, rounded up. Every path that is started is finished and returned, so early ends do not bias the
+    samples; they make the batch smaller.
+
+    A population is a `MetaSampler`'s meta-batch whose tasks are all the same, so that the candidates act and are
+    stepped together, as arrays where environment and policy have such a form. Candidate `i` of a population that
+    begins at iteration `itr` draws every random number for iteration `itr + i`, whether it acts alone or with others:
+    its paths are the same, bit for bit.
+
+    Args:
+        algo (RLAlgorithm): whose `policy` acts, in paths of at most `max_path_length` steps.
+        env: environment of gym, Gymnasium or the classic form; one with tasks (`MetaEnv`) is sampled in the task that
+            it has when samples are obtained.
+        candidates_at_once (int or None): candidates of a population that act together. Fewer need less memory and more
+            time. Default: all.
+        parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
+        executor (str, callable or None): forces an executor; see `MetaSampler`.
+
+    Raises:
+        ValueError: `candidates_at_once` is below one, or the policy does not fit the environment's spaces.
+        TypeError: `env` cannot be stepped, or an argument of the wrong type.
+    """
+
+    def __init__(
+        self,
+        algo: Any,
+        env: Any,
+        candidates_at_once: Optional[int] = None,
+        parallel: bool = False,
+        executor: Union[str, ExecutorFactory, None] = None,
+    ) -> None:
+        self._algo = algo
+        self._env = env if _has_tasks(env) else SingleTaskEnv(env)
+        self._candidates_at_once = None if candidates_at_once is None else check_positive_int(
+            "candidates_at_once", candidates_at_once)
+        self._sampler_args = {"parallel": parallel, "executor": executor}
+        self._samplers: Dict[Tuple[int, int, int], _SameTaskSampler] = {}  # by candidates, paths and their length
+        check_spaces(algo.policy, self._env)
+
+    def start_worker(self) -> None:
+        """Does nothing: environments and worker processes are made when they are first needed."""
+
+    def shutdown_worker(self) -> None:
+        """Closes environments and worker processes; they are made anew if samples are obtained again."""
+        for sampler in self._samplers.values():
+            sampler.close()
+        self._samplers.clear()
+
+    def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
+        """Collects paths with the algorithm's policy as it is now.
+
+        Args:
+            itr: iteration that random numbers are drawn for, at least 0.
+            batch_size: environment steps, at least 1, if no path ends early; rounded up to whole paths.
+
+        Returns:
+            List of path dicts, see `types.Path`.
+
+        Raises:
+            ValueError: an observation, reward or action is not finite; names path and step.
+            EnvWorkerError: the environment failed, or a worker process died.
+        """
+        policy = self._algo.policy
+        actor = _numpy_copies(policy, policy.get_flat_params()[None]) if hasattr(policy, "get_flat_params") else None
+        return self._collect(itr, batch_size, _PolicyActor(policy) if actor is None else actor, 1)[0]
+
+    def obtain_population_samples(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
+        """Collects paths with the algorithm's policy, once for each of several sets of parameters.
+
+        A policy without `numpy_copies`, or for which it returns None, takes one set of parameters after the other
+        (`set_flat_params`), and keeps the last.
+
+        Args:
+            itr: iteration that the first candidate's random numbers are drawn for.
+            batch_size: environment steps of each candidate, as in `obtain_samples`.
+            flat_params: `[n, D]`, the candidates.
+
+        Returns:
+            For each candidate a list of path dicts. Errors call candidate `i` of those that act together `task i`.
+
+        Raises:
+            ValueError, EnvWorkerError: as in `obtain_samples`.
+        """
+        population: List[List[Path]] = []
+        at_once = self._candidates_at_once or len(flat_params)
+        for first in range(0, len(flat_params), at_once):
+            group = flat_params[first:first + at_once]
+            actor = _numpy_copies(self._algo.policy, group)
+            if actor is not None:
+                population += self._collect(itr + first, batch_size, actor, len(group))
+                continue
+            for number, candidate in enumerate(group, start=itr + first):
+                self._algo.policy.set_flat_params(candidate)
+                population.append(self.obtain_samples(number, batch_size))
+        return population
+
+    def _collect(self, itr: int, batch_size: int, actor: Any, num_candidates: int) -> List[List[Path]]:
+        length = self._algo.max_path_length
+        num_paths = -(-check_positive_int("batch_size", batch_size) // length)
+        key = (num_candidates, num_paths, length)
+        if key not in self._samplers:
+            population = _Population(self._algo.policy, num_candidates)
+            self._samplers[key] = _SameTaskSampler(self._env, population, num_paths, num_candidates, length,
+                                                   **self._sampler_args)
+        sampler = self._samplers[key]
+        sampler.policy.actor = actor
+        sampler.start_at(itr)
+        sampler.update_tasks([_task_of(self._env)] * num_candidates)
+        return list(sampler.obtain_samples().values())
+
+
+class _SameTaskSampler(MetaSampler):
+    """A `MetaSampler` in which the paths of a candidate are those of a task in an iteration of their own."""
+
+    def path_rng(self, task: int, rollout: int) -> np.random.Generator:
+        return seeding.rng_for(seeding.Stream.ROLLOUT, self._itr + task, self._step, 0, rollout)
+
+
+class _Population:
+    """Candidates as a meta-policy: what `MetaSampler` asks of one."""
+
+    def __init__(self, policy: Any, num_candidates: int) -> None:
+        self.meta_batch_size = num_candidates
+        self.obs_dim, self.action_dim = policy.obs_dim, policy.action_dim
+        self.distribution = getattr(policy, "distribution", policy)  # has the shape of an action
+        self.actor: Any = None
+
+    def numpy_copy(self) -> Any:
+        return self.actor
+
+
+class _PolicyActor:
+    """Acts for one candidate with a policy that has no NumPy form, and draws its own noise."""
+
+    noise_dim = 0
+
+    def __init__(self, policy: Any) -> None:
+        self._policy = policy
+
+    def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
+        """Does nothing."""
+
+    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        actions, infos = self._policy.get_actions(observations[0])
+        return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in infos.items()}
+
+
+def _numpy_copies(policy: Any, flat_params: np.ndarray) -> Any:
+    return policy.numpy_copies(flat_params) if hasattr(policy, "numpy_copies") else None
+
+
+def _has_tasks(env: Any) -> bool:
+    try:
+        check_meta_env(env)
+    except TypeError:
+        return False
+    return True
+
+
+def _task_of(env: Any) -> Task:
+    try:
+        return env.get_task()
+    except (AttributeError, NotImplementedError) as error:
+        raise TypeError(f"env: expected an environment with tasks that says which one it has, but {type(env).__name__} "
+                        "has no get_task") from error

@@ -1,0 +1,45 @@
+"""Means of returns, and how far they can be trusted."""
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from meta_policy_search.types import PathsMetaBatch
+
+__all__ = ["Interval", "half_width_of_mean", "mean_interval", "task_returns"]
+
+
+class Interval(NamedTuple):
+    """Means of independent values, and their 95% intervals."""
+
+    mean: np.ndarray  # [...]
+    half_width: np.ndarray  # [...], the interval is mean - half_width to mean + half_width; NaN for a single value
+
+
+def task_returns(paths: PathsMetaBatch) -> np.ndarray:
+    """Returns each task's mean undiscounted return of a path, float64 `[M]`."""
+    return np.array([np.mean([np.sum(path["rewards"]) for path in task_paths]) for task_paths in paths.values()])
+
+
+def mean_interval(values: np.ndarray) -> Interval:
+    """Returns the mean over the first axis with its 95% interval by Student's t.
+
+    With `n` values of standard deviation `s`, the half width is `t_{n-1, 0.975} s / sqrt(n)`.
+
+    Args:
+        values: `[n, ...]`, independent along the first axis, such as one per task.
+    """
+    values = np.asarray(values, np.float64)
+    mean = values.mean(axis=0)
+    if len(values) == 1:
+        return Interval(mean, np.full(mean.shape, np.nan))
+    return Interval(mean, stdtrit(len(values) - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+
+
+def half_width_of_mean(half_widths: np.ndarray) -> float:
+    """Returns half the width of the interval of a mean of independent means: `sqrt(sum_i h_i^2) / n`.
+
+    Args:
+        half_widths: `[n]`, half the width of the interval of each.
+    """
+    return float(np.sqrt(np.sum(np.square(half_widths))) / len(half_widths))

@@ -1,0 +1,246 @@
+"""The environments with discrete actions: what they pay and where they lead, then what holds for both."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
+from meta_policy_search.utils.quiet_gym import gym
+
+ALL = [MetaBernoulliBanditEnv, MetaTabularMDPEnv]
+S, A = 3, 2
+CHAIN = {  # action 0 leads from 0 to 1 to 2 to 0, action 1 stays
+    "transitions": np.stack([np.roll(np.eye(S), 1, axis=1), np.eye(S)], axis=1),
+    "reward_means": [[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]],
+}
+
+
+def fair(outcomes, probability):
+    """Whether a share of independent outcomes is within five standard deviations of its probability."""
+    return abs(np.mean(outcomes) - probability) < 5 * np.sqrt(probability * (1 - probability) / np.size(outcomes))
+
+
+def many(env, n, task, seed=0):
+    """`n` copies of an environment, reset, each with a generator of its own."""
+    batched = env.make_batched(n)
+    batched.set_tasks([task] * n)
+    batched.reset(np.arange(n), [np.random.default_rng((seed, i)) for i in range(n)])
+    return batched
+
+
+# The bandit
+
+
+@pytest.mark.parametrize("arm, probability", [(0, 0.9), (1, 0.0), (2, 0.25), (3, 1.0)])
+def test_an_arm_pays_with_its_probability(arm, probability):
+    batched = many(MetaBernoulliBanditEnv(num_arms=4), 500, [0.9, 0.0, 0.25, 1.0])
+    rewards = np.array([batched.step(np.full(500, arm)).rewards for _ in range(10)])
+    assert set(np.unique(rewards)) <= {0.0, 1.0} and rewards.dtype == np.float64
+    assert np.mean(rewards) == probability if probability in (0.0, 1.0) else fair(rewards, probability)
+
+
+def test_a_bandit_shows_nothing_and_never_ends():
+    env = MetaBernoulliBanditEnv()
+    assert env.reset(seed=0)[0].tolist() == [1.0]
+    for arm in range(5):
+        observation, _, terminated, truncated, info = env.step(arm)
+        assert (observation.tolist(), terminated, truncated, info) == ([1.0], False, False, {})
+
+
+def test_probabilities_of_arms_are_uniform_and_independent():
+    tasks = np.array(MetaBernoulliBanditEnv(num_arms=3).sample_tasks(4000, rng=np.random.default_rng(0)))
+    assert tasks.shape == (4000, 3) and tasks.min() >= 0.0 and tasks.max() <= 1.0
+    np.testing.assert_allclose(tasks.mean(axis=0), 0.5, atol=0.025)
+    np.testing.assert_allclose(tasks.var(axis=0), 1.0 / 12.0, rtol=0.08)
+    assert np.abs(np.corrcoef(tasks.T) - np.eye(3)).max() < 0.08
+    assert tasks.max(axis=1).mean() == pytest.approx(3.0 / 4.0, abs=0.02)  # what the best arm pays
+
+
+@pytest.mark.parametrize("task, complaint", [
+    ([0.5, 0.5], r"task 0: expected finite numbers of shape \(3,\)"),
+    ([0.5, 0.5, np.nan], "task 0: expected finite numbers"),
+    (["a", "b", "c"], "task 0: expected finite numbers"),
+    ([0.5, -0.1, 0.5], r"task 0: expected probabilities, from 0 to 1, got \[0.5, -0.1, 0.5\]"),
+    ([0.5, 0.5, 1.1], "task 0: expected probabilities"),
+])
+def test_probabilities_are_checked(task, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        MetaBernoulliBanditEnv(num_arms=3).set_task(task)
+
+
+# The Markov decision process
+
+
+def test_a_process_goes_where_its_transitions_lead_and_pays_by_state_and_action():
+    env = MetaTabularMDPEnv(S, A)
+    env.set_task(CHAIN)
+    observation, info = env.reset(seed=0)
+    assert observation.tolist() == [1.0, 0.0, 0.0] and info == {}
+    for action, state, mean in [(1, 0, 20.0), (0, 1, 10.0), (0, 2, 30.0), (1, 2, 60.0), (0, 0, 50.0)]:
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert observation.tolist() == np.eye(S)[state].tolist()
+        assert abs(reward - mean) < 5.0  # standard deviation 1
+        assert (terminated, truncated, info) == (False, False, {})
+
+
+def test_next_states_have_the_probabilities_and_rewards_the_means_of_state_and_action():
+    n = 4000
+    task = {"transitions": np.full((S, A, S), [0.2, 0.0, 0.8]), "reward_means": np.full((S, A), -3.0)}
+    task["transitions"][0, 1], task["reward_means"][0, 1] = [0.1, 0.6, 0.3], 2.0
+    batched = many(MetaTabularMDPEnv(S, A), n, task)
+    answer = batched.step(np.ones(n, int))
+    for state, probability in enumerate([0.1, 0.6, 0.3]):
+        assert fair(answer.observations[:, state], probability)
+    assert answer.rewards.mean() == pytest.approx(2.0, abs=5 / np.sqrt(n))
+    assert answer.rewards.std() == pytest.approx(1.0, rel=0.06)
+    assert abs(np.corrcoef(answer.rewards, answer.observations[:, 1])[0, 1]) < 0.08  # independent draws
+    rewards = batched.step(np.ones(n, int)).rewards
+    for state, mean in enumerate([2.0, -3.0, -3.0]):
+        here = answer.observations[:, state] == 1.0
+        assert rewards[here].mean() == pytest.approx(mean, abs=5 / np.sqrt(here.sum()))
+
+
+def test_a_path_starts_in_state_zero():
+    batched = many(MetaTabularMDPEnv(S, A), 2, CHAIN)
+    batched.step(np.zeros(2, int))
+    again = batched.reset(np.array([1]), [np.random.default_rng(0)])
+    np.testing.assert_array_equal(again, [[1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(batched.step(np.ones(2, int)).observations, np.eye(S)[[1, 0]])
+
+
+def test_processes_are_random():
+    env = MetaTabularMDPEnv()
+    tasks = env.sample_tasks(300, rng=np.random.default_rng(0))
+    transitions = np.array([task["transitions"] for task in tasks])
+    means = np.array([task["reward_means"] for task in tasks])
+    assert transitions.shape == (300, 10, 5, 10) and means.shape == (300, 10, 5)
+    np.testing.assert_allclose(transitions.sum(axis=-1), 1.0)
+    # flat Dirichlet: each probability has mean 1 / S and variance (S - 1) / (S^2 (S + 1))
+    np.testing.assert_allclose(transitions.mean(axis=(0, 1, 2)), 0.1, rtol=0.05)
+    np.testing.assert_allclose(transitions.var(axis=(0, 1, 2)), 9.0 / (100.0 * 11.0), rtol=0.1)
+    assert means.mean() == pytest.approx(1.0, abs=0.05) and means.std() == pytest.approx(1.0, rel=0.03)
+
+
+@pytest.mark.parametrize("change, complaint", [
+    (lambda task: [0.5], "task 0: expected a dict with the keys transitions and reward_means, got"),
+    (lambda task: {"transitions": task["transitions"]}, "task 0: expected a dict with the keys"),
+    (lambda task: {**task, "reward_means": np.zeros((A, S))},
+     r"task 0, reward_means: expected finite numbers of shape \(3, 2\)"),
+    (lambda task: {**task, "transitions": task["transitions"][:1]},
+     r"task 0, transitions: expected finite numbers of shape \(3, 2, 3\)"),
+    (lambda task: {**task, "transitions": 1.001 * task["transitions"]}, "task 0, transitions: expected probabilities"),
+    (lambda task: {**task, "transitions": 2.0 * task["transitions"] - 1.0 / 3.0},
+     "task 0, transitions: expected probabilities"),
+])
+def test_processes_are_checked(change, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        MetaTabularMDPEnv(S, A).set_task(change(CHAIN))
+
+
+# Both of them
+
+
+@pytest.mark.parametrize("make, name", [
+    (lambda n: MetaBernoulliBanditEnv(n), "num_arms"), (lambda n: MetaTabularMDPEnv(n, 2), "num_states"),
+    (lambda n: MetaTabularMDPEnv(2, n), "num_actions"),
+])
+@pytest.mark.parametrize("n, error", [(0, ValueError), (2.0, TypeError)])
+def test_sizes_are_checked(make, name, n, error):
+    with pytest.raises(error, match=f"^{name}: expected an integer of at least 1"):
+        make(n)
+
+
+@pytest.mark.parametrize("env, obs_dim, num_actions", [
+    (MetaBernoulliBanditEnv(), 1, 5), (MetaBernoulliBanditEnv(7), 1, 7), (MetaTabularMDPEnv(), 10, 5),
+    (MetaTabularMDPEnv(S, A), S, A),
+])
+def test_spaces(env, obs_dim, num_actions):
+    assert env.observation_space.shape == (obs_dim,)
+    assert isinstance(env.action_space, gym.spaces.Discrete) and env.action_space.n == num_actions
+    assert env.reset(seed=0)[0] in env.observation_space
+    assert env.step(env.action_space.sample())[0] in env.observation_space
+
+
+@pytest.mark.parametrize("env_class", ALL)
+@pytest.mark.parametrize("action, complaint", [
+    (5, "actions: expected integers from 0 to 4, got 5 for environment 0"),
+    (-1, "actions: expected integers from 0 to 4, got -1"),
+    (1.0, "actions: expected integers, got float64"),
+    (True, "actions: expected integers, got bool"),
+    ([1, 2], r"actions: expected shape \(1,\), got \(1, 2\)"),
+])
+def test_actions_are_checked(env_class, action, complaint):
+    env = env_class()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=complaint):
+        env.step(action)
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_a_step_before_the_first_reset_is_refused(env_class):
+    with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
+        env_class().step(0)
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_steps_together_equal_steps_alone_bit_for_bit(env_class):
+    """Given seven environments, when they step together in changing groups, then each fares as it does alone."""
+    n, steps = 7, 40
+    singles = [env_class() for _ in range(n)]
+    batched = singles[0].make_batched(n)
+    tasks = batched.sample_tasks(n, np.random.default_rng(3))
+    batched.set_tasks(tasks)
+    for env, task in zip(singles, tasks, strict=True):
+        env.set_task(task)
+
+    expected = np.array([env.reset(seed=i)[0] for i, env in enumerate(singles)])
+    observations = batched.reset(np.arange(n), [np.random.default_rng(i) for i in range(n)])
+    np.testing.assert_array_equal(observations, expected)
+
+    rng = np.random.default_rng(4)
+    for step in range(steps):
+        env_ids = None if step % 3 == 0 else rng.permutation(n)[: 1 + step % n]
+        rows = np.arange(n) if env_ids is None else env_ids
+        actions = rng.integers(5, size=len(rows))
+        answer = batched.step(actions, env_ids)
+        alone = [singles[row].step(action) for row, action in zip(rows, actions, strict=True)]
+        np.testing.assert_array_equal(answer.observations, [one[0] for one in alone])
+        np.testing.assert_array_equal(answer.rewards, [one[1] for one in alone])
+        assert not answer.terminated.any() and not answer.truncated.any() and answer.env_infos == {}
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_same_seed_same_path_and_other_seed_other_path(env_class):
+    env = env_class()
+    actions = np.random.default_rng(0).integers(5, size=30)
+    paths = []
+    for seed in (5, 5, 6):
+        env.reset(seed=seed)
+        paths.append([env.step(action)[1] for action in actions])
+    assert paths[0] == paths[1] != paths[2]
+
+
+@pytest.mark.parametrize("env_class", ALL)
+def test_the_task_given_is_the_task_returned(env_class):
+    env = env_class()
+    default = env.get_task()
+    (task,) = env.sample_tasks(1, rng=np.random.default_rng(7))
+    np.testing.assert_equal(env.sample_tasks(1, rng=np.random.default_rng(7)), [task])
+    env.np_random = np.random.default_rng(7)
+    np.testing.assert_equal(env.sample_tasks(1), [task])
+    env.set_task(task)
+    np.testing.assert_equal(env.get_task(), task)
+    env.set_task(default)  # what get_task returns can be set
+    np.testing.assert_equal(env.get_task(), default)
+
+
+@pytest.mark.parametrize("env_class", ALL)
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_on_alone(env_class, clone):
+    env = env_class()
+    env.set_task(env.sample_tasks(1, rng=np.random.default_rng(1))[0])
+    env.reset(seed=0)
+    env.step(0)
+    twin = clone(env)
+    np.testing.assert_equal([env.step(i % 5)[:2] for i in range(20)], [twin.step(i % 5)[:2] for i in range(20)])

@@ -1,0 +1,278 @@
+"""Evaluating runs from the command line and in a notebook, as the documentation says, and mistakes in it."""
+import csv
+import functools
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import common, dice_maml, e_maml, evaluate, maml_trpo, pro_mp, vpg_maml
+from experiments.evaluate import load_evaluator
+from meta_policy_search.envs import MetaPointEnv, make_env
+from meta_policy_search.utils import logger, seeding
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCRIPTS = {"pro_mp": pro_mp, "maml_trpo": maml_trpo, "e_maml": e_maml, "vpg_maml": vpg_maml, "dice_maml": dice_maml}
+FLAGS = ["--smoke", "--env", "MetaPointEnv", "--normalization_scale", "1", "--inner_lr", "0.5"]
+SMALL = ["--num_tasks", "3", "--num_steps", "2"]
+
+
+def train(script, folder, *arguments):
+    from meta_policy_search.tf_compat import tf
+
+    logger.reset()
+    with tf.Graph().as_default() as graph:
+        assert script.main([*FLAGS, "--dump_path", str(folder), *map(str, arguments)]) == 0
+    for session in graph.get_collection("meta_policy_search/session"):
+        session.close()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with runs, not to be written to: `maml_trpo`, and `dice_maml` in another environment."""
+    folder = tmp_path_factory.mktemp("runs")
+    train(maml_trpo, folder / "maml_trpo", "--n_itr", 3, "--trainable_inner_step_size", "--snapshot_gap", 2)
+    train(dice_maml, folder / "dice_maml", "--env", "MetaPointEnvCorner")
+    return folder
+
+
+def run(*arguments):
+    assert evaluate.main([str(argument) for argument in arguments]) == 0
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def mistake(capsys, *arguments):
+    """Returns what is said about a mistake: one line, and exit status 2."""
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main([str(argument) for argument in arguments])
+    output = capsys.readouterr()
+    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
+    return output.err
+
+
+# What it does ------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_next_to_references(runs, tmp_path, capsys):
+    run(runs / "maml_trpo", *SMALL, "--seeds", 1, 2, "--reference", "random", "--reference", runs / "dice_maml",
+        "--output", tmp_path / "out")
+    title, header, *table, gain, files = capsys.readouterr().out.splitlines()
+    assert "6 tasks, 2 paths in each after each step" in title and header.split()[-3:] == ["0", "1", "2"]
+    names = [f"{runs / 'maml_trpo'}, iteration 2", "random initialisation", f"{runs / 'dice_maml'}, iteration 1"]
+    assert all(row.startswith(name) for row, name in zip(table, names, strict=True))
+    assert gain.startswith("Adaptation changes the return by") and files == f"Files: {tmp_path / 'out'}"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "evaluation.json", "returns.csv", "task_returns.csv", "adaptation_curve.png"}
+    # all met the same tasks
+    tasks = [[row["value"] for row in rows(tmp_path / "out" / "task_returns.csv") if row["policy"] == name]
+             for name in names]
+    assert tasks[0] == tasks[1] == tasks[2] and len(set(tasks[0])) == 6
+    means = rows(tmp_path / "out" / "returns.csv")
+    assert [row["policy"] for row in means] == [name for name in names for _ in range(3)]
+    assert len({row["return"] for row in means}) == 9
+    shown = [[float(number) for number in re.findall(r"(-?[\d.]+) \+-", row)] for row in table]
+    np.testing.assert_allclose(np.ravel(shown), [float(row["return"]) for row in means], atol=0.0051)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_runs_of_every_script(name, runs, tmp_path):
+    """Given more and longer paths than in training, then the files are in the folder of the run."""
+    folder = tmp_path / name
+    if (runs / name).exists():
+        shutil.copytree(runs / name, folder)
+    else:
+        train(SCRIPTS[name], folder)
+    run(folder, *SMALL, "--max_path_length", 12, "--rollouts", 3)
+    (evaluation,) = json.loads((folder / "evaluation" / "evaluation.json").read_text())
+    assert np.shape(evaluation["returns"]) == (1, 3, 3)
+    assert 3 * 3 * 2 * 12 < evaluation["num_timesteps"] <= 3 * 3 * 3 * 12  # paths may end at their goal
+    assert re.fullmatch(f"{folder}, iteration [12]", evaluation["name"])
+
+
+def test_it_evaluates_the_snapshot_that_is_asked_for(runs):
+    def returns(folder, **arguments):
+        return load_evaluator(folder, **arguments).evaluate(tasks=2).returns
+
+    first, last, initial = (returns(runs / "maml_trpo", snapshot=snapshot) for snapshot in (0, "last", None))
+    assert len({values.tobytes() for values in (first, last, initial)}) == 3
+    np.testing.assert_array_equal(returns(runs / "maml_trpo", snapshot=2), last)
+
+
+def test_trained_step_sizes_are_those_of_the_snapshot(runs):
+    sizes = load_evaluator(runs / "maml_trpo").algo.get_step_sizes()
+    assert all(np.abs(size - 0.5).max() > 1e-4 for size in sizes.values())
+    sizes = load_evaluator(runs / "maml_trpo", snapshot=None).algo.get_step_sizes()
+    assert all(np.allclose(size, 0.5) for size in sizes.values())
+
+
+def test_all_that_can_be_said(runs, tmp_path, capsys):
+    run(runs / "maml_trpo", "--snapshot", 0, "--tasks", "[[0.1, 0.2], [0.3, -0.4]]", "--num_steps", 4, "--step_sizes",
+        0.1, 0.05, "--rollouts", 3, "--max_path_length", 5, "--seeds", 7, 8, "--output", tmp_path)
+    (evaluation,) = json.loads((tmp_path / "evaluation.json").read_text())
+    assert evaluation["tasks"] == [[[0.1, 0.2], [0.3, -0.4]]] * 2
+    assert (evaluation["seeds"], evaluation["step_sizes"]) == ([7, 8], [0.1, 0.05, 0.05, 0.05])
+    assert (evaluation["rollouts_per_meta_task"], evaluation["max_path_length"]) == (3, 5)
+    assert evaluation["name"].endswith("iteration 0")
+    assert "2 tasks, 6 paths in each" in capsys.readouterr().out
+
+
+def test_the_same_command_gives_the_same_numbers(runs, tmp_path):
+    for name in ("a", "b"):
+        run(runs / "maml_trpo", *SMALL, "--output", tmp_path / name)
+    assert (tmp_path / "a" / "evaluation.json").read_text() == (tmp_path / "b" / "evaluation.json").read_text()
+
+
+def test_loading_does_not_touch_the_random_numbers_of_a_notebook(runs):
+    state = seeding.get_state(), np.random.get_state()[1].tolist()
+    load_evaluator(runs / "maml_trpo")
+    assert (seeding.get_state(), np.random.get_state()[1].tolist()) == state
+
+
+def test_processes_and_environments_as_in_the_run(runs, tmp_path):
+    """Given a run in worker processes with few environments at a time, then fewer paths need no more."""
+    folder = shutil.copytree(runs / "maml_trpo", tmp_path / "copy")
+    content = json.loads((folder / "params.json").read_text())
+    content["settings"].update(parallel=True, envs_per_task=2)
+    (folder / "params.json").write_text(json.dumps(content))
+    evaluator = load_evaluator(folder, rollouts_per_meta_task=1)
+    assert evaluator.parallel and evaluator.envs_per_task == 1
+    expected = load_evaluator(runs / "maml_trpo", rollouts_per_meta_task=1).evaluate(tasks=2)
+    np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, expected.returns)
+
+
+def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
+    """Given the examples in a row, with smaller sizes, then both ways of evaluating give the same numbers."""
+    from meta_policy_search.tf_compat import tf
+
+    page = (ROOT / "docs" / "use_policy.rst").read_text()
+    blocks = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page)
+    notebook, own_script, act, callback = [re.sub(r"^   ", "", block, flags=re.MULTILINE) for block in blocks]
+    train(maml_trpo, tmp_path / "data" / "my_run", "--inner_lr", 0.1)
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    names = {"task": np.array([0.3, 0.3])}
+    exec(notebook.replace("tasks=40", "tasks=2"), names)
+    assert len(notebook.splitlines()) <= 4
+    shown = capsys.readouterr().out.splitlines()
+    assert "after each step" in shown[0]
+    with tf.Graph().as_default():
+        own_script = own_script.replace("tasks=40", "tasks=2").replace("task=20", "task=2").replace("=100", "=10")
+        exec(own_script, names)
+        assert capsys.readouterr().out.splitlines()[2].split()[-9:] == shown[2].split()[-9:]
+        exec(act.replace("=100", "=10"), names)
+        assert len(names["path"]["rewards"]) == 10
+        kernel = "mean_network/output/kernel"
+        assert (names["adapting"].policy.policies_params_vals[0][kernel]
+                != names["policy"].get_param_values()[kernel]).any()
+    compile(callback, "use_policy.rst", "exec")
+
+
+load_once = functools.lru_cache(load_evaluator)
+
+
+# Mistakes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--num_tasks", "0"], "tasks: expected an integer of at least 1, got 0"),
+    (["--num_tasks", "3", "--tasks", "[1]"], "argument --tasks: not allowed with argument --num_tasks"),
+    (["--tasks", "[]"], r"argument --tasks: expected a list of at least one task in JSON, got '\[\]'"),
+    (["--tasks", "{1"], r"argument --tasks: expected a list in JSON, got '{1': "),
+    (["--tasks", "[[1, 2, 3]]"], r"task 0: expected two finite numbers \(x, y\), got"),
+    (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
+    (["--step_sizes", "-1"], r"step_sizes\[0\]: expected a finite number above 0, got -1.0"),
+    (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
+    (["--step_sizes", "1", "2", "3", "4"], "step_sizes: expected 1 to num_steps=3 of them"),
+    (["--rollouts", "0"], "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
+    (["--max_path_length", "0"], "max_path_length: expected an integer of at least 1, got 0"),
+    (["--seeds", "-1"], r"seeds\[0\]: expected an integer of at least 0, got -1"),
+    (["--snapshot", "first"], "argument --snapshot: expected 'last' or the number of an iteration, got 'first'"),
+    (["--snapshot", "9"], "holds no snapshot of iteration 9; it holds those of: 0, 1, 2"),
+    (["--snapshot", "-1"], "snapshot: expected an integer of at least 0, got -1"),
+    (["--reference", "nowhere"], "run_folder: expected the folder of a run, got nowhere: could not read nowhere/para"),
+])
+def test_mistakes_in_flags(arguments, message, runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(evaluate, "load_evaluator", load_once)
+    said = mistake(capsys, runs / "maml_trpo", "--output", tmp_path / "out", *arguments)
+    assert re.search(f"^evaluate.py: error: .*{message}", said)
+    assert not (runs / "maml_trpo" / "evaluation").exists()
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"script": "os"}, "expected a run of a script in .*, got one of 'os'"),
+    ({"script": "common"}, "expected a run of a script in .*, got one of 'common'"),
+    ({"script": "../setup"}, "expected a run of a script in .*, got one of '../setup'"),
+    ({"settings": None}, "expected settings in params.json, got None"),
+    ({"settings": {"env": "Gone"}}, "env: expected one of .*'MetaPointEnv'.*, got 'Gone'"),
+    ({"settings": {"old": 1}}, "unknown setting 'old'; there are env, "),
+    ({"settings": {"hidden_sizes": [3]}}, "the snapshot does not fit this version of the script: .*expected"),
+])
+def test_folders_that_are_no_runs(change, message, runs, tmp_path):
+    folder = shutil.copytree(runs / "maml_trpo", tmp_path / "copy")
+    content = json.loads((folder / "params.json").read_text())
+    content.update({**change, "settings": change.get("settings") and {**content["settings"], **change["settings"]}}
+                   if "settings" in change else change)
+    (folder / "params.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=f"{folder}: {message}"):
+        load_evaluator(folder)
+
+
+def test_a_folder_without_snapshots_and_one_with_a_damaged_one(runs, tmp_path, capsys):
+    folder = shutil.copytree(runs / "maml_trpo", tmp_path / "copy")
+    with open(folder / "params.pkl", "ab") as file:
+        file.write(b"more")
+    assert "params.pkl is damaged" in mistake(capsys, folder)
+    for path in folder.glob("*.pkl"):
+        path.unlink()
+    assert "holds no snapshot" in mistake(capsys, folder)
+
+
+def test_an_evaluation_is_not_replaced_unless_that_is_asked_for(runs, tmp_path, capsys):
+    (tmp_path / "evaluation.json").write_text("mine")
+    message = mistake(capsys, runs / "maml_trpo", "--output", tmp_path)
+    assert f"--output: expected a folder without an evaluation, got {tmp_path}" in message and "--overwrite" in message
+    assert (tmp_path / "evaluation.json").read_text() == "mine"
+    run(runs / "maml_trpo", *SMALL, "--output", tmp_path, "--overwrite")
+    assert len(json.loads((tmp_path / "evaluation.json").read_text())) == 1
+
+
+def test_an_output_that_cannot_be_written_to_is_said_before_it_takes_time(runs, tmp_path, capsys, monkeypatch):
+    from meta_policy_search.meta_evaluator import MetaEvaluator
+
+    monkeypatch.setattr(MetaEvaluator, "evaluate", lambda *args: pytest.fail("it was evaluated"))
+    (tmp_path / "file").touch()
+    assert "file" in mistake(capsys, runs / "maml_trpo", "--output", tmp_path / "file")
+
+
+def test_a_policy_that_does_not_fit_the_environment(runs):
+    evaluator = load_evaluator(runs / "maml_trpo", env=make_env("HalfCheetahRandVelEnv"))
+    with pytest.raises(ValueError, match=r"policy.obs_dim: expected .*environment's space, got 2"):
+        evaluator.evaluate()
+
+
+def test_ctrl_c(runs, tmp_path, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate, "load_evaluator", interrupt)
+    assert evaluate.main([str(runs / "maml_trpo"), "--output", str(tmp_path)]) == common.INTERRUPTED
+
+
+def test_an_environment_of_ones_own_choice(runs):
+    env = MetaPointEnv()
+    assert load_evaluator(runs / "maml_trpo", env=env).env is env
+
+
+def test_the_help_says_everything(capsys):
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(["--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0 and evaluate.__doc__ in text and "--step_sizes FLOAT" in text

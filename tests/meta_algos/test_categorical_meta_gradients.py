@@ -1,0 +1,92 @@
+"""Meta-objectives of policies with discrete actions, and their gradients, against the plain NumPy form."""
+import numpy as np
+import numpy_reference
+import pytest
+from numpy_reference import central_differences, per_path, split
+from small_world import M, O, T, draw_data, meta_gradient, relative_error, set_theta
+from test_meta_gradients import INNER_LR, case, input_values, reference
+
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.policies import MetaCategoricalMLPPolicy
+
+pytestmark = pytest.mark.gradients
+
+N = 3  # actions
+
+CASES = [
+    case(ProMP, 1),
+    case(ProMP, 2, trainable=True),
+    case(TRPOMAML, 2, "likelihood_ratio", exploration=True),
+    case(VPGMAML, 1, "log_likelihood", exploration=True, trainable=True),
+    case(VPGMAML, 2, "dice"),
+    case(DICEMAML, 2),
+    case(VPG_DICEMAML, 1),
+]
+
+
+def log_softmax(logits):
+    """Also of complex numbers, whose small imaginary parts give derivatives."""
+    logits = logits - logits.real.max(axis=1, keepdims=True)
+    return logits - np.log(np.sum(np.exp(logits), axis=1, keepdims=True))
+
+
+def all_log_probs(theta, shapes, observations):
+    kernel_0, bias_0, kernel_1, bias_1 = split(theta, shapes)
+    return log_softmax(np.tanh(observations @ kernel_0 + bias_0) @ kernel_1 + bias_1)
+
+
+def chosen(log_probs, actions):
+    return log_probs[np.arange(len(actions)), actions]
+
+
+@pytest.fixture(autouse=True)
+def categorical_reference(monkeypatch):
+    """Puts categorical probabilities in place of Gaussian densities, on which everything else is built."""
+
+    def kl_from_old(theta, shapes, samples):
+        old, new = samples["agent_infos"]["log_prob"], all_log_probs(theta, shapes, samples["observations"])
+        return np.mean(np.sum(np.exp(old) * (old - new), axis=1))
+
+    monkeypatch.setattr(numpy_reference, "log_prob", lambda theta, shapes, samples: chosen(
+        all_log_probs(theta, shapes, samples["observations"]), samples["actions"]))
+    monkeypatch.setattr(numpy_reference, "old_log_prob", lambda samples: chosen(
+        samples["agent_infos"]["log_prob"], samples["actions"]))
+    monkeypatch.setattr(numpy_reference, "kl_from_old", kl_from_old)
+
+
+def discrete(data, seed=0):
+    """The samples with actions that are indices, of policies whose likelihood ratio to others is moderate."""
+    rng = np.random.default_rng(seed)
+    for samples in (task for step in data for task in step):
+        log_prob = log_softmax(0.5 * rng.normal(size=(len(samples["advantages"]), N))).astype("f").astype(float)
+        samples["actions"] = rng.integers(N, size=len(log_prob))
+        samples["agent_infos"] = {"log_prob": log_prob}
+    return data
+
+
+@pytest.mark.parametrize("algo_cls, arguments", CASES)
+def test_objective_and_meta_gradient(algo_cls, arguments):
+    # given samples of policies that are not those at theta, so that ratios differ from one
+    policy = MetaCategoricalMLPPolicy(M, O, N, hidden_sizes=(3,))
+    algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
+    data, theta = discrete(draw_data(algo.num_inner_grad_steps)), set_theta(policy)
+    # when loss and gradient are computed in the graph
+    values = input_values(algo, data)
+    loss, gradient = meta_gradient(algo)(values)
+    # then they are those of the plain form
+    f, objective = reference(algo, data, theta)
+    size = len(theta)
+    assert loss == pytest.approx(f(theta), rel=1e-4)
+    assert relative_error(gradient[:size], central_differences(f, theta)) < 1e-3
+    if algo.trainable_inner_step_size:  # by the logarithms of the step sizes, all alike
+        by_steps = central_differences(lambda log_steps: f(theta, np.exp(log_steps)), np.full(size, np.log(INNER_LR)))
+        assert relative_error(gradient[size:], by_steps) < 1e-3
+    if algo_cls is TRPOMAML:
+        assert algo.optimizer.constraint_val(values) == pytest.approx(objective.mean_kl(theta), rel=1e-4)
+
+
+def test_the_samples_have_paths_of_several_steps_and_every_action():
+    # or the cases above would show less
+    (samples, *_), _ = discrete(draw_data())
+    assert max(map(len, per_path(samples["actions"], samples))) > 1 and max(samples["path_lengths"]) < T
+    assert set(np.concatenate([task["actions"] for task in discrete(draw_data())[0]])) == set(range(N))

@@ -1,0 +1,278 @@
+"""Diagnostics of the estimates: against plain NumPy, against what they estimate, and in training."""
+import numpy as np
+import pytest
+from numpy_reference import (
+    Objective,
+    central_differences,
+    gaussian,
+    inner_gradient,
+    inner_loss,
+    kl_from_old,
+    ratio,
+)
+from small_world import M, T, draw_data, make_policy, padded, set_theta, shapes_of
+
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnvCorner
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_algos.diagnostics import compare_halves, mean_cosine
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+
+CLIP_EPS, KL_COEFF, INNER_LR = 0.3, 0.7, 0.2
+COLUMNS = {"MetaGradNorm", "MetaGradVariance", "MetaGradRelativeStd", "MetaGradHalvesCosine", "PrePostGradCosine",
+           "Step_0-AdaptationKL"}
+
+
+def cosine(a, b):
+    return a @ b / np.sqrt((a @ a) * (b @ b))
+
+
+# Against plain NumPy
+
+
+def clipped_surrogate(theta, shapes, samples):
+    r, adv = ratio(theta, shapes, samples), samples["advantages"]
+    return -np.mean(np.minimum(r * adv, np.clip(r, 1 - CLIP_EPS, 1 + CLIP_EPS) * adv))
+
+
+def likelihood_ratio(theta, shapes, samples):
+    return inner_loss(theta, shapes, samples, "likelihood_ratio")
+
+
+def log_likelihood(theta, shapes, samples):
+    return inner_loss(theta, shapes, samples, "log_likelihood")
+
+
+def case(algo_cls, arguments, inner_type, meta_objective, outer_loss):
+    name = ", ".join([algo_cls.__name__, *(f"{key}={value}" for key, value in arguments.items())])
+    return pytest.param(algo_cls, arguments, inner_type, meta_objective, outer_loss, id=name)
+
+
+CASES = [
+    case(ProMP, {"num_inner_grad_steps": 3, "clip_eps": CLIP_EPS, "init_inner_kl_penalty": KL_COEFF},
+         "likelihood_ratio", lambda objective: objective.pro_mp(CLIP_EPS, KL_COEFF), clipped_surrogate),
+    case(TRPOMAML, {"num_inner_grad_steps": 2, "exploration": True, "trainable_inner_step_size": True},
+         "likelihood_ratio", lambda objective: objective.policy_gradient("likelihood_ratio", None), likelihood_ratio),
+    case(VPGMAML, {"num_inner_grad_steps": 2, "inner_type": "log_likelihood", "first_order": True},
+         "log_likelihood", lambda objective: objective.policy_gradient("log_likelihood"), log_likelihood),
+    case(VPGMAML, {"trainable_inner_step_size": True},
+         "likelihood_ratio", lambda objective: objective.policy_gradient("log_likelihood"), log_likelihood),
+]
+
+
+@pytest.mark.parametrize("algo_cls, arguments, inner_type, meta_objective, outer_loss", CASES)
+def test_every_figure_is_that_of_plain_numpy(algo_cls, arguments, inner_type, meta_objective, outer_loss):
+    # given samples of other policies than those of the chain, so that no gradient happens to be that of another loss
+    policy = make_policy()
+    algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
+    data, theta, shapes = draw_data(algo.num_inner_grad_steps), set_theta(policy), shapes_of(policy)
+
+    figures = algo.compute_diagnostics(data)
+
+    # the meta-gradients of one task and of the other two
+    def meta_gradient(tasks):
+        half = [step[tasks] for step in data]
+        f = meta_objective(Objective(shapes, half, inner_type, algo.first_order, theta, INNER_LR))
+        gradient = central_differences(f, theta)
+        if not algo.trainable_inner_step_size:
+            return gradient
+        log_steps = np.full(len(theta), np.log(INNER_LR))
+        return np.append(gradient, central_differences(lambda logs: f(theta, np.exp(logs)), log_steps))
+
+    one, two = meta_gradient(slice(0, 1)), meta_gradient(slice(1, 3))
+    norm, variance = np.linalg.norm((one + 2 * two) / 3), np.sum((one - two) ** 2) * 2 / 9
+    expected = {
+        "MetaGradNorm": norm,
+        "MetaGradVariance": variance,
+        "MetaGradRelativeStd": np.sqrt(variance) / norm,
+        "MetaGradHalvesCosine": cosine(one, two),
+    }
+    # the gradients of each task at both ends of its chain of inner steps
+    objective = Objective(shapes, data, inner_type, algo.first_order, theta, INNER_LR)
+    chains = [objective.chain(theta, task) for task in range(M)]
+    expected["PrePostGradCosine"] = np.mean([
+        cosine(inner_gradient(theta, shapes, data[0][task], inner_type),
+               central_differences(lambda x, task=task: outer_loss(x, shapes, data[-1][task]), chains[task][-1]))
+        for task in range(M)
+    ])
+    # and how far each link of the chain is
+    for k in range(algo.num_inner_grad_steps):
+        kls = []
+        for task in range(M):
+            observations = data[k][task]["observations"]
+            mean, log_std = gaussian(chains[task][k], shapes, observations)
+            samples = {"observations": observations, "agent_infos": {"mean": mean, "log_std": log_std}}
+            kls.append(kl_from_old(chains[task][k + 1], shapes, samples))
+        expected[f"Step_{k}-AdaptationKL"] = np.mean(kls)
+    assert figures == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+def test_a_task_without_a_gradient_has_no_angle():
+    # given a task without advantages, then the mean is that of the other two
+    algo = TRPOMAML(policy=make_policy(), inner_lr=INNER_LR, meta_batch_size=M)
+    data, theta, shapes = draw_data(), set_theta(algo.policy), shapes_of(algo.policy)
+    data[1][1]["advantages"][:] = 0.0
+    objective = Objective(shapes, data, step_size=INNER_LR)
+    cosines = [cosine(inner_gradient(theta, shapes, data[0][task], "likelihood_ratio"),
+                      inner_gradient(objective.chain(theta, task)[-1], shapes, data[1][task], "likelihood_ratio"))
+               for task in (0, 2)]
+    assert algo.compute_diagnostics(data)["PrePostGradCosine"] == pytest.approx(np.mean(cosines), rel=1e-3)
+
+
+def test_dice():
+    # given a DiCE objective inside and outside, whose gradients are those of rewards times what led to them
+    algo = DICEMAML(max_path_length=T, policy=make_policy(), inner_lr=INNER_LR, meta_batch_size=M)
+    data, theta, shapes = draw_data(), set_theta(algo.policy), shapes_of(algo.policy)
+    figures = algo.compute_diagnostics([[padded(samples) for samples in step] for step in data])
+    parts = [[step[tasks] for step in data] for tasks in (slice(0, 1), slice(1, 3))]
+    one, two = (central_differences(Objective(shapes, part, "dice of rewards", False, theta, INNER_LR, T)
+                                    .dice("dice of rewards"), theta) for part in parts)
+    assert figures["MetaGradVariance"] == pytest.approx(np.sum((one - two) ** 2) * 2 / 9, rel=1e-3)
+    objective = Objective(shapes, data, "dice of rewards", False, theta, INNER_LR, T)
+    cosines = [cosine(*(inner_gradient(x, shapes, data[k][task], "dice of rewards", horizon=T)
+                        for k, x in enumerate(objective.chain(theta, task)))) for task in range(M)]
+    assert figures["PrePostGradCosine"] == pytest.approx(np.mean(cosines), rel=1e-3, abs=1e-5)
+
+
+# Against what they estimate
+
+
+def test_halves_by_hand():
+    """|(1, 0) - (0, 1)|^2 = 2: a quarter of it for equal halves, 3/16 of it for one task against three."""
+    x, y = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    assert compare_halves(x, y, 1, 1) == pytest.approx({
+        "MetaGradNorm": np.sqrt(0.5), "MetaGradVariance": 0.5, "MetaGradRelativeStd": 1.0, "MetaGradHalvesCosine": 0.0
+    })
+    assert compare_halves(x, 2 * x + y, 1, 3) == pytest.approx({
+        "MetaGradNorm": np.sqrt(7**2 + 3**2) / 4, "MetaGradVariance": 2 * 3 / 16,
+        "MetaGradRelativeStd": np.sqrt(6 / 58), "MetaGradHalvesCosine": 2 / np.sqrt(5),
+    })
+
+
+@pytest.mark.parametrize("first_size, second_size", [(4, 4), (2, 3), (1, 6)])
+def test_the_variance_is_that_of_the_mean_over_tasks(first_size, second_size):
+    """Given 20,000 draws of tasks whose gradients covary, then `V` is on average the variance of their mean."""
+    rng = np.random.default_rng(1)
+    size, factor = first_size + second_size, rng.normal(size=(5, 5))
+    gradients = np.array([1.0, -2.0, 0.0, 0.5, 3.0]) + rng.normal(size=(20_000, size, 5)) @ factor
+    estimates = [
+        compare_halves(tasks[:first_size].mean(axis=0), tasks[first_size:].mean(axis=0), first_size, second_size)
+        for tasks in gradients
+    ]
+    exact = np.trace(factor.T @ factor) / size
+    assert np.mean([estimate["MetaGradVariance"] for estimate in estimates]) == pytest.approx(exact, rel=0.03)
+    for estimate, tasks in zip(estimates[:10], gradients):
+        assert estimate["MetaGradNorm"] == pytest.approx(np.linalg.norm(tasks.mean(axis=0)))
+
+
+def test_the_relative_deviation_of_pure_noise_is_about_one():
+    halves = np.random.default_rng(1).normal(size=(2, 10_000))
+    assert compare_halves(*halves, 5, 5)["MetaGradRelativeStd"] == pytest.approx(1.0, rel=0.05)
+
+
+def test_what_has_no_direction_has_no_number():
+    zero, x = np.zeros(2), np.array([3.0, 4.0])
+    figures = compare_halves(zero, x, 1, 1)
+    assert (figures["MetaGradNorm"], figures["MetaGradVariance"], figures["MetaGradRelativeStd"]) == (2.5, 6.25, 1.0)
+    assert np.isnan(figures["MetaGradHalvesCosine"])
+    assert np.isnan(compare_halves(x, -x, 1, 1)["MetaGradRelativeStd"])
+    assert np.isnan(mean_cosine(np.array([zero, x]), np.array([x, zero])))
+
+
+def test_what_is_not_finite_is_not_left_out():
+    x = np.ones((2, 3))
+    assert np.isnan(mean_cosine(x, np.array([[1.0, 1.0, 1.0], [1.0, np.nan, 1.0]])))
+
+
+# In training
+
+
+def build(algo_cls=VPGMAML, meta_batch_size=3, diagnostics=True, **arguments):
+    policy = MetaGaussianMLPPolicy(meta_batch_size, 2, 2, hidden_sizes=(4,))
+    algo = algo_cls(policy=policy, meta_batch_size=meta_batch_size, **arguments)
+    env = MetaPointEnvCorner(reward_type="dense")
+    sampler = MetaSampler(env, policy, 4, meta_batch_size, 6)
+    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    return Trainer(algo, env, sampler, processor, policy, n_itr=3, num_inner_grad_steps=algo.num_inner_grad_steps,
+                   diagnostics=diagnostics)
+
+
+def num_ops():
+    return len(tf.get_default_graph().get_operations())
+
+
+def train(**arguments):
+    """Returns the rows of three iterations, without times, and the parameters after them."""
+    from meta_policy_search.utils.utils import set_seed
+
+    with tf.Graph().as_default() as graph:
+        set_seed(1)
+        trainer, rows = build(**arguments), []
+        graph.finalize()
+        trainer.callbacks.append(lambda trainer, row: rows.append({k: v for k, v in row.items() if "Time" not in k}))
+        trainer.train()
+        return rows, trainer.policy.get_flat_params()
+
+
+@pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
+def test_training_is_the_same_with_them_bit_for_bit(algo_cls):
+    plain, params = train(algo_cls=algo_cls, diagnostics=False)
+    diagnosed, diagnosed_params = train(algo_cls=algo_cls)
+    np.testing.assert_array_equal(params, diagnosed_params)
+    for plain_row, row in zip(plain, diagnosed, strict=True):
+        assert set(row) - set(plain_row) == COLUMNS
+        assert {key: row[key] for key in plain_row} == plain_row
+        assert all(np.isfinite(row[key]) for key in COLUMNS)
+
+
+def test_they_cost_nothing_when_they_are_off(monkeypatch):
+    # given an algorithm
+    trainer = build(diagnostics=False)
+    before = num_ops()
+    # when a trainer is built without diagnostics and trains, then nothing is added to the graph, or computed
+    monkeypatch.setattr(VPGMAML, "compute_diagnostics", None)
+    arguments = (trainer.algo, trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy, 1)
+    row = Trainer(*arguments).train_itr()
+    assert num_ops() == before
+    assert not COLUMNS & set(row) and "Time-Diagnostics" not in row
+    # and with them, once, whichever trainer asks for them
+    Trainer(*arguments, diagnostics=True)
+    after = num_ops()
+    assert after > before
+    Trainer(*arguments, diagnostics=True)
+    assert num_ops() == after
+
+
+def test_they_are_those_of_the_parameters_before_the_meta_update(monkeypatch):
+    # given what the trainer hands to the meta-update
+    trainer, handed = build(num_inner_grad_steps=2), []
+    optimize, params = trainer.algo.optimize_policy, trainer.policy.get_param_values()
+    monkeypatch.setattr(trainer.algo, "optimize_policy", lambda samples: (handed.append(samples), optimize(samples)))
+    row = trainer.train_itr()
+    # then from the same samples and parameters come the same figures
+    after = trainer.algo.compute_diagnostics(handed[0])
+    trainer.policy.set_params(params)
+    figures = trainer.algo.compute_diagnostics(handed[0])
+    assert {key: row[key] for key in figures} == figures != after
+    assert row["Step_1-AdaptationKL"] > 0
+    # and their time is not that of the meta-update
+    times = ("Time-TotalInner", "Time-Diagnostics", "Time-OuterStep")
+    assert row["ItrTime"] == pytest.approx(sum(row[key] for key in times))
+    assert row["Time-MAMLSteps"] == pytest.approx(row["Time-InnerStep"] + row["Time-OuterStep"])
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match="meta_batch_size of at least 2.*got 1"):
+        build(meta_batch_size=1)
+    with pytest.raises(TypeError, match="diagnostics"):
+        build(diagnostics="yes")
+    trainer = build(diagnostics=False)
+
+    class Own:
+        num_inner_grad_steps = 1
+
+    with pytest.raises(ValueError, match="diagnostics: expected False, as Own has none"):
+        Trainer(Own(), trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy, 1, diagnostics=True)

@@ -1,0 +1,114 @@
+"""DiCE-MAML, beyond its gradients: what samples it takes, and a whole run with paths that end early."""
+import copy
+
+import numpy as np
+import pytest
+from small_world import M, T, draw_data, make_policy, padded, set_theta
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
+from meta_policy_search.envs.normalized_env import normalize
+from meta_policy_search.envs.point_envs.point_env_2d import BatchedMetaPointEnv, MetaPointEnv
+from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, VPGMAML
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.utils import set_seed
+
+
+def padded_data(num_inner_grad_steps=1):
+    return [[padded(samples) for samples in step] for step in draw_data(num_inner_grad_steps)]
+
+
+def make_algo(algo_cls=DICEMAML, **arguments):
+    return algo_cls(T, make_policy(), **{"meta_batch_size": M, **arguments})
+
+
+@pytest.mark.parametrize("max_path_length, error", [(0, ValueError), (2.0, TypeError)])
+def test_the_path_length_is_checked(max_path_length, error):
+    with pytest.raises(error, match="max_path_length"):
+        DICEMAML(max_path_length, make_policy(), meta_batch_size=M)
+
+
+def test_samples_of_another_processor_are_refused():
+    algo = make_algo()
+    with pytest.raises(ValueError, match="expected those of a DiceMetaSampleProcessor.*'actions', 'adj"):
+        algo.adapt(draw_data()[0])
+    with pytest.raises(ValueError, match=rf"expected paths padded to max_path_length={T + 1} steps.*got {T}"):
+        DICEMAML(T + 1, make_policy(), meta_batch_size=M).adapt(padded_data()[0])
+
+
+def test_a_policy_gradient_on_advantages_needs_them():
+    data = padded_data()
+    del data[1][2]["advantages"]
+    with pytest.raises(ValueError, match="^step1: the samples of task 2 lack the entry 'advantages'"):
+        make_algo(VPG_DICEMAML).optimize_policy(data)
+
+
+def test_dice_as_inner_loss_needs_path_lengths():
+    data = draw_data()
+    algo = VPGMAML(make_policy(), meta_batch_size=M, inner_type="dice")
+    data[0][1]["path_lengths"] = data[0][1]["path_lengths"][:-1]
+    with pytest.raises(ValueError, match="step0: expected equally many samples, at least one, of task 1"):
+        algo.optimize_policy(data)
+    del data[0][1]["path_lengths"]
+    with pytest.raises(ValueError, match="^step0: the samples of task 1 lack the entry 'path_lengths'"):
+        algo.optimize_policy(data)
+
+
+def test_padding_counts_for_nothing_and_samples_stay_as_they_are():
+    data, algo = padded_data(), make_algo()
+    set_theta(algo.policy)
+    garbage = copy.deepcopy(data)
+    for step in garbage:
+        for samples in step:
+            for key in ("observations", "actions", "adjusted_rewards"):
+                samples[key][samples["mask"] == 0] = np.nan
+    before = copy.deepcopy(garbage)
+    one, other = (algo.optimizer.loss(algo._meta_input_values(values)) for values in (data, garbage))
+    assert one == other
+    np.testing.assert_equal(garbage, before)
+
+
+def test_longer_padding_shrinks_the_objective_alone():
+    losses = {}
+    for horizon in (T, 2 * T):
+        algo = DICEMAML(horizon, make_policy(), meta_batch_size=M, inner_lr=0.2 * horizon)  # the same inner step
+        set_theta(algo.policy)
+        data = padded_data()
+        for step in data:
+            for samples in step:
+                for key, values in samples.items():
+                    if isinstance(values, np.ndarray) and values.ndim > 1:
+                        samples[key] = np.pad(values, [(0, 0), (0, horizon - T), *[(0, 0)] * (values.ndim - 2)])
+                samples["agent_infos"] = {key: np.pad(values, [(0, 0), (0, horizon - T), (0, 0)])
+                                          for key, values in samples["agent_infos"].items()}
+        losses[horizon] = algo.optimizer.loss(algo._meta_input_values(data))
+    assert losses[T] == pytest.approx(2 * losses[2 * T], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["DICEMAML", "VPG_DICEMAML", "inner_type"])
+def test_a_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(BatchedMetaPointEnv, "goal_tolerance", 0.1)
+    horizon, num_tasks = 30, 3
+    set_seed(1)
+    env = normalize(MetaPointEnv(), normalization_scale=1.0)
+    policy = make_policy(num_tasks, hidden_sizes=(8,), init_std=1.0)
+    sampler = MetaSampler(env, policy, 20, num_tasks, horizon)
+    arguments = {"policy": policy, "meta_batch_size": num_tasks, "inner_lr": 0.01, "learning_rate": 0.01}
+    if kind == "inner_type":
+        algo = VPGMAML(inner_type="dice", max_path_length=horizon, **arguments)
+        processor = MetaSampleProcessor(LinearFeatureBaseline())
+    else:
+        returns = LinearFeatureBaseline() if kind == "VPG_DICEMAML" else None
+        algo = {"DICEMAML": DICEMAML, "VPG_DICEMAML": VPG_DICEMAML}[kind](max_path_length=horizon, **arguments)
+        processor = DiceMetaSampleProcessor(LinearTimeBaseline(), horizon, return_baseline=returns)
+    before = policy.get_flat_params()
+    with sampler:
+        logger.configure(str(tmp_path), ["csv"], "none")
+        trainer = Trainer(algo, env, sampler, processor, policy, n_itr=2)
+        rows = [trainer.train_itr() for _ in range(2)]
+        sampler.update_tasks()
+        lengths = [len(path["rewards"]) for paths in sampler.obtain_samples().values() for path in paths]
+    assert min(lengths) < max(lengths) == horizon  # some paths met the goal
+    assert all(np.isfinite(row["LossBefore"]) for row in rows)
+    assert 0.0 < np.abs(policy.get_flat_params() - before).max() < 0.1

@@ -1,0 +1,449 @@
+"""The formulas are right: expectations over all data sets of worlds so small that these can be enumerated.
+
+`docs/algorithms` derives what is shown here. An inner step changes the policy by what was sampled, so what the adapted
+policy achieves depends on `theta` in two ways: through the step's gradient, and through what is sampled at all.
+"""
+import numpy as np
+import pytest
+from small_world import meta_gradient
+from tiny_worlds import (
+    BANDIT,
+    CLIFF,
+    CROSSROADS,
+    Adaptation,
+    adapted_return,
+    along,
+    datasets,
+    derivative,
+    exact_step_return,
+    expectation,
+    features,
+    hessian_parts,
+    initial_theta,
+    log_policy,
+    mean_reward,
+    policy_gradient,
+    probability,
+    rewards_to_come,
+    sampled_objective,
+    scores,
+)
+
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.ops import losses, ragged
+from meta_policy_search.policies import MetaCategoricalMLPPolicy
+from meta_policy_search.samplers import DiceMetaSampleProcessor
+from meta_policy_search.tf_compat import tf
+
+INNER_LR = 1.0
+TOLERANCE = 1e-6  # of meta-gradients in float32, whose largest entries are about 0.1
+STATE_BASELINE = np.array([0.3, -0.8])
+
+
+# Every data set as a task: the library's meta-gradients ---------------------------------------------------------------
+
+
+def histories(world, adaptation, theta):
+    """All sequences of data sets `D_0, ..., D_K`: `(data sets, parameters that sampled each, probability)`."""
+    found = [((), (), 1.0, theta)]
+    for _ in range(adaptation.num_steps + 1):
+        found = [
+            ((*before, paths), (*chain, theta), p * probability(world, theta, paths),
+             adaptation.adapt(world, theta, theta, paths))
+            for before, chain, p, theta in found for paths in datasets(world, adaptation.num_paths)
+        ]
+    return [history[:3] for history in found]
+
+
+def flat_samples(world, theta, paths, weight=1.0, baseline=0.0, reward_baseline=0.0):
+    """A data set as a `MetaSampleProcessor` gives it, with advantages and rewards times `weight`.
+
+    If paths end early, `weight` also makes the mean over samples one over paths and the horizon: what an outer loss has
+    to be. Inner losses have weight one.
+    """
+    states = np.concatenate([path.states for path in paths])
+    to_come = np.concatenate([rewards_to_come(path) for path in paths])
+    if weight != 1.0:
+        weight = weight * len(states) / (len(paths) * world.horizon)
+    return {
+        "observations": world.observations[states],
+        "actions": np.concatenate([path.actions for path in paths]),
+        "agent_infos": {"log_prob": log_policy(world, theta)[states]},
+        "path_lengths": np.array([len(path) for path in paths]),
+        "advantages": weight * (to_come - np.broadcast_to(baseline, len(world.rewards))[states]),
+        "adj_avg_rewards": weight * (np.concatenate([path.rewards for path in paths]) - reward_baseline),
+    }
+
+
+def padded_samples(world, theta, paths, weight=1.0):
+    """A data set as a `DiceMetaSampleProcessor` gives it without discount and baseline."""
+    flat = flat_samples(world, theta, paths)
+    mask = np.arange(world.horizon) < flat["path_lengths"][:, None]
+
+    def pad(values):
+        array = np.zeros((*mask.shape, *np.shape(values)[1:]))
+        array[mask] = values
+        return array
+
+    return {
+        "mask": mask.astype(float),
+        "path_lengths": flat["path_lengths"],
+        "observations": pad(flat["observations"]),
+        "actions": pad(flat["actions"]),
+        "agent_infos": {"log_prob": pad(flat["agent_infos"]["log_prob"])},
+        "advantages": weight * pad(flat["advantages"]),
+        "adjusted_rewards": weight * pad(flat["adj_avg_rewards"]),
+        "adjusted_rewards_after_end": np.zeros(len(paths)),
+    }
+
+
+class Enumeration:
+    """An algorithm with one task for each sequence of data sets.
+
+    Its loss is a mean over tasks and linear in the last step's advantages and rewards: times the probability of the
+    sequence and the number of tasks, they make its gradient an expectation.
+    """
+
+    def __init__(self, algo_cls, world, adaptation, **arguments):
+        self.world, self.theta = world, initial_theta(world)
+        self.histories = histories(world, adaptation, self.theta)
+        self.is_dice = issubclass(algo_cls, DICEMAML)
+        if self.is_dice:
+            arguments["max_path_length"] = world.horizon
+        elif algo_cls is not ProMP:
+            arguments["inner_type"] = adaptation.inner_type
+        policy = MetaCategoricalMLPPolicy(
+            len(self.histories), world.observations.shape[1], world.num_actions, hidden_sizes=())
+        policy.set_flat_params(self.theta)
+        self.algo = algo_cls(
+            policy=policy, meta_batch_size=len(self.histories), inner_lr=adaptation.inner_lr,
+            num_inner_grad_steps=adaptation.num_steps, **arguments)
+        self._gradient = meta_gradient(self.algo)
+
+    def expected_gradient(self, **last_step):
+        """Expected meta-gradient, of the objective to maximize; `last_step` are arguments of `flat_samples`."""
+        samples = padded_samples if self.is_dice else flat_samples
+        data = [[] for _ in self.histories[0][0]]
+        for sequence, chain, p in self.histories:
+            for step, (paths, theta) in enumerate(zip(sequence, chain)):
+                is_last = step == len(data) - 1
+                arguments = {"weight": p * len(self.histories), **last_step} if is_last else {}
+                data[step].append(samples(self.world, theta, paths, **arguments))
+        values = self.algo._meta_input_values(data)
+        if isinstance(self.algo, ProMP):
+            values.update(clip_eps=0.2, inner_kl_coeff=np.ones(self.algo.num_inner_grad_steps))
+        _, gradient = self._gradient(values)
+        return -gradient
+
+
+def maximum_error(actual, expected):
+    return np.max(np.abs(actual - expected))
+
+
+@pytest.mark.parametrize("algo_cls, world, num_steps, num_paths", [
+    (VPGMAML, BANDIT, 1, 3), (TRPOMAML, BANDIT, 2, 2), (TRPOMAML, CROSSROADS, 1, 2), (VPGMAML, CROSSROADS, 2, 1)])
+def test_e_maml_is_unbiased(algo_cls, world, num_steps, num_paths):
+    # given E-MAML with the score of the whole data set, and with the loss that inner steps really descend
+    adaptation = Adaptation(num_steps, num_paths, INNER_LR, "log_likelihood")
+    enumeration = Enumeration(algo_cls, world, adaptation, exploration=True, exploration_coeff=1.0)
+    theta = enumeration.theta
+    exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
+    # then the expected meta-gradient is the derivative of the exact adapted return
+    assert maximum_error(enumeration.expected_gradient(), exact) < TOLERANCE
+    # and so it is with a constant baseline of the score term and one of the state for the adapted policy's advantages
+    states = STATE_BASELINE[: len(world.rewards)]
+    with_baselines = enumeration.expected_gradient(reward_baseline=0.7, baseline=states)
+    assert maximum_error(with_baselines, exact) < TOLERANCE
+
+
+@pytest.mark.parametrize("algo_cls, world, num_steps, num_paths", [
+    (VPGMAML, BANDIT, 1, 2), (TRPOMAML, CROSSROADS, 2, 1)])
+def test_maml_without_the_score_term_is_biased(algo_cls, world, num_steps, num_paths):
+    # given the same without the score term
+    adaptation = Adaptation(num_steps, num_paths, INNER_LR, "log_likelihood")
+    enumeration = Enumeration(algo_cls, world, adaptation)
+    theta, actual = enumeration.theta, enumeration.expected_gradient()
+    # then it is left out that theta decides what is sampled
+    expected = derivative(lambda x: sampled_objective(world, adaptation, x, theta, score=False), theta)
+    assert maximum_error(actual, expected) < TOLERANCE
+    exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
+    assert maximum_error(actual, exact) > 1000 * TOLERANCE
+
+
+@pytest.mark.parametrize("algo_cls, world, num_steps, num_paths, inner_type, exploration", [
+    (TRPOMAML, CROSSROADS, 1, 2, "likelihood_ratio", True),
+    (VPGMAML, CROSSROADS, 1, 2, "dice", True),
+    (TRPOMAML, CLIFF, 1, 2, "dice", False),
+    (ProMP, CROSSROADS, 2, 1, "likelihood_ratio", False),
+    (DICEMAML, CLIFF, 1, 2, "dice of rewards", False),
+    (VPG_DICEMAML, CLIFF, 2, 1, "dice of rewards", False),
+])
+def test_expected_meta_gradients(algo_cls, world, num_steps, num_paths, inner_type, exploration):
+    # other meta-gradients are the derivatives of `sampled_objective`; the tests below say what that has to do with what
+    # is to be maximized
+    adaptation = Adaptation(num_steps, num_paths, INNER_LR, inner_type)
+    arguments = {"exploration": True, "exploration_coeff": 1.0} if exploration else {}
+    if inner_type == "dice":
+        arguments["max_path_length"] = world.horizon
+    enumeration = Enumeration(algo_cls, world, adaptation, **arguments)
+    theta = enumeration.theta
+    expected = derivative(lambda x: sampled_objective(world, adaptation, x, theta, exploration), theta)
+    actual = enumeration.expected_gradient()
+    assert maximum_error(actual, expected) < TOLERANCE
+    # the derivative of the exact adapted return they are not
+    exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
+    assert maximum_error(actual, exact) > 1000 * TOLERANCE
+
+
+def test_by_default_the_score_term_is_one_nth_of_it():
+    adaptation = Adaptation(1, 2, INNER_LR, "log_likelihood")
+    enumeration = Enumeration(VPGMAML, CROSSROADS, adaptation, exploration=True)
+    theta, num_samples = enumeration.theta, 2 * CROSSROADS.horizon
+    without, with_score = (
+        derivative(lambda x: sampled_objective(CROSSROADS, adaptation, x, theta, score), theta)  # noqa: B023
+        for score in (False, True))
+    expected = without + (with_score - without) / num_samples
+    assert maximum_error(enumeration.expected_gradient(), expected) < TOLERANCE
+
+
+
+# What the inner losses' second derivatives have to do with it ---------------------------------------------------------
+
+
+INNER_TYPES = ["log_likelihood", "likelihood_ratio", "dice", "dice of rewards"]
+
+
+def known_hessian(world, theta, inner_type):
+    """Expected Hessian of the negated inner loss of data sets of paths that are equally long."""
+    outer, curvature, later = hessian_parts(world, theta)
+    return {"log_likelihood": curvature, "likelihood_ratio": curvature + outer}.get(
+        inner_type, curvature + outer + later)
+
+
+@pytest.mark.parametrize("world", [BANDIT, CROSSROADS, CLIFF])
+def test_the_parts_make_the_hessian(world):
+    theta = initial_theta(world)
+    assert maximum_error(policy_gradient(world, theta), derivative(lambda x: mean_reward(world, x), theta)) < 1e-14
+    exact = derivative(lambda x: policy_gradient(world, x), theta)
+    assert maximum_error(sum(hessian_parts(world, theta)), exact) < 1e-14
+
+
+@pytest.mark.parametrize("world", [BANDIT, CROSSROADS])
+@pytest.mark.parametrize("score", [False, True])
+@pytest.mark.parametrize("inner_type", INNER_TYPES)
+def test_what_an_inner_type_misses_or_counts_twice(inner_type, score, world):
+    # given a tiny step size: to first order in it, the exact meta-gradient is that of an exact inner step,
+    theta, adaptation = initial_theta(world), Adaptation(1, 2, 1e-6, inner_type)
+    gradient, parts = policy_gradient(world, theta), hessian_parts(world, theta)
+    exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
+    exact_step = derivative(lambda x: exact_step_return(world, adaptation, x), theta)
+    assert maximum_error(exact, exact_step) < 1e-9 * np.max(np.abs(exact))
+    # and where an estimate differs from it, its inner loss lacks parts of the Hessian, or the score term repeats them
+    estimate = derivative(lambda x: sampled_objective(world, adaptation, x, theta, score), theta)
+    wrong = known_hessian(world, theta, inner_type) - sum(parts) + (parts.outer + parts.later if score else 0)
+    assert maximum_error((estimate - exact) / 1e-6, wrong @ gradient) < 1e-5
+    # so that just these are right: the log-likelihood with the score term, and without it DiCE;
+    # of the likelihood ratio what is missing is that earlier actions lead to later states
+    is_right = score if inner_type == "log_likelihood" else not score and (
+        world is BANDIT or inner_type != "likelihood_ratio")
+    assert (np.max(np.abs(wrong @ gradient)) < 1e-12) == is_right
+
+
+@pytest.mark.parametrize("num_steps", [1, 2])
+@pytest.mark.parametrize("world, inner_type", [(CROSSROADS, "dice"), (CLIFF, "dice of rewards")])
+def test_dice_is_biased_by_the_square_of_the_step_over_the_number_of_paths(world, inner_type, num_steps):
+    # given the exact inner step's return as objective, of which DiCE has the gradient and Hessian without bias
+    theta = initial_theta(world)
+
+    def bias(inner_lr, num_paths):
+        adaptation = Adaptation(num_steps, num_paths, inner_lr, inner_type)
+        estimate = derivative(lambda x: sampled_objective(world, adaptation, x, theta, score=False), theta)
+        return estimate - derivative(lambda x: exact_step_return(world, adaptation, x), theta)
+
+    # then what remains is that the adapted parameters are not linear in the samples
+    one = bias(1e-3, 1)
+    assert np.max(np.abs(one)) > 1e-9
+    assert maximum_error(bias(2e-3, 1), 4 * one) < 0.02 * np.max(np.abs(one))
+    assert maximum_error(bias(1e-3, 2), one / 2) < 0.02 * np.max(np.abs(one))
+
+
+
+# The library's losses in float64: first and second derivatives --------------------------------------------------------
+
+
+def expected_derivatives(world, loss, values, weights_of=None):
+    """Gradient and Hessian of the expected negated loss over data sets of two paths.
+
+    Args:
+        world: the world.
+        loss: builds a loss `[M]` from log-probabilities, entries, weights and path starts, each `[M, N]`.
+        values: the entries of a data set, `[N]`.
+        weights_of: returns the weights for the mask `[M, N]`; by default those of the mean over paths and steps.
+    """
+    theta, data, columns = initial_theta(world), datasets(world, 2), []
+    for paths in data:
+        states, actions = (np.concatenate([getattr(path, key) for path in paths]) for key in ("states", "actions"))
+        columns.append((states, actions, ragged.path_starts([len(path) for path in paths]), values(paths)))
+    states, actions, starts, entries = zip(*columns)
+    mask = ragged.task_mask([len(task) for task in states]).astype(float)
+    weights = mask / (2 * world.horizon) if weights_of is None else weights_of(mask)
+    indices = np.stack([ragged.stack_tasks(states, int), ragged.stack_tasks(actions, int)], axis=-1)
+    with tf.Session() as session:
+        x = tf.constant(theta)
+        table = tf.nn.log_softmax(tf.matmul(features(world), tf.reshape(x, [-1, world.num_actions])))
+        losses_of_tasks = loss(tf.gather_nd(table, indices), tf.constant(ragged.stack_tasks(entries, float)),
+                               tf.constant(weights), tf.constant(ragged.stack_tasks(starts, np.int32))).loss
+        expected = tf.reduce_sum([probability(world, theta, paths) for paths in data] * -losses_of_tasks)
+        return session.run([tf.gradients(expected, x)[0], tf.hessians(expected, x)[0]])
+
+
+def exact_derivatives(world, credit):
+    """Gradient and Hessian of the expectation of `credit(path)`, over the most steps of a path."""
+    def gradient(theta):
+        score = scores(world, theta)
+        return expectation(world, theta, lambda path: credit(path) * along(path, score).sum(axis=0)) / world.horizon
+
+    theta = initial_theta(world)
+    return [gradient(theta), derivative(gradient, theta)]
+
+
+def are_equal(actual, expected):
+    """Whether two sequences of arrays are equal up to rounding; where they are not, the difference must be clear."""
+    error = max(maximum_error(*pair) for pair in zip(actual, expected))
+    assert error < 1e-12 or error > 1e-2
+    return error < 1e-12
+
+
+DISCOUNT = 0.8
+TIME_BASELINE = np.array([0.6, -0.4, 1.1])
+
+
+def discounted(path):
+    return np.array(path.rewards) * DISCOUNT ** np.arange(len(path))
+
+
+def rewards(path):
+    return discounted(path)
+
+
+def rewards_less_a_baseline_of_time(path):
+    return discounted(path) - TIME_BASELINE[: len(path)]
+
+
+def rewards_less_a_baseline_of_time_until_the_horizon(path):
+    adjusted = rewards_less_a_baseline_of_time(path)
+    adjusted[-1] -= TIME_BASELINE[len(path): CLIFF.horizon].sum()  # with the box of the whole path
+    return adjusted
+
+
+def rewards_less_a_baseline_of_state(path):
+    return discounted(path) - STATE_BASELINE[list(path.states)]
+
+
+def advantages(path):
+    """Less a baseline of the state, and discounted from the start of the path."""
+    values = rewards_to_come(path, DISCOUNT) - STATE_BASELINE[list(path.states)]
+    return values * DISCOUNT ** np.arange(len(path))
+
+
+@pytest.mark.parametrize("world, loss, values, is_right", [
+    (CLIFF, losses.dice_loss, rewards, True),
+    (CLIFF, losses.dice_loss, rewards_less_a_baseline_of_time_until_the_horizon, True),
+    (CLIFF, losses.dice_loss, rewards_less_a_baseline_of_time, False),
+    (CROSSROADS, losses.dice_loss, rewards_less_a_baseline_of_time, True),
+    (CROSSROADS, losses.dice_loss, rewards_less_a_baseline_of_state, False),
+    (CLIFF, losses.loaded_dice_loss, advantages, True),
+    (CROSSROADS, losses.loaded_dice_loss, advantages, True),
+])
+def test_gradient_and_hessian_of_dice_losses(world, loss, values, is_right):
+    actual = expected_derivatives(world, loss, lambda paths: np.concatenate([values(path) for path in paths]))
+    # a DiCE loss has the derivatives, in expectation, of whatever is summed up along a path,
+    if loss is losses.dice_loss:
+        assert are_equal(actual, exact_derivatives(world, lambda path: values(path).sum()))
+    # which is right if those are the derivatives of the discounted return
+    expected = exact_derivatives(world, lambda path: discounted(path).sum())
+    assert are_equal(actual, expected) == is_right
+
+
+def test_advantages_with_the_plain_box_count_later_rewards_repeatedly():
+    gradient, _ = expected_derivatives(CROSSROADS, losses.dice_loss, lambda paths: np.concatenate(
+        [rewards_to_come(path) for path in paths]))
+    # the reward of a step is in the advantages of that and all earlier ones, and the box holds their actions as well
+    score = scores(CROSSROADS, initial_theta(CROSSROADS))
+
+    def counted(path):
+        first, second = along(path, score)
+        return (first * (path.rewards[0] + 2 * path.rewards[1]) + second * path.rewards[1]) / CROSSROADS.horizon
+
+    assert maximum_error(gradient, expectation(CROSSROADS, initial_theta(CROSSROADS), counted)) < 1e-12
+
+
+def test_without_baseline_and_discount_both_dice_losses_are_the_same():
+    entries = [lambda paths, f=f: np.concatenate([f(path) for path in paths]) for f in (
+        lambda path: path.rewards, rewards_to_come)]
+    plain, loaded = (expected_derivatives(CLIFF, *case) for case in zip(
+        (losses.dice_loss, losses.loaded_dice_loss), entries))
+    assert are_equal(plain, loaded)
+
+
+def test_a_mean_over_samples_is_biased_where_paths_end_early():
+    def over_samples(mask):
+        return mask / mask.sum(axis=1, keepdims=True)
+
+    def values(paths):
+        return np.concatenate([path.rewards for path in paths])
+
+    by_samples = expected_derivatives(CLIFF, losses.dice_loss, values, over_samples)
+    by_paths = expected_derivatives(CLIFF, losses.dice_loss, values)
+    exact = exact_derivatives(CLIFF, lambda path: np.sum(path.rewards))
+    assert are_equal(by_paths, exact) and not are_equal(by_samples, exact)
+    # not even the direction is right
+    cosine = by_samples[0] @ exact[0] / np.linalg.norm(by_samples[0]) / np.linalg.norm(exact[0])
+    assert cosine < 0.99
+
+
+@pytest.mark.parametrize("inner_type", ["log_likelihood", "likelihood_ratio"])
+def test_gradient_and_hessian_of_the_other_losses(inner_type):
+    def loss(log_prob, entries, weights, starts):
+        if inner_type == "log_likelihood":
+            return losses.log_likelihood_loss(log_prob, entries, weights)
+        return losses.likelihood_ratio_loss(log_prob, log_prob, entries, weights)
+
+    theta = initial_theta(CROSSROADS)
+    actual = expected_derivatives(CROSSROADS, loss, lambda paths: np.concatenate(
+        [rewards_to_come(path) for path in paths]))
+    expected = [policy_gradient(CROSSROADS, theta), known_hessian(CROSSROADS, theta, inner_type)]
+    assert are_equal(actual, expected)
+    # the Hessian is not that of the return
+    assert maximum_error(actual[1], sum(hessian_parts(CROSSROADS, theta))) > 0.01
+
+
+class TimeBaseline:
+    """The same for every data set, however often it is fitted."""
+
+    def fit(self, paths, target_key):
+        pass
+
+    def predict(self, path):
+        return TIME_BASELINE[: len(path["rewards"])]
+
+
+def test_the_processor_subtracts_the_baseline_after_the_end_as_far_as_any_path_went():
+    processor = DiceMetaSampleProcessor(TimeBaseline(), CLIFF.horizon, discount=DISCOUNT, normalize_adv=False)
+
+    def values(paths):
+        (samples,) = processor.process_samples({0: [
+            {"observations": CLIFF.observations[list(path.states)], "actions": np.array(path.actions),
+             "rewards": np.array(path.rewards)} for path in paths]})
+        adjusted = samples["adjusted_rewards"][samples["mask"] > 0]
+        adjusted[np.cumsum(samples["path_lengths"]) - 1] += samples["adjusted_rewards_after_end"]
+        return adjusted
+
+    # then what is missing for a path that ended is the baseline of steps to which the other path did not come either
+    has_ended = [expectation(CLIFF, initial_theta(CLIFF), lambda path: len(path) <= t)  # noqa: B023
+                 for t in range(CLIFF.horizon)]
+
+    def credit(path):
+        return discounted(path).sum() + (TIME_BASELINE * has_ended)[len(path):].sum()
+
+    assert are_equal(expected_derivatives(CLIFF, losses.dice_loss, values), exact_derivatives(CLIFF, credit))

@@ -1,0 +1,73 @@
+"""Meta-learning with discrete actions, from environment to meta-update."""
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
+from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv, normalize
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.policies import MetaCategoricalMLPPolicy
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.utils.utils import set_seed
+
+T = 10  # steps of a path
+
+
+def train(algo_cls, env, n_itr, num_tasks, num_rollouts, seed=1, **arguments):
+    """Rows of the log, and the policy's parameters before and after."""
+    set_seed(seed)
+    policy = MetaCategoricalMLPPolicy(num_tasks, env.observation_space.shape[0], int(env.action_space.n),
+                                      hidden_sizes=(16,))
+    if algo_cls in (DICEMAML, VPG_DICEMAML):
+        arguments["max_path_length"] = T
+        processor = DiceMetaSampleProcessor(LinearTimeBaseline(), T, return_baseline=LinearFeatureBaseline())
+    else:
+        processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    algo = algo_cls(policy=policy, meta_batch_size=num_tasks, **arguments)
+    rows, before = [], policy.get_flat_params()
+    with MetaSampler(env, policy, num_rollouts, num_tasks, T) as sampler:
+        Trainer(algo, env, sampler, processor, policy, n_itr, num_inner_grad_steps=algo.num_inner_grad_steps,
+                callbacks=[lambda trainer, row: rows.append(row)]).train()
+    return rows, before, policy.get_flat_params()
+
+
+@pytest.mark.parametrize("algo_cls, arguments", [
+    (ProMP, {"num_inner_grad_steps": 2}), (TRPOMAML, {}), (TRPOMAML, {"exploration": True}),
+    (VPGMAML, {"trainable_inner_step_size": True}), (VPGMAML, {"inner_type": "dice"}), (DICEMAML, {}),
+    (VPG_DICEMAML, {}),
+], ids=lambda value: value.__name__ if isinstance(value, type) else ", ".join(value) or "defaults")
+@pytest.mark.parametrize("make_env", [MetaBernoulliBanditEnv, lambda: normalize(MetaTabularMDPEnv(4, 3))],
+                         ids=["bandit", "MDP"])
+def test_every_algorithm_trains(algo_cls, arguments, make_env):
+    rows, before, after = train(algo_cls, make_env(), 2, 3, 4, **arguments)
+    assert np.isfinite(after).all() and (after != before).mean() > 0.9
+    last_step = arguments.get("num_inner_grad_steps", 1)
+    for row in rows:
+        for step in range(last_step + 1):
+            assert 0.0 < row[f"Step_{step}-AveragePolicyEntropy"] <= np.log(5) + 1e-6
+        assert np.isfinite(row["LossBefore"])
+
+
+def mean_of(rows, column):
+    return np.mean([row[column] for row in rows])
+
+
+def test_trpo_maml_learns_to_find_the_best_arm():
+    # given a bandit of five arms, of which only the rewards of a task tell which one is best
+    rows, _, _ = train(TRPOMAML, MetaBernoulliBanditEnv(5), 9, 20, 20, inner_lr=0.5, step_size=0.03)
+    # when the policy has been trained for a few iterations,
+    # then it earns before adaptation what every policy does, 0.5 a pull,
+    for step in (0, 1):
+        assert rows[0][f"Step_{step}-AverageReturn"] == pytest.approx(0.5 * T, abs=0.7)
+    assert mean_of(rows[-3:], "Step_0-AverageReturn") == pytest.approx(0.5 * T, abs=0.7)
+    # and after it has come closer to 5/6 a pull, which the best arm pays
+    assert rows[0]["AdaptationGain"] < 0.5
+    assert mean_of(rows[-3:], "AdaptationGain") > 1.3
+
+
+@pytest.mark.slow
+def test_trpo_maml_learns_to_adapt_to_random_processes():
+    rows, _, _ = train(TRPOMAML, MetaTabularMDPEnv(4, 3), 20, 20, 20, inner_lr=0.5, step_size=0.03)
+    assert rows[0]["AdaptationGain"] < 1.5
+    assert mean_of(rows[-5:], "Step_0-AverageReturn") == pytest.approx(T, abs=1.5)  # 1 a step, whatever it does
+    assert mean_of(rows[-5:], "AdaptationGain") > 4.0

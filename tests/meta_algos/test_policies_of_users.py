@@ -1,0 +1,161 @@
+"""Policies of other makes: what an algorithm needs of them, and what it says where that is missing."""
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import ZeroBaseline
+from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.policies import Distribution, MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+
+M, P, T = 2, 3, 4
+
+
+class Laplace:
+    """`p(a) = exp(-|a - mean| / b) / (2 b)`, `b = exp(log_std)`: as much as VPG-MAML and sampling need, no more."""
+
+    dim, action_shape, dist_info_specs = 2, (2,), (("mean", (2,)), ("log_std", (2,)))
+
+    def log_likelihood_sym(self, x_var, info):
+        scale = tf.exp(info["log_std"])
+        return -tf.reduce_sum(tf.abs(x_var - info["mean"]) / scale + info["log_std"] + np.log(2.0), -1)
+
+    def sample(self, info, rng):
+        return rng.laplace(info["mean"], np.exp(info["log_std"])).astype("f")
+
+
+class LaplaceOfOurs(Laplace, Distribution):
+    """The same in our own interface, which asks for the rest too."""
+
+    dim, action_shape = 2, (2,)
+
+    def kl_sym(self, old, new):
+        raise NotImplementedError
+
+    log_likelihood = kl = entropy_sym = entropy = kl_sym
+
+
+class LaplacePolicy(MetaGaussianMLPPolicy):
+    """A policy with another distribution than the Gaussian."""
+
+    own = Laplace()
+
+    @property
+    def distribution(self):
+        return self.own
+
+
+class LaplacePolicyOfOurs(LaplacePolicy):
+    own = LaplaceOfOurs()
+
+
+class WithoutDensity(LaplacePolicy):
+    class OnlySamples:
+        dim, action_shape, dist_info_specs = 2, (2,), (("mean", (2,)),)
+
+    own = OnlySamples()
+
+
+class WithoutStd(MetaGaussianMLPPolicy):
+    """Says less about its distribution than that consists of."""
+
+    def distribution_info_sym(self, obs_var, params=None):
+        return {"mean": super().distribution_info_sym(obs_var, params)["mean"]}
+
+
+class Taciturn(MetaGaussianMLPPolicy):
+    """Does not tell the standard deviation that it acted with."""
+
+    def get_actions(self, observations):
+        actions, infos = super().get_actions(observations)
+        return actions, [[{"mean": info["mean"]} for info in task_infos] for task_infos in infos]
+
+
+def make(policy_cls):
+    return policy_cls(M, 2, 2, hidden_sizes=())
+
+
+def trainer_of(algo):
+    env = MetaPointEnvCorner("dense")
+    sampler, processor = MetaSampler(env, algo.policy, P, M, T), MetaSampleProcessor(ZeroBaseline(), normalize_adv=True)
+    return Trainer(algo, env, sampler, processor, algo.policy, n_itr=1)
+
+
+@pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplacePolicyOfOurs])
+@pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
+def test_an_algorithm_that_needs_a_divergence_says_so_and_which_do_without(algo_cls, policy_cls):
+    name = type(policy_cls.own).__name__
+    with pytest.raises(TypeError, match=f"^policy: {algo_cls.__name__} needs a distribution with kl_sym, which {name} "
+                                        "does not implement; VPGMAML and DICEMAML do without$"):
+        algo_cls(make(policy_cls), meta_batch_size=M)
+
+
+@pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplacePolicyOfOurs])
+@pytest.mark.parametrize("exploration", [False, True])
+def test_one_that_needs_densities_alone_trains_with_it(policy_cls, exploration):
+    algo = VPGMAML(make(policy_cls), inner_lr=0.1, meta_batch_size=M, exploration=exploration)
+    before, adaptations = algo.policy.get_param_values(), []
+    original = algo.adapt
+    algo.adapt = lambda samples: original(samples) or adaptations.append((samples, algo.policy.policies_params_vals))
+    trainer_of(algo).train()
+    # the inner step follows the density's gradient: d log p / d mean = sign(a - mean) / b
+    ((all_samples, adapted),) = adaptations
+    for samples, params in zip(all_samples, adapted):
+        infos = samples["agent_infos"]
+        score = np.sign(samples["actions"] - infos["mean"]) / np.exp(infos["log_std"])
+        step = 0.1 * np.mean(score * samples["advantages"][:, None], axis=0)
+        bias = "mean_network/output/bias"
+        np.testing.assert_allclose(params[bias] - before[bias], step, atol=1e-6)
+        assert np.abs(step).max() > 1e-3
+    # and the meta-update moves all parameters
+    after = algo.policy.get_param_values()
+    assert all((after[name] != before[name]).all() for name in before)
+
+
+@pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML, VPGMAML])
+def test_without_densities_there_is_no_algorithm(algo_cls):
+    with pytest.raises(TypeError, match=f"^policy: {algo_cls.__name__} needs a distribution with log_likelihood_sym, "
+                                        "which OnlySamples does not implement$"):
+        algo_cls(make(WithoutDensity), meta_batch_size=M)
+
+
+def test_an_error_in_a_distribution_of_ones_own_is_not_taken_for_a_missing_method(monkeypatch):
+    def kl_sym(old, new):
+        raise AttributeError("my mistake")
+
+    monkeypatch.setattr(Laplace, "kl_sym", staticmethod(kl_sym), raising=False)
+    with pytest.raises(AttributeError, match="my mistake"):
+        ProMP(make(LaplacePolicy), meta_batch_size=M)
+
+
+def test_a_policy_that_leaves_out_part_of_its_distribution_is_refused():
+    with pytest.raises(ValueError, match=r"^policy: expected distribution_info_sym to give \['log_std', 'mean'\], of "
+                                         r"which its distribution consists, got \['mean'\]$"):
+        VPGMAML(make(WithoutStd), meta_batch_size=M)
+
+
+def test_agent_infos_that_lack_an_entry_are_named_where_they_are_needed():
+    trainer = trainer_of(VPGMAML(make(Taciturn), meta_batch_size=M))
+    before = trainer.policy.get_flat_params()
+    with pytest.raises(ValueError, match="^adaptation: the samples of task 0 lack the entry 'agent_infos/log_std'$"):
+        trainer.train()
+    np.testing.assert_array_equal(trainer.policy.get_flat_params(), before)
+    assert "Step_0-AveragePolicyStd" not in logger.getkvs()
+
+
+@pytest.mark.parametrize("value", [np.nan, 1e38])
+def test_an_inner_step_that_is_not_finite_is_refused(value):
+    algo = VPGMAML(make(MetaGaussianMLPPolicy), inner_lr=1e3, meta_batch_size=M)
+    trainer = trainer_of(algo)
+    samples = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())
+    before = algo.policy.policies_params_vals
+    samples[1]["advantages"][2] = value
+    with pytest.raises(FloatingPointError, match="^adaptation: mean_network/output/kernel of task 1 would not be "
+                                                 "finite, so the step was refused and the policy is as it was"):
+        algo.adapt(samples)
+    for params, kept in zip(algo.policy.policies_params_vals, before):
+        for name in kept:
+            np.testing.assert_array_equal(params[name], kept[name])

@@ -1,0 +1,235 @@
+"""Worlds so small that every path, every data set and so every expectation can be written down, in float64.
+
+The policy is a softmax of a linear function of the observation, its parameters one vector: kernel and bias
+`[O + 1, n]`, as in a `MetaCategoricalMLPPolicy` without hidden layers. All functions of `theta` are analytic and take
+complex numbers, so that `derivative` is exact up to rounding: `Im f(x + ih) / h` with a tiny `h` (Squire and Trapp,
+1998).
+"""
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+TINY = 1e-30
+
+
+class Path(NamedTuple):
+    """States, actions and rewards, each `[T]`."""
+
+    states: tuple
+    actions: tuple
+    rewards: tuple
+
+    def __len__(self):
+        return len(self.rewards)
+
+
+class World(NamedTuple):
+    """States and actions are integers; what follows from them is certain. Every path begins in state 0."""
+
+    next_states: tuple  # [S][n]
+    rewards: tuple  # [S][n]
+    ends: tuple  # [S][n], whether the action ends the path
+    horizon: int  # the most steps of a path, where it ends in any case
+
+    @property
+    def observations(self):
+        """One of each state, `[S, O]`."""
+        return np.eye(len(self.rewards))
+
+    @property
+    def num_actions(self):
+        return len(self.rewards[0])
+
+    def paths(self, state=0, steps_left=None):
+        """All paths from a state."""
+        steps_left = self.horizon if steps_left is None else steps_left
+        found = []
+        for action in range(self.num_actions):
+            is_over = self.ends[state][action] or steps_left == 1
+            rests = [Path((), (), ())] if is_over else self.paths(self.next_states[state][action], steps_left - 1)
+            found += [Path((state, *rest.states), (action, *rest.actions), (self.rewards[state][action], *rest.rewards))
+                      for rest in rests]
+        return found
+
+
+BANDIT = World(next_states=((0, 0),), rewards=((1.0, -0.5),), ends=((True, True),), horizon=1)
+# two actions: the second is taken in state 0 or 1, as the first decides
+CROSSROADS = World(((0, 1), (1, 0)), ((0.5, -0.3), (0.2, 1.5)), ((False, False), (False, False)), horizon=2)
+# one action to three: in state 0 the action 1 ends the path, in state 1 the action 0 does
+CLIFF = World(((1, 0), (1, 1)), ((0.5, 0.9), (-0.4, 1.5)), ((False, True), (True, False)), horizon=3)
+
+
+def initial_theta(world):
+    """Parameters that float32 can represent."""
+    size = (world.observations.shape[1] + 1) * world.num_actions
+    return np.random.default_rng(0).normal(0.0, 0.6, size).astype("f").astype(float)
+
+
+def derivative(f, x):
+    """Derivatives of `f` by each number in `x`, along the last axis: `[..., D]`."""
+    return np.stack([np.imag(f(x + 1j * d)) / TINY for d in TINY * np.eye(len(x))], axis=-1)
+
+
+# Policy and paths -----------------------------------------------------------------------------------------------------
+
+
+def features(world):
+    """Observation, and a one for the bias, `[S, O + 1]`."""
+    return np.hstack([world.observations, np.ones((len(world.rewards), 1))])
+
+
+def log_policy(world, theta):
+    """`log pi(a | s)`, `[S, n]`."""
+    logits = features(world) @ theta.reshape(-1, world.num_actions)
+    return logits - np.log(np.sum(np.exp(logits), axis=1, keepdims=True))
+
+
+def scores(world, theta):
+    """Gradients of `log pi(a | s)` by theta, `[S, n, D]`."""
+    by_logits = np.eye(world.num_actions) - np.exp(log_policy(world, theta))[:, None, :]
+    return np.einsum("sf,sab->safb", features(world), by_logits).reshape(*by_logits.shape[:2], -1)
+
+
+def along(path, table):
+    """What a table `[S, n, ...]` says of each step, `[T, ...]`."""
+    return table[list(path.states), list(path.actions)]
+
+
+def probability(world, theta, paths):
+    """Of drawing these paths one after the other."""
+    table = log_policy(world, theta)
+    return np.exp(sum(np.sum(along(path, table)) for path in paths))
+
+
+def expectation(world, theta, f):
+    """Mean of `f(path)` over the paths that the policy draws."""
+    return sum(probability(world, theta, [path]) * f(path) for path in world.paths())
+
+
+def datasets(world, num_paths):
+    """All sequences of `num_paths` paths."""
+    return list(itertools.product(world.paths(), repeat=num_paths))
+
+
+def rewards_to_come(path, discount=1.0):
+    """`sum_{k >= t} discount^(k - t) r_k`, `[T]`."""
+    to_come = [0.0]
+    for reward in reversed(path.rewards):
+        to_come.insert(0, reward + discount * to_come[0])
+    return np.array(to_come[:-1])
+
+
+# What is to be maximized, and its derivatives -------------------------------------------------------------------------
+
+
+def mean_reward(world, theta):
+    """Expected sum of a path's rewards over the most steps that it can have: the objective of the library's losses."""
+    return expectation(world, theta, lambda path: np.sum(path.rewards)) / world.horizon
+
+
+def policy_gradient(world, theta):
+    """Gradient of `mean_reward`: the expectation of return times score."""
+    score = scores(world, theta)
+    return expectation(world, theta, lambda path: np.sum(path.rewards) * along(path, score).sum(axis=0)) / world.horizon
+
+
+class HessianParts(NamedTuple):
+    """Parts of the Hessian of `mean_reward`, which is their sum (arXiv:1810.06784, appendix): each `[D, D]`."""
+
+    outer: np.ndarray  # E sum_t score_t score_t^T Q_t
+    curvature: np.ndarray  # E sum_t (Hessian of log pi_t) Q_t
+    later: np.ndarray  # E sum_t score_t (gradient of Q_t)^T, and its transpose
+
+
+def action_values(world, theta, steps_left):
+    """`Q(s, a)`, `[S, n]`: expected rewards of an action and of what follows."""
+    rewards, going_on = np.array(world.rewards), ~np.array(world.ends)
+    if steps_left == 1:
+        return rewards
+    values = np.sum(np.exp(log_policy(world, theta)) * action_values(world, theta, steps_left - 1), axis=1)
+    return rewards + going_on * values[np.array(world.next_states)]
+
+
+def hessian_parts(world, theta):
+    score, curvature = scores(world, theta), derivative(lambda x: scores(world, x), theta)
+    steps_left = range(world.horizon, 0, -1)
+    values = [action_values(world, theta, left) for left in steps_left]
+    by_values = [derivative(lambda x: action_values(world, x, left), theta) for left in steps_left]  # noqa: B023
+
+    def steps(path):
+        return zip(path.states, path.actions, values, by_values)
+
+    parts = HessianParts(
+        expectation(world, theta, lambda path: sum(
+            np.outer(score[s, a], score[s, a]) * q[s, a] for s, a, q, _ in steps(path))),
+        expectation(world, theta, lambda path: sum(curvature[s, a] * q[s, a] for s, a, q, _ in steps(path))),
+        expectation(world, theta, lambda path: sum(
+            np.outer(score[s, a], by_q[s, a]) + np.outer(by_q[s, a], score[s, a]) for s, a, _, by_q in steps(path))),
+    )
+    return HessianParts(*(part / world.horizon for part in parts))
+
+
+# Adaptation -----------------------------------------------------------------------------------------------------------
+
+
+def inner_gradient(world, theta, anchor, paths, inner_type):
+    """Gradient at `theta` of the inner loss of a data set that `anchor` sampled, where DiCE's boxes are one."""
+    score, ratios, total = scores(world, theta), np.exp(log_policy(world, theta) - log_policy(world, anchor)), 0.0
+    for path in paths:
+        score_t, ratio_t, to_come = along(path, score), along(path, ratios), rewards_to_come(path)
+        if inner_type == "log_likelihood":
+            total += to_come @ score_t
+        elif inner_type == "likelihood_ratio":
+            total += (to_come * ratio_t) @ score_t
+        else:  # the box is a product of ratios; its gradient is the box times the sum of the scores
+            by_box = np.cumprod(ratio_t)[:, None] * np.cumsum(score_t, axis=0)
+            by_box_before = np.vstack([np.zeros_like(by_box[:1]), by_box[:-1]])
+            total += {"dice": to_come @ (by_box - by_box_before), "dice of rewards": path.rewards @ by_box}[inner_type]
+    return -total / (len(paths) * world.horizon)
+
+
+class Adaptation(NamedTuple):
+    """Inner steps: how many, on how many paths each, how long, and along the gradient of which loss."""
+
+    num_steps: int
+    num_paths: int
+    inner_lr: float
+    inner_type: str = "log_likelihood"
+
+    def adapt(self, world, theta, anchor, paths):
+        return theta - self.inner_lr * inner_gradient(world, theta, anchor, paths, self.inner_type)
+
+
+def sampled_objective(world, adaptation, theta, anchor, score):
+    """The adapted policy's `mean_reward`, expected over all inner data sets, as a meta-gradient sees it.
+
+    Its derivative by `theta` at the anchor is the expected meta-gradient, negated. A meta-gradient takes as constants
+    what depends on the anchor: the parameters that sampled, where ratios and boxes are one.
+
+    Args:
+        world: the world.
+        adaptation: the inner steps.
+        theta: parameters before adaptation.
+        anchor: the parameters that sample, and what the same data adapt them to.
+        score: whether the probability of the data sets depends on `theta` as well, as the score term has it.
+    """
+    if adaptation.num_steps == 0:
+        return mean_reward(world, theta)
+    rest, total = adaptation._replace(num_steps=adaptation.num_steps - 1), 0.0
+    for paths in datasets(world, adaptation.num_paths):
+        adapted = [adaptation.adapt(world, start, anchor, paths) for start in (theta, anchor)]
+        total += probability(world, theta if score else anchor, paths) * sampled_objective(world, rest, *adapted, score)
+    return total
+
+
+def adapted_return(world, adaptation, theta):
+    """What the adapted policy achieves on average, exactly: nothing is constant."""
+    return sampled_objective(world, adaptation, theta, theta, score=True)
+
+
+def exact_step_return(world, adaptation, theta):
+    """What a policy achieves that was adapted by the exact gradient of its expected return instead of a sampled one."""
+    for _ in range(adaptation.num_steps):
+        theta = theta + adaptation.inner_lr * policy_gradient(world, theta)
+    return mean_reward(world, theta)

@@ -1,0 +1,191 @@
+"""Discrete actions from policy to samples: the same data from every executor, and what does not fit together."""
+import sys
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+from test_meta_sampler import assert_same, flat_paths, parallel, two_iterations
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
+from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, MetaTabularMDPEnv, normalize
+from meta_policy_search.envs.base import BatchableMetaEnv
+from meta_policy_search.envs.discrete_envs.tabular_mdp import BatchedMetaTabularMDPEnv
+from meta_policy_search.policies import CategoricalMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers.utils import rollout
+from meta_policy_search.samplers.vectorized_env_executor import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import BatchedStep
+from meta_policy_search.utils.quiet_gym import gym
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
+
+M, P, T, S, A = 3, 4, 6, 4, 3
+
+
+class GymnasiumCounter(gymnasium.Env):
+    """Counts what it is given; ends with probability 0.2 per step. Insists on actions of its own space."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,), np.float64)
+    action_space = gymnasium.spaces.Discrete(A)
+
+    def sample_tasks(self, n_tasks):
+        return list(self.np_random.normal(size=n_tasks))
+
+    def set_task(self, task):
+        self.task = task
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.sum = self.np_random.normal()
+        return np.array([self.sum]), {}
+
+    def step(self, action):
+        assert action in self.action_space and isinstance(action, (int, np.integer)), action
+        self.sum += action
+        return np.array([self.sum]), self.task * self.sum, self.np_random.random() < 0.2, False, {"chosen": action}
+
+
+class BatchedEnding(BatchedMetaTabularMDPEnv):
+    """A process whose paths end by themselves in the last state, and which several threads may call."""
+
+    max_callers = 2
+
+    def step(self, actions, env_ids=None):
+        answer: BatchedStep = super().step(actions, env_ids)
+        return answer._replace(terminated=answer.observations[:, -1] == 1.0)
+
+
+class Ending(BatchableMetaEnv):
+    batched_class = BatchedEnding
+
+
+def make_policy(env, **arguments):
+    """A policy whose tasks act differently."""
+    policy = MetaCategoricalMLPPolicy(M, env.observation_space.shape[0], int(env.action_space.n),
+                                      **{"hidden_sizes": (4,), **arguments})
+    policy.load_params(np.random.default_rng(0).normal(size=(M, len(policy.get_flat_params()))))
+    return policy
+
+
+def sampler_of(env, policy=None, **arguments):
+    policy = make_policy(env) if policy is None else policy
+    return MetaSampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
+                                       **arguments})
+
+
+@pytest.mark.parametrize("make_env", [
+    MetaBernoulliBanditEnv, MetaTabularMDPEnv, Ending,
+    pytest.param(lambda: normalize(Ending(), normalize_obs=True, normalize_reward=True), id="normalized Ending"),
+])
+def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under_way(make_env):
+    env = make_env()
+    policy = make_policy(env)
+    expected = two_iterations(sampler_of(env, policy, executor="batched"))
+    for executor, envs_per_task in (("batched", 3), ("iterative", 1), (parallel(2), 2)):
+        assert_same(two_iterations(sampler_of(env, policy, executor=executor, envs_per_task=envs_per_task)), expected)
+
+
+def test_a_gymnasium_environment_gets_integers_and_its_data_are_the_same_in_worker_processes():
+    env = GymnasiumCounter()
+    policy = make_policy(env)
+    expected = two_iterations(sampler_of(env, policy))
+    assert_same(two_iterations(sampler_of(env, policy, executor=parallel(2), envs_per_task=2)), expected)
+    for path in flat_paths(expected[0]):
+        np.testing.assert_array_equal(path["env_infos"]["chosen"], path["actions"])
+        sums = np.append(path["observations"], path["last_observation"])
+        np.testing.assert_allclose(np.diff(sums), path["actions"], atol=1e-12)
+
+
+def test_what_paths_hold():
+    for path in flat_paths(sampler_of(MetaTabularMDPEnv(S, A)).obtain_samples()):
+        assert path["actions"].shape == (T,) and path["actions"].dtype == np.int64
+        assert path["observations"].shape == (T, S)
+        assert {key: value.shape for key, value in path["agent_infos"].items()} == {"log_prob": (T, A)}
+        np.testing.assert_allclose(np.exp(path["agent_infos"]["log_prob"]).sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_actions_have_the_probabilities_that_the_paths_say():
+    sampler = sampler_of(MetaTabularMDPEnv(S, A), rollouts_per_meta_task=200, max_path_length=20)
+    paths = flat_paths(sampler.obtain_samples())
+    actions = np.concatenate([path["actions"] for path in paths])
+    probabilities = np.exp(np.concatenate([path["agent_infos"]["log_prob"] for path in paths]))
+    assert np.ptp(probabilities, axis=0).min() > 0.2  # tasks and states differ
+    for action in range(A):
+        expected = probabilities[:, action]
+        deviation = np.sqrt(np.sum(expected * (1.0 - expected)))
+        assert abs(np.sum(actions == action) - expected.sum()) < 5 * deviation
+
+
+def test_a_policy_without_a_numpy_form_is_sampled_through_its_graph():
+    env = MetaTabularMDPEnv(S, A)
+    policy = make_policy(env, hidden_nonlinearity=tf.nn.leaky_relu)
+    assert policy.numpy_copy() is None
+    for path in flat_paths(sampler_of(env, policy).obtain_samples()):
+        assert path["actions"].shape == (T,) and path["actions"].dtype == np.int64
+        assert path["agent_infos"]["log_prob"].shape == (T, A)
+
+
+def test_one_path_of_one_environment():
+    env = GymnasiumCounter()
+    env.reset(seed=0)
+    env.set_task(1.0)
+    policy = CategoricalMLPPolicy(1, A)
+    path = rollout(env, policy, max_path_length=5, ignore_done=True)
+    assert path["actions"].shape == (5,) and path["actions"].dtype == np.int64
+    assert path["agent_infos"]["log_prob"].shape == (5, A)
+
+
+def test_processors_keep_actions_as_they_are():
+    paths = sampler_of(Ending()).obtain_samples()
+    actions = [np.concatenate([path["actions"] for path in task_paths]) for task_paths in paths.values()]
+    for samples, expected in zip(MetaSampleProcessor(LinearFeatureBaseline()).process_samples(paths), actions):
+        np.testing.assert_array_equal(samples["actions"], expected)
+        assert samples["actions"].dtype == np.int64
+    dice = DiceMetaSampleProcessor(LinearTimeBaseline(), T, return_baseline=LinearFeatureBaseline())
+    for samples, expected in zip(dice.process_samples(paths), actions):
+        assert samples["actions"].shape == (P, T) and samples["actions"].dtype == np.int64
+        np.testing.assert_array_equal(samples["actions"][samples["mask"] > 0], expected)
+        assert not samples["actions"][samples["mask"] == 0].any()
+
+
+# What does not fit
+
+
+class Shifted(MetaTabularMDPEnv):
+    """Has actions from 1 on."""
+
+    def __init__(self):
+        super().__init__(S, A)
+        self.action_space = gym.spaces.Discrete(A, start=1)
+
+
+@pytest.mark.parametrize("make_env, policy_cls, sizes, message", [
+    (MetaTabularMDPEnv, MetaGaussianMLPPolicy, (10, 5),
+     r"policy: expected one for the environment's action space Discrete\(5\), such as a MetaCategoricalMLPPolicy, got "
+     r"a MetaGaussianMLPPolicy, whose actions are arrays of shape \(5,\)"),
+    (MetaPointEnvCorner, MetaCategoricalMLPPolicy, (2, 2),
+     r"policy: expected one for the environment's action space Box\(.*, such as a MetaGaussianMLPPolicy, got a "
+     "MetaCategoricalMLPPolicy, whose actions are integers"),
+    (MetaTabularMDPEnv, MetaCategoricalMLPPolicy, (10, 4), r"policy.action_dim: expected \(5,\), .* got 4"),
+    (MetaTabularMDPEnv, MetaCategoricalMLPPolicy, (9, 5), r"policy.obs_dim: expected \(10,\), .* got 9"),
+    (Shifted, MetaCategoricalMLPPolicy, (S, A), r"env: expected discrete actions numbered from 0, got Discrete\(3, "),
+])
+def test_policy_and_environment_must_fit(make_env, policy_cls, sizes, message):
+    with pytest.raises(ValueError, match=message):
+        sampler_of(make_env(), policy_cls(M, *sizes, hidden_sizes=()))
+
+
+@pytest.mark.parametrize("executor_cls", [MetaIterativeEnvExecutor, MetaBatchedEnvExecutor])
+@pytest.mark.parametrize("actions, message", [
+    ([0.0, 1.0], "actions: expected integers, got float64"), ([[0], [1]], r"actions: expected shape \(2,\)"),
+    ([0, A], f"actions: expected integers from 0 to {A - 1}, got {A}"),
+])
+def test_executors_check_actions(executor_cls, actions, message):
+    with executor_cls(MetaTabularMDPEnv(S, A), 2, 1, T) as executor:
+        executor.reset()
+        observations, rewards, dones, _ = executor.step([np.int64(0), 2])
+        assert [obs.sum() for obs in observations] == [1.0, 1.0] and dones == [False, False]
+        with pytest.raises(ValueError, match=message):
+            executor.step(actions)

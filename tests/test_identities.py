@@ -1,0 +1,141 @@
+"""Identities that hold whatever the numbers are. Here: those of a whole iteration. Elsewhere:
+
+- the ratio of equal densities is one, and all losses have the same gradient there: ops/test_losses.py
+- log-densities, divergences and entropies against scipy: ops/test_likelihoods.py, policies/test_*.py
+- returns and generalized advantages by hand and by a slow loop: samplers/test_sample_processor.py
+- discounted sums by hand and by their recursion: utils/test_utils.py
+- Hessian-vector products against dense Hessians: optimizers/test_conjugate_gradient_optimizer.py (of a simple
+  function), meta_algos/test_trpo_maml.py (of TRPO-MAML's divergence)
+- meta-gradients against central differences: meta_algos/test_meta_gradients.py
+"""
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnvCorner, normalize
+from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv
+from meta_policy_search.envs.mujoco_envs import HalfCheetahRandDirecEnv
+from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.meta_algos.base import INNER_TYPES
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.policies import DiagonalGaussian, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.quiet_gym import gym
+
+M, P, T, K = 3, 4, 10, 2  # tasks, paths per task, most steps of a path, inner steps
+
+
+class EndsEarly(MetaPointEnvCorner):
+    """Ends at each step with probability 0.2, so that paths and tasks have different lengths."""
+
+    def step(self, action):
+        observation, reward, _, truncated, info = super().step(action)
+        return observation, reward, bool(self.np_random.random() < 0.2), truncated, info
+
+
+ENVS = {
+    "corner": lambda: MetaPointEnvCorner("dense"),
+    "paths of unequal length": lambda: EndsEarly("dense"),
+    "half cheetah": lambda: normalize(HalfCheetahRandDirecEnv()),
+    "discrete actions": MetaBernoulliBanditEnv,
+}
+
+
+class Unoptimized(VPGMAML):
+    """Builds the chain of inner steps, which all algorithms share, and no more; keeps an iteration's samples."""
+
+    def build_meta_objective(self, chain):
+        self.chain = chain
+
+    def optimize_policy(self, all_samples_data, log=True):
+        self.all_samples = all_samples_data
+
+    def get_state(self):
+        return {}
+
+    def evaluate(self, fetches):
+        values = self._meta_input_values(self.all_samples)
+        feed = {placeholder: values[name] for name, placeholder in self._meta_placeholders(self.chain).items()}
+        return self._log_step_sizes.session().run(fetches, feed)
+
+
+def make_policy(env):
+    policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
+    sizes = [gym.spaces.flatdim(space) for space in (env.observation_space, env.action_space)]
+    return policy_class(M, *sizes, hidden_sizes=(16, 16))
+
+
+def make_algo(policy, **arguments):
+    return Unoptimized(policy, meta_batch_size=M, num_inner_grad_steps=K, **arguments)
+
+
+def run_iteration(algo, env):
+    """Runs an iteration of training, apart from the meta-update."""
+    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    with MetaSampler(env, algo.policy, P, M, T) as sampler:
+        Trainer(algo, env, sampler, processor, algo.policy, n_itr=1, num_inner_grad_steps=K).train()
+
+
+@pytest.mark.parametrize("make_env", ENVS.values(), ids=ENVS)
+def test_each_policy_of_the_chain_is_the_one_that_sampled(make_env):
+    env = make_env()
+    algo = make_algo(make_policy(env))
+    chain = [(step.log_prob - step.old_log_prob, algo._build_mean_kl(step)) for step in algo.chain]
+    # given the samples of an iteration, when the chain of policies that drew them is computed in one go
+    run_iteration(algo, env)
+    # then all likelihood ratios are one (on padding too), and all divergences zero
+    for log_ratio, kl in algo.evaluate(chain):
+        np.testing.assert_allclose(log_ratio, np.zeros((M, log_ratio.shape[1])), atol=2e-5)
+        assert abs(kl) < 1e-8
+    # and elsewhere they are not
+    flat = algo.policy.get_flat_params()
+    algo.policy.set_flat_params(flat + 0.01 * np.random.default_rng(0).normal(size=flat.shape))
+    for log_ratio, kl in algo.evaluate(chain):
+        assert np.abs(log_ratio).max() > 1e-3 and kl > 1e-6
+
+
+@pytest.mark.parametrize("env_cls", [MetaPointEnvCorner, EndsEarly])
+def test_at_the_sampling_policy_all_inner_losses_have_the_same_gradient(env_cls):
+    env = env_cls("dense")
+    policy = make_policy(env)
+    algos = {inner_type: make_algo(policy, inner_lr=1.0, inner_type=inner_type) for inner_type in INNER_TYPES}
+    run_iteration(algos["log_likelihood"], env)
+    # given the policies that sampled at each step
+    for samples in algos["log_likelihood"].all_samples[:-1]:
+        start, steps = policy.policies_params_vals, {}
+        for inner_type in ("dice", "likelihood_ratio", "log_likelihood"):
+            policy.update_task_parameters(start)
+            algos[inner_type].adapt(samples)
+            steps[inner_type] = [np.concatenate([(new[name] - old[name]).ravel() for name in old])
+                                 for new, old in zip(policy.policies_params_vals, start)]
+        # then the inner steps are the same; but DiCE's loss is divided by paths times steps, not by samples
+        lengths = [task["path_lengths"] for task in samples]
+        longest = max(map(max, lengths))
+        for m in range(M):
+            expected, share = steps["log_likelihood"][m], lengths[m].sum() / (P * longest)
+            assert (share == 1.0) == (not isinstance(env, EndsEarly))
+            for actual in (steps["likelihood_ratio"][m], steps["dice"][m] / share):
+                assert np.linalg.norm(actual - expected) < 1e-4 * np.linalg.norm(expected)
+
+
+def expectation(info, f):
+    """`E f(a)` over a Gaussian of two actions by Gauss-Hermite quadrature: exact for polynomials up to degree 19."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(10)
+    z = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
+    return np.outer(weights, weights).ravel() @ f(info["mean"] + np.exp(info["log_std"]) * z) / (2.0 * np.pi)
+
+
+def test_divergence_and_entropy_are_expectations_of_log_densities():
+    rng, gaussian = np.random.default_rng(0), DiagonalGaussian(2)
+    old, new = ({"mean": rng.normal(size=2), "log_std": rng.normal(size=2)} for _ in range(2))
+    assert expectation(old, lambda a: a[:, 0]) == pytest.approx(old["mean"][0], rel=1e-12)
+    # H(p) = -E_p log p, KL(p || q) = E_p (log p - log q)
+    entropy = -expectation(old, lambda a: gaussian.log_likelihood(a, old))
+    kl = expectation(old, lambda a: gaussian.log_likelihood(a, old) - gaussian.log_likelihood(a, new))
+    assert gaussian.entropy(old) == pytest.approx(entropy, rel=1e-12)
+    assert gaussian.kl(old, new) == pytest.approx(kl, rel=1e-12)
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(gaussian.entropy_sym({"log_std": tf.constant(old["log_std"])})), entropy)
+        np.testing.assert_allclose(session.run(gaussian.kl_sym(old, new)), kl)

@@ -1,0 +1,425 @@
+"""Meta-testing: that it agrees with training and leaves it alone; seeds, tasks and step sizes; what it writes."""
+import csv
+import json
+import pickle
+import random
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
+from meta_policy_search.envs import MetaPointEnvCorner
+from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
+from meta_policy_search.meta_evaluator import Evaluation, MetaEvaluator
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.utils import set_seed
+
+M, P, T = 4, 3, 6
+
+
+def build(algo_cls=VPGMAML, env=None, nonlinearity=None, rollouts=P, n_itr=3, callbacks=(), **arguments):
+    """A small trainer in the default graph, adapting with long steps so that they show."""
+    env = MetaPointEnvCorner(reward_type="dense") if env is None else env
+    hidden_sizes = () if nonlinearity is None else (4,)
+    policy = MetaGaussianMLPPolicy(M, 2, 2, hidden_sizes=hidden_sizes, hidden_nonlinearity=nonlinearity)
+    if algo_cls is DICEMAML:
+        processor = DiceMetaSampleProcessor(LinearTimeBaseline(), T)
+    else:
+        processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    algo = algo_cls(policy=policy, **{"inner_lr": 1.0, "meta_batch_size": M, **arguments})
+    return Trainer(algo, env, MetaSampler(env, policy, rollouts, M, T), processor, policy, n_itr, callbacks=callbacks,
+                   num_inner_grad_steps=algo.num_inner_grad_steps)
+
+
+@pytest.fixture(scope="module")
+def trainer():
+    """Shared by tests that do not train it."""
+    with tf.Graph().as_default():
+        set_seed(1)
+        yield build(num_inner_grad_steps=2)
+
+
+@pytest.fixture
+def evaluator(trainer):
+    return MetaEvaluator.from_trainer(trainer)
+
+
+@pytest.fixture(autouse=True)
+def quiet(_fresh_logger):
+    logger.set_level(logger.DISABLED)
+    yield
+    logger.set_level(logger.INFO)
+
+
+@pytest.fixture
+def frozen(monkeypatch):
+    """A trainer whose meta-updates change nothing."""
+    trainer = build(rollouts=12, num_inner_grad_steps=2)
+    monkeypatch.setattr(trainer.algo, "optimize_policy", lambda samples: None)
+    return trainer
+
+
+# Agreement with training -----------------------------------------------------------------------------------------
+
+
+def test_it_is_an_iteration_of_training_under_its_own_seed(frozen):
+    """Given the random numbers of evaluation seed 5, then an iteration has its returns after each step, to the bit."""
+    with seeding.evaluation_seed(5):
+        row = frozen.train_itr()
+    evaluation = MetaEvaluator.from_trainer(frozen).evaluate(tasks=M, seeds=[5])
+    np.testing.assert_allclose(
+        evaluation.mean_return.mean, [row[f"Step_{step}-AverageReturn"] for step in range(3)], rtol=1e-12
+    )
+    assert row["AdaptationGain"] == pytest.approx(evaluation.gain.mean[-1], rel=1e-12)
+    assert row["AdaptationGainCI95"] == pytest.approx(evaluation.gain.half_width[-1], rel=1e-9)
+
+
+def test_training_and_meta_test_agree_within_their_intervals(frozen):
+    """Given a policy that stays as it is, then 25 iterations and an evaluation estimate the same returns."""
+    rows = [frozen.train_itr() for _ in range(25)]
+    evaluation = MetaEvaluator.from_trainer(frozen).evaluate(tasks=100)
+    for step in range(3):
+        returns = [row[f"Step_{step}-AverageReturn"] for row in rows]
+        theirs = 1.96 * scipy.stats.sem(returns)
+        mean, ours = evaluation.mean_return.mean[step], evaluation.mean_return.half_width[step]
+        assert abs(np.mean(returns) - mean) < np.hypot(ours, theirs)
+    assert evaluation.gain.mean[2] > 5 * evaluation.gain.half_width[2]  # so the steps could be told apart
+
+
+class GlobalDice(MetaEnv):
+    """An environment of the classic kind, which draws from the global generators, tasks too."""
+
+    observation_space = gym.spaces.Box(-9.0, 9.0, (2,))
+    action_space = gym.spaces.Box(-1.0, 1.0, (2,))
+
+    def sample_tasks(self, n_tasks):
+        return [random.gauss(0.0, 1.0) for _ in range(n_tasks)]
+
+    def set_task(self, task):
+        self._task = task
+
+    def reset(self):
+        return np.random.normal(size=2)
+
+    def step(self, action):
+        return np.random.normal(size=2), float(self._task * action[0] + random.random()), False, {}
+
+
+@pytest.mark.parametrize("arguments", [
+    {},
+    {"env": GlobalDice(), "nonlinearity": tf.nn.relu6},  # it has no NumPy form, so the policy draws for itself
+], ids=["usual", "draws from shared generators"])
+def test_a_run_in_which_a_callback_evaluates_is_the_run_without_it(arguments, tmp_path):
+    evaluations = []
+
+    def train(name, callbacks):
+        set_seed(3)
+        logger.configure(tmp_path / name, ["csv"], snapshot_mode="none")
+        with tf.Graph().as_default() as graph:
+            trainer = build(ProMP, num_ppo_steps=2, callbacks=callbacks, **arguments)
+            graph.finalize()
+            trainer.train()
+            with open(tmp_path / name / "progress.csv", newline="") as file:
+                rows = [{key: cell for key, cell in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+            return (rows, trainer.policy.get_flat_params().tolist(), np.random.random(), random.random(),
+                    trainer.policy.get_actions(np.zeros((M, 1, 2)))[0][0].tolist())
+
+    def evaluate(trainer, row):
+        evaluations.append(MetaEvaluator.from_trainer(trainer).evaluate(tasks=M + 3, num_steps=2, seeds=(3, 4)))
+
+    assert train("with", [evaluate]) == train("without", [])
+    first, *_, last = evaluations
+    assert (first.returns != last.returns).any()  # it was the present policy
+    np.testing.assert_array_equal(first.tasks, last.tasks)
+
+
+def test_tasks_under_way_keep_their_adapted_policies(trainer, evaluator):
+    trainer.sampler.start_at(0)
+    trainer.sampler.update_tasks()
+    trainer.algo.adapt(trainer.sample_processor.process_samples(trainer.sampler.obtain_samples()))
+    before = trainer.policy.stacked_param_values()
+    evaluator.evaluate(tasks=2)
+    assert trainer.policy.stacked_param_values() is before
+    trainer.policy.switch_to_pre_update()
+
+
+# Seeds, tasks and steps ------------------------------------------------------------------------------------------
+
+
+def test_what_an_evaluation_holds(evaluator):
+    evaluation = evaluator.evaluate(tasks=6, num_steps=3, seeds=(1, 2))
+    assert evaluation.returns.shape == (2, 6, 4)
+    assert [len(tasks) for tasks in evaluation.tasks] == [6, 6]
+    assert evaluation.num_timesteps == 2 * 6 * 4 * P * T
+    assert (evaluation.seeds, evaluation.rollouts_per_meta_task, evaluation.max_path_length) == ((1, 2), P, T)
+    assert evaluation.name == "policy" and evaluation.step_sizes is None and not evaluation.are_given
+
+
+def test_the_defaults_are_forty_tasks_and_the_steps_of_training(evaluator):
+    assert evaluator.evaluate().returns.shape == (1, 40, 3)
+
+
+def test_a_seed_decides_alone_and_is_not_the_seed_of_a_run(trainer, evaluator):
+    both = evaluator.evaluate(tasks=5, seeds=(1, 2))
+    set_seed(77)
+    second = evaluator.evaluate(tasks=5, seeds=[2])
+    np.testing.assert_array_equal(second.returns[0], both.returns[1])
+    np.testing.assert_array_equal(second.tasks[0], both.tasks[1])
+    assert (both.returns[0] != both.returns[1]).all()
+    # training with the same seed meets other tasks (16 draws of 4 corners) and start states
+    many = evaluator.evaluate(tasks=16, seeds=[1]).tasks[0]
+    set_seed(1)
+    sampler = MetaSampler(trainer.env, trainer.policy.with_meta_batch_size(16), P, 16, T)
+    sampler.update_tasks()
+    assert np.any(np.array(sampler.tasks) != many)
+
+
+def test_a_tasks_returns_do_not_depend_on_the_others(evaluator):
+    """Given tasks, their number not that of training, then the first two return what they do by themselves."""
+    tasks = [[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0], [-2.0, -2.0], [2.0, 2.0]]
+    five, two = evaluator.evaluate(tasks), evaluator.evaluate(tasks[:2])
+    np.testing.assert_allclose(five.returns[:, :2], two.returns, rtol=1e-4)
+    np.testing.assert_array_equal(five.tasks, [tasks])
+
+
+def test_given_tasks_are_averaged_over_seeds_and_sampled_ones_are_not(evaluator):
+    sampled = evaluator.evaluate(tasks=3, seeds=(1, 2))
+    np.testing.assert_array_equal(sampled.task_returns, sampled.returns.reshape(6, 3))
+    given = evaluator.evaluate(tasks=sampled.tasks[0], seeds=(1, 2))
+    np.testing.assert_array_equal(given.returns[0], sampled.returns[0])
+    np.testing.assert_allclose(given.task_returns, given.returns.mean(axis=0))
+
+
+def test_intervals_are_students_over_tasks(evaluator):
+    evaluation = evaluator.evaluate(tasks=7)
+    for interval, values in ((evaluation.mean_return, evaluation.returns[0]),
+                             (evaluation.gain, evaluation.returns[0] - evaluation.returns[0, :, :1])):
+        low, high = scipy.stats.t.interval(0.95, 6, values.mean(axis=0)[1:], scipy.stats.sem(values)[1:])
+        np.testing.assert_allclose(interval.mean[1:] - interval.half_width[1:], low)
+        np.testing.assert_allclose(interval.mean[1:] + interval.half_width[1:], high)
+    assert evaluation.gain.mean[0] == evaluation.gain.half_width[0] == 0.0
+
+
+def test_more_rollouts_longer_paths_and_worker_processes(trainer):
+    evaluator = MetaEvaluator.from_trainer(trainer, rollouts_per_meta_task=5, max_path_length=2, envs_per_task=2)
+    evaluation = evaluator.evaluate(tasks=2, num_steps=1)
+    assert evaluation.num_timesteps == 2 * 2 * 5 * 2
+    evaluator = MetaEvaluator.from_trainer(trainer, rollouts_per_meta_task=5, max_path_length=2, parallel=True)
+    np.testing.assert_array_equal(evaluator.evaluate(tasks=2, num_steps=1).returns, evaluation.returns)
+
+
+# Step sizes ------------------------------------------------------------------------------------------------------
+
+
+def test_the_last_step_size_holds_for_the_steps_that_follow(trainer, evaluator, monkeypatch):
+    taken, adapt = [], VPGMAML.adapt
+    monkeypatch.setattr(VPGMAML, "adapt", lambda *args, **kwargs: (taken.append(kwargs), adapt(*args, **kwargs)))
+    evaluation = evaluator.evaluate(tasks=2, num_steps=4, step_sizes=(0.1, 0.05))
+    assert taken == [{"step_size": size} for size in (0.1, 0.05, 0.05, 0.05)]
+    assert evaluation.step_sizes == (0.1, 0.05, 0.05, 0.05)
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_a_step_size_replaces_those_of_the_algorithm(trainable):
+    """Given step size s, then theta' - theta is s / alpha times what the algorithm's own step size alpha makes it."""
+    trainer = build(trainable_inner_step_size=trainable, inner_lr=0.5)
+    trainer.sampler.update_tasks()
+    samples = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())
+    start = trainer.policy.stacked_param_values()
+    moved = []
+    for arguments in ({}, {"step_size": 1.5}, {"step_size": 0.5}):
+        trainer.policy.switch_to_pre_update()
+        trainer.algo.adapt(samples, **arguments)
+        adapted = trainer.policy.stacked_param_values()
+        moved.append(np.concatenate([(adapted[name] - start[name]).ravel() for name in start]))
+    own, longer, same = moved
+    assert np.abs(own).max() > 0.01
+    np.testing.assert_allclose(longer, 3.0 * own, atol=1e-5)
+    np.testing.assert_allclose(same, own, atol=1e-6)
+
+
+def test_trained_step_sizes_are_used():
+    """Given step sizes of zero but for the mean's bias, then evaluation adapts that alone."""
+    trainer = build(trainable_inner_step_size=True)
+    state = trainer.algo.get_state()
+    for name, values in state["log_step_sizes"].items():
+        values[:] = 0.0 if name.endswith("output/bias") else -50.0
+    trainer.algo.set_state(state)
+    bias_only = MetaEvaluator.from_trainer(trainer).evaluate(tasks=3)
+    equal = MetaEvaluator.from_trainer(trainer).evaluate(tasks=3, step_sizes=[1.0])
+    np.testing.assert_array_equal(bias_only.returns[..., 0], equal.returns[..., 0])
+    assert (bias_only.returns[..., 1] != equal.returns[..., 1]).all()
+
+
+# Algorithms, and policies that were loaded -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algo_cls, arguments", [
+    (ProMP, {}),
+    (TRPOMAML, {"inner_type": "log_likelihood"}),
+    (TRPOMAML, {"exploration": True}),
+    (VPGMAML, {"first_order": True}),
+    (DICEMAML, {"max_path_length": T}),
+], ids=["ProMP", "TRPO-MAML", "E-MAML", "first-order VPG-MAML", "DiCE-MAML"])
+def test_every_algorithm_with_a_policy_that_was_loaded(algo_cls, arguments, tmp_path):
+    """Given the snapshot of a run, then policy and algorithm in another graph adapt as those of the run."""
+    logger.configure(tmp_path, ["csv"])
+    trainer = build(algo_cls, n_itr=1, **arguments)
+    trainer.train()
+    expected = MetaEvaluator.from_trainer(trainer).evaluate(tasks=M + 1, num_steps=2)
+    assert (np.diff(expected.returns, axis=-1) != 0.0).all()
+    with tf.Graph().as_default():
+        snapshot = load_snapshot(tmp_path)
+        policy = snapshot["policy"]
+        algo = algo_cls(policy=policy, **{"inner_lr": 1.0, "meta_batch_size": policy.meta_batch_size, **arguments})
+        evaluator = MetaEvaluator(algo, snapshot["env"], trainer.sample_processor, P, T)
+        evaluation = evaluator.evaluate(tasks=M + 1, num_steps=2)
+    np.testing.assert_allclose(evaluation.returns, expected.returns, rtol=1e-5)
+
+
+def test_an_algorithm_for_one_task_shares_graph_and_parameters_with_the_original(trainer):
+    operations = len(tf.get_default_graph().get_operations())
+    algo = trainer.algo.with_meta_batch_size(1)
+    # given one task, when its policy is adapted
+    sampler = MetaSampler(trainer.env, algo.policy, P, 1, T)
+    sampler.update_tasks([[2.0, -2.0]])
+    algo.adapt(trainer.sample_processor.process_samples(sampler.obtain_samples()))
+    (adapted,) = algo.policy.policies_params_vals
+    # then it acts with what it was adapted to, and the original and its tasks are as they were
+    assert any((adapted[name] != value).any() for name, value in trainer.policy.get_param_values().items())
+    assert len(trainer.policy.policies_params_vals) == trainer.algo.meta_batch_size == M
+    assert trainer.algo.policy is trainer.policy
+    assert len(tf.get_default_graph().get_operations()) == operations
+    assert type(algo) is VPGMAML and algo.policy.get_params() == trainer.policy.get_params()
+    # and it can be saved
+    loaded = pickle.loads(pickle.dumps(algo.policy))
+    assert loaded.meta_batch_size == 1
+    np.testing.assert_array_equal(loaded.policies_params_vals[0]["mean_network/output/bias"],
+                                  adapted["mean_network/output/bias"])
+
+
+# What is shown and saved -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def evaluation():
+    """Two tasks whose returns after 0 and 1 steps are 0 and 2, 10 and 14, by hand."""
+    return Evaluation("data/run", np.array([[[0.0, 10.0], [2.0, 14.0]]]), ([np.array([1.0, 2.0]), {"a": 1}],), False,
+                      (7,), (0.1,), 20, 100, 8000)
+
+
+T_975_1 = 12.7062047  # Student's t of one degree of freedom
+
+
+def test_the_table(evaluation):
+    other = Evaluation("a much longer name", np.array([[[1.0, 2.0, 3.0]]]), ([object],), True, (1, 2), None, 20, 9, 1)
+    assert evaluation.table(other).splitlines() == [
+        "Mean return, +- half of its 95% interval over 2 tasks, 20 paths in each after each step",
+        "gradient steps                   0               1               2",
+        "data/run             1.00 +- 12.71  12.00 +- 25.41",
+        "a much longer name            1.00            2.00            3.00",
+        "Adaptation changes the return by +11.00 +- 12.71 in 1 step",
+    ]
+    assert str(evaluation) == evaluation.table()
+
+
+def test_the_files(evaluation, tmp_path):
+    reference = Evaluation("random", np.array([[[1.0, 1.0]]]), ([object()],), True, (7,), None, 20, 100, 4000)
+    assert evaluation.save(tmp_path / "new" / "folder", reference) == str(tmp_path / "new" / "folder")
+    folder = tmp_path / "new" / "folder"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "adaptation_curve.png", "evaluation.json", "returns.csv", "task_returns.csv"]
+    # means
+    with open(folder / "returns.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["policy"], row["step"]) for row in rows] == [
+        ("data/run", "0"), ("data/run", "1"), ("random", "0"), ("random", "1")]
+    numbers = [[float(row[key]) for key in ("return", "return_ci95", "gain", "gain_ci95")] for row in rows]
+    np.testing.assert_allclose(numbers, [
+        [1.0, T_975_1, 0.0, 0.0], [12.0, 2 * T_975_1, 11.0, T_975_1], [1.0, np.nan, 0.0, np.nan],
+        [1.0, np.nan, 0.0, np.nan]])
+    # each task
+    with open(folder / "task_returns.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[:5] == [
+        ["policy", "seed", "task", "value", "step", "return"],
+        ["data/run", "7", "0", "[1.0, 2.0]", "0", "0.0"], ["data/run", "7", "0", "[1.0, 2.0]", "1", "10.0"],
+        ["data/run", "7", "1", '{"a": 1}', "0", "2.0"], ["data/run", "7", "1", '{"a": 1}', "1", "14.0"]]
+    assert rows[5][3].startswith('"<object object at')  # what JSON cannot hold
+    # everything
+    ours, theirs = json.loads((folder / "evaluation.json").read_text())
+    assert ours["returns"] == evaluation.returns.tolist() and ours["tasks"] == [[[1.0, 2.0], {"a": 1}]]
+    assert (ours["name"], ours["seeds"], ours["step_sizes"], ours["num_timesteps"]) == ("data/run", [7], [0.1], 8000)
+    assert ours["mean_return"] == [1.0, 12.0] and ours["gain"] == [0.0, 11.0]
+    np.testing.assert_allclose(ours["mean_return_ci95"], [T_975_1, 2 * T_975_1])
+    assert theirs["mean_return_ci95"] is None and theirs["step_sizes"] is None
+
+
+def test_the_picture(evaluation, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    figures = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kwargs: figures.append(self))
+    reference = Evaluation("random", np.array([[[1.0, 1.0], [2.0, 2.0]]]), ([1, 2],), True, (7, 8), None, 20, 100, 1)
+    evaluation.plot(tmp_path / "a.png", reference)
+    reference.plot(tmp_path / "b.png", title="A title")
+    assert [figure.get_suptitle() for figure in figures] == ["Adaptation of data/run", "A title"]
+    notes = [figure.axes[0].get_title() for figure in figures]
+    assert notes[0].startswith("Bars: 95% interval over 2 tasks, 20 paths in each after each step")
+    assert "2 tasks, 40 paths in each" in notes[1]
+    assert [text.get_text() for text in figures[0].legends[0].get_texts()] == ["data/run", "random"]
+
+
+# Mistakes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"tasks": 0}, ValueError, "tasks: expected an integer of at least 1, got 0"),
+    ({"tasks": []}, ValueError, r"tasks: expected at least one task, or how many to sample, got \[\]"),
+    ({"tasks": 1.5}, TypeError, "tasks: expected an integer of at least 1, got 1.5"),
+    ({"tasks": "some"}, TypeError, "tasks: expected an integer"),
+    ({"tasks": [[1.0, 2.0, 3.0]]}, ValueError, r"task 0: expected two finite numbers \(x, y\), got"),
+    ({"num_steps": 0}, ValueError, "num_steps: expected an integer of at least 1, got 0"),
+    ({"num_steps": True}, TypeError, "num_steps: expected an integer of at least 1, got True"),
+    ({"step_sizes": []}, ValueError, r"step_sizes: expected 1 to num_steps=2 of them, got \[\]"),
+    ({"step_sizes": [0.1] * 3}, ValueError, "step_sizes: expected 1 to num_steps=2 of them, got"),
+    ({"step_sizes": 0.1}, TypeError, "step_sizes: expected a list of numbers or None, got 0.1"),
+    ({"step_sizes": [0.1, -0.1]}, ValueError, r"step_sizes\[1\]: expected a finite number above 0, got -0.1"),
+    ({"seeds": []}, ValueError, r"seeds: expected at least one, each of them once, got \(\)"),
+    ({"seeds": [1, 1]}, ValueError, r"seeds: expected at least one, each of them once, got \(1, 1\)"),
+    ({"seeds": [1, -1]}, ValueError, r"seeds\[1\]: expected an integer of at least 0, got -1"),
+    ({"seeds": 1}, TypeError, "seeds: expected a list of integers, got 1"),
+])
+def test_mistakes_in_an_evaluation(evaluator, arguments, error, message):
+    with pytest.raises(error, match=message):
+        evaluator.evaluate(**arguments)
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"algo": "ProMP"}, TypeError, r"algo: expected a MetaAlgo \(such as ProMP\), got 'ProMP'"),
+    ({"env": gym.Env()}, TypeError, "env: expected a meta-environment"),
+    ({"sample_processor": None}, TypeError, "sample_processor: expected an object with process_samples, got None"),
+    ({"rollouts_per_meta_task": 0}, ValueError, "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
+    ({"max_path_length": -1}, ValueError, "max_path_length: expected an integer of at least 1, got -1"),
+    ({"envs_per_task": 0}, ValueError, "envs_per_task: expected an integer of at least 1, got 0"),
+    ({"parallel": 1}, TypeError, "parallel: expected True or False, got 1"),
+])
+def test_mistakes_in_an_evaluator(trainer, arguments, error, message):
+    with pytest.raises(error, match=message):
+        MetaEvaluator.from_trainer(trainer, **arguments)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_step_that_leads_nowhere_is_an_error_and_the_random_numbers_go_on(evaluator):
+    state = seeding.get_state(), np.random.get_state()[1].tolist()
+    with pytest.raises((FloatingPointError, ValueError), match="finite"):
+        evaluator.evaluate(tasks=2, step_sizes=[1e38])
+    assert (seeding.get_state(), np.random.get_state()[1].tolist()) == state

@@ -1,0 +1,408 @@
+"""Tests of the tests: each breaks the maths in one place, and the test that is named beside it must notice.
+
+A mutation replaces one function of the library by another one made from it, such as one that leaves out a term.
+That the named tests pass as long as nothing is broken is seen where they stand.
+"""
+from functools import partial
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+import pytest
+import test_conjugate_gradient_optimizer as of_steps
+import test_dice_sample_processor as of_dice_samples
+import test_likelihoods as of_likelihoods
+import test_losses as of_losses
+import test_meta_gradients as of_gradients
+import test_sample_processor as of_samples
+
+from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML
+from meta_policy_search.meta_algos.base import ExploringMAMLAlgo, MAMLAlgo
+from meta_policy_search.ops import adaptation, likelihoods, losses, ragged
+from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp
+from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg
+from meta_policy_search.policies import DiagonalGaussian
+from meta_policy_search.samplers import base as samples
+from meta_policy_search.samplers import meta_sample_processor
+from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
+from meta_policy_search.tf_compat import tf
+
+pytestmark = pytest.mark.gradients
+
+
+class Mutation(NamedTuple):
+    what: str
+    owner: Any  # module or class
+    name: str  # of the function that is replaced
+    mutate: Callable[[Callable], Callable]  # makes the broken one from the right one
+    test: Callable[[], None]
+
+
+def gradient(case_id):
+    """The test that holds a meta-gradient against central differences, of one of the cases of a quick run."""
+    (case,) = (case for case in of_gradients.CASES if case.id == case_id and not case.marks)
+    return partial(of_gradients.test_objective_and_meta_gradient, *case.values)
+
+
+PRO_MP, PRO_MP_2 = gradient("ProMP, 1 steps"), gradient("ProMP, 2 steps, trained step sizes")
+PRO_MP_FIRST_ORDER = gradient("ProMP, 2 steps, first order")
+TRPO_LOG = gradient("TRPOMAML, 1 steps, log_likelihood")
+VPG_RATIO = gradient("VPGMAML, 1 steps, likelihood_ratio")
+VPG_DICE = gradient("VPGMAML, 1 steps, dice, trained step sizes")
+E_MAML = gradient("VPGMAML, 2 steps, log_likelihood, exploration, first order")
+DICE, VPG_OF_DICE = gradient("DICEMAML, 1 steps"), gradient("VPG_DICEMAML, 2 steps")
+
+
+# Inner steps --------------------------------------------------------------------------------------------------------
+
+
+def in_step(step):
+    """Whether the graph of inner step `step` of the meta-objective is being built."""
+    return f"/step{step}" in tf.get_default_graph().get_name_scope()
+
+
+def alike_for_all_tasks(params):
+    return {name: tf.zeros_like(p) + tf.reduce_mean(p, axis=0, keepdims=True) for name, p in params.items()}
+
+
+def always_from_theta(step):
+    start = {}
+
+    def mutant(params, *rest):
+        if in_step(0):
+            start.update(params)
+        adapted = step(params, *rest)
+        return {name: start[name] + adapted[name] - params[name] for name in params} if in_step(1) else adapted
+
+    return mutant
+
+
+def of_step_sizes(change):
+    """Changes the step sizes of every inner step."""
+    return lambda step: lambda params, loss, sizes, *rest: step(
+        params, loss, {name: change(size) for name, size in sizes.items()}, *rest)
+
+
+LOG_STD = "log_std_network/log_std_var"
+
+INNER_STEPS = [Mutation(what, adaptation, "gradient_step", mutate, test) for what, mutate, test in [
+    ("no second-order path", lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, True), PRO_MP),
+    ("no second-order path in the second step",
+     lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, in_step(1)), PRO_MP_2),
+    ("second order where first order is asked for",
+     lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, False), PRO_MP_FIRST_ORDER),
+    ("inner steps go uphill", lambda step: lambda params, loss, *rest: step(params, -loss, *rest), PRO_MP),
+    ("no inner step", lambda step: lambda params, *_: params, PRO_MP),
+    ("no second inner step",
+     lambda step: lambda params, *rest: params if in_step(1) else step(params, *rest), PRO_MP_FIRST_ORDER),
+    ("the second inner step begins at theta", always_from_theta, PRO_MP_FIRST_ORDER),
+    ("the loss of a task is divided by the number of tasks",
+     lambda step: lambda params, loss, *rest: step(params, loss / of_gradients.M, *rest), PRO_MP),
+    ("all tasks adapt alike", lambda step: lambda *args: alike_for_all_tasks(step(*args)), PRO_MP),
+    ("the standard deviation does not adapt",
+     lambda step: lambda params, *rest: {**step(params, *rest), LOG_STD: params[LOG_STD]}, PRO_MP),
+    ("the step size is squared", of_step_sizes(tf.square), PRO_MP),
+    ("no gradient by the step sizes", of_step_sizes(tf.stop_gradient), VPG_DICE),
+    ("gradient by the step sizes in place of their logarithms",
+     of_step_sizes(lambda size: tf.log(size) + tf.stop_gradient(size - tf.log(size))), VPG_DICE),
+]] + [
+    Mutation("only the first task counts in the meta-gradient", adaptation, "stack_params",
+             lambda stack: lambda params, num_tasks: {
+                 name: tf.concat([p[:1], tf.stop_gradient(p[1:])], 0) for name, p in stack(params, num_tasks).items()},
+             PRO_MP),
+    Mutation("adaptation begins at theta again", MAMLAlgo, "adapt",
+             lambda adapt: lambda algo, data: (algo.policy.switch_to_pre_update(), adapt(algo, data)),
+             partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "likelihood_ratio")),
+    Mutation("adaptation has the default inner loss", ExploringMAMLAlgo, "build_inner_loss",
+             lambda build: MAMLAlgo.build_inner_loss,
+             partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "log_likelihood")),
+]
+
+
+# Samples and weights ------------------------------------------------------------------------------------------------
+
+MEANS = [
+    Mutation("the outer loss has the samples from before adaptation", MAMLAlgo, "_meta_input_values",
+             lambda values: lambda algo, data: values(algo, [*data[:-1], data[0]]), PRO_MP),
+    Mutation("all inner steps have the samples of the first", MAMLAlgo, "_meta_input_values",
+             lambda values: lambda algo, data: values(algo, [data[0]] * algo.num_inner_grad_steps + data[-1:]),
+             PRO_MP_FIRST_ORDER),
+    Mutation("padding counts", ragged, "sample_weights",
+             lambda weights: lambda mask: weights(tf.ones_like(mask)), PRO_MP),
+    Mutation("sums over samples in place of means", ragged, "sample_weights",
+             lambda weights: lambda mask: mask, VPG_RATIO),
+    Mutation("all tasks' samples count alike, also of those with few", ragged, "sample_weights",
+             lambda weights: lambda mask: mask / tf.reduce_mean(tf.reduce_sum(mask, axis=-1)), VPG_RATIO),
+    Mutation("a sum over tasks in place of the mean", losses, "clipped_surrogate",
+             lambda loss: lambda *args: times(of_gradients.M, loss(*args)), PRO_MP),
+    Mutation("DiCE: means over samples", ragged, "path_weights",
+             lambda weights: lambda mask, starts, horizon: ragged.sample_weights(mask), DICE),
+    Mutation("DiCE: divided by the length of the longest path", ragged, "path_weights",
+             lambda weights: lambda mask, starts, horizon: weights(mask, starts, None), DICE),
+    Mutation("DiCE: not divided by the number of paths", ragged, "path_weights",
+             lambda weights: lambda mask, starts, horizon: mask / horizon, DICE),
+]
+
+
+# Losses -------------------------------------------------------------------------------------------------------------
+
+
+def times(factor, output):
+    """The output of a loss function with its loss multiplied."""
+    return output._replace(loss=factor * output.loss)
+
+
+def minus(loss):
+    return lambda *args: times(-1.0, loss(*args))
+
+
+def at_the_sampling_policy(test):
+    """A test of the losses, of tasks with seven samples each."""
+    def run():
+        log_prob = tf.constant(np.random.default_rng(0).normal(size=(3, 7)).astype("f"))
+        test([log_prob] * 3, tf.fill([3, 7], 1.0 / 7.0))
+    return run
+
+
+FIRST_RATIO = at_the_sampling_policy(of_losses.test_the_first_ratio_is_one_whatever_the_densities)
+SAME_GRADIENT = at_the_sampling_policy(of_losses.test_at_the_sampling_policy_all_losses_have_the_same_gradient)
+
+LOSSES = [Mutation(f"{name}: minus sign", losses, name, minus, test) for name, test in [
+    ("likelihood_ratio_loss", VPG_RATIO), ("log_likelihood_loss", VPG_RATIO), ("clipped_surrogate", PRO_MP),
+    ("dice_loss", DICE), ("loaded_dice_loss", VPG_DICE),
+]] + [
+    Mutation("log-likelihood in place of the ratio", losses, "likelihood_ratio_loss",
+             lambda loss: lambda new, old, *rest: losses.log_likelihood_loss(new, *rest), VPG_RATIO),
+    Mutation("ratio in place of the log-likelihood", losses, "log_likelihood_loss",
+             lambda loss: lambda new, *rest: losses.likelihood_ratio_loss(new, new, *rest), TRPO_LOG),
+    Mutation("ratio to the present policy", losses, "likelihood_ratio_loss",
+             lambda loss: lambda new, old, *rest: loss(new, new, *rest), VPG_RATIO),
+    Mutation("ratio of old to new", losses, "likelihood_ratio_loss",
+             lambda loss: lambda new, old, *rest: loss(-new, -old, *rest), VPG_RATIO),
+    Mutation("ratio to nothing", losses, "likelihood_ratio_loss",
+             lambda loss: lambda new, old, *rest: loss(new, tf.zeros_like(old), *rest), FIRST_RATIO),
+    Mutation("gradient of the ratio squared", losses, "likelihood_ratio_loss",
+             lambda loss: lambda new, old, *rest: loss(2.0 * new, 2.0 * old, *rest), SAME_GRADIENT),
+    Mutation("outer ratio to the present policy", losses, "clipped_surrogate",
+             lambda loss: lambda new, old, *rest: loss(new, new, *rest), PRO_MP),
+    Mutation("advantages without their sign", losses, "clipped_surrogate",
+             lambda loss: lambda new, old, advantages, *rest: loss(new, old, tf.abs(advantages), *rest), PRO_MP),
+    Mutation("no clipping", tf, "clip_by_value", lambda clip: lambda x, low, high: x, PRO_MP),
+    Mutation("no clipping above", tf, "clip_by_value", lambda clip: lambda x, low, high: tf.maximum(x, low), PRO_MP),
+    Mutation("no clipping below", tf, "clip_by_value", lambda clip: lambda x, low, high: tf.minimum(x, high), PRO_MP),
+    Mutation("clipping without the minimum", tf, "minimum", lambda minimum: lambda plain, clipped: clipped, PRO_MP),
+    Mutation("clipping with a maximum", tf, "minimum", lambda minimum: tf.maximum, PRO_MP),
+]
+
+
+# Divergences and densities ------------------------------------------------------------------------------------------
+
+
+def counts_in_step(*steps):
+    """Keeps the divergence of some steps."""
+    return lambda build: lambda algo, step: float(any(
+        name.startswith(f"step{k}/") for name in step.inputs.placeholders for k in steps)) * build(algo, step)
+
+
+def under_theta(algo, step):
+    """A step of the chain as if the policy had not adapted."""
+    return algo._build_step(step.inputs, algo._chain[0].params)
+
+
+DIVERGENCES = [
+    Mutation("no KL penalty", MAMLAlgo, "_build_mean_kl", counts_in_step(), PRO_MP),
+    Mutation("no KL penalty of the first step", MAMLAlgo, "_build_mean_kl", counts_in_step(1, 2), PRO_MP_FIRST_ORDER),
+    Mutation("no KL penalty of the second step", MAMLAlgo, "_build_mean_kl", counts_in_step(0, 2), PRO_MP_FIRST_ORDER),
+    Mutation("no gradient of the KL penalty", MAMLAlgo, "_build_mean_kl",
+             lambda build: lambda *args: tf.stop_gradient(build(*args)), PRO_MP),
+    Mutation("a sum of the KL penalties in place of the mean", MAMLAlgo, "_build_mean_kl",
+             lambda build: lambda algo, step: algo.num_inner_grad_steps * build(algo, step), PRO_MP_FIRST_ORDER),
+    Mutation("KL penalty of all inner steps at theta", MAMLAlgo, "_build_mean_kl",
+             lambda build: lambda algo, step: build(algo, under_theta(algo, step)), PRO_MP_FIRST_ORDER),
+    Mutation("KL of the other direction", DiagonalGaussian, "kl_sym",
+             lambda kl: lambda distribution, old, new: kl(distribution, new, old), PRO_MP),
+    Mutation("KL of the other direction in the constraint", DiagonalGaussian, "kl_sym",
+             lambda kl: lambda distribution, old, new: kl(distribution, new, old), TRPO_LOG),
+    Mutation("constraint on the policies before adaptation", MAMLAlgo, "_build_mean_kl",
+             lambda build: lambda algo, step: build(algo, algo._chain[0]), TRPO_LOG),
+    Mutation("KL of the means alone", likelihoods, "gaussian_kl",
+             lambda kl: lambda old_mean, old_log_std, mean, log_std: kl(old_mean, log_std, mean, log_std), PRO_MP),
+    Mutation("KL of the standard deviations alone", likelihoods, "gaussian_kl",
+             lambda kl: lambda old_mean, old_log_std, mean, log_std: kl(mean, old_log_std, mean, log_std), PRO_MP),
+    Mutation("KL with arguments exchanged", likelihoods, "gaussian_kl",
+             lambda kl: lambda *args: kl(*args[2:], *args[:2]), of_likelihoods.test_kl_is_that_of_multivariate_normals),
+    Mutation("entropy without its constant", likelihoods, "gaussian_entropy",
+             lambda entropy: lambda log_std: tf.reduce_sum(log_std, -1), of_likelihoods.test_entropy_is_that_of_scipy),
+    Mutation("density without its normalization by the standard deviation", likelihoods, "gaussian_log_prob",
+             lambda density: lambda actions, mean, log_std:
+             density(actions, mean, log_std) + tf.reduce_sum(log_std, -1), PRO_MP),
+    Mutation("the standard deviation taken for the variance", likelihoods, "gaussian_log_prob",
+             lambda density: lambda actions, mean, log_std: density(actions, mean, 0.5 * log_std), PRO_MP),
+    Mutation("density without the constant", likelihoods, "gaussian_log_prob",
+             lambda density: lambda actions, *args: density(actions, *args) + np.log(2 * np.pi), VPG_RATIO),
+]
+
+
+# Exploration term of E-MAML -----------------------------------------------------------------------------------------
+
+
+def with_achieved(change):
+    """Changes what the adapted policies achieved, as the exploration term sees it."""
+    def mutate(build):
+        def mutant(algo, chain):
+            inputs = chain[-1].inputs
+            entries = {**inputs.entries, "adj_avg_rewards": change(inputs.entries["adj_avg_rewards"])}
+            return build(algo, [*chain[:-1], chain[-1]._replace(inputs=inputs._replace(entries=entries))])
+        return mutant
+    return mutate
+
+
+EXPLORATION = [
+    Mutation("no score", losses, "exploration_score", lambda score: lambda *args: 0.0 * score(*args), E_MAML),
+    Mutation("no gradient of the score", losses, "exploration_score",
+             lambda score: lambda *args: tf.stop_gradient(score(*args)), E_MAML),
+    Mutation("a mean over samples in place of the sum", losses, "exploration_score",
+             lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)), E_MAML),
+    Mutation("padding counts", losses, "exploration_score",
+             lambda score: lambda new, old, weights: score(new, old, tf.ones_like(weights) * weights[:, :1]), E_MAML),
+    Mutation("log-likelihood in place of the ratio", losses, "exploration_score",
+             lambda score: lambda new, old, weights: tf.reduce_sum(weights * (new - old), axis=-1), E_MAML),
+    Mutation("minus sign", ExploringMAMLAlgo, "build_exploration_loss",
+             lambda build: lambda *args: -build(*args), E_MAML),
+    Mutation("the score of the first inner step alone", ExploringMAMLAlgo, "build_exploration_loss",
+             lambda build: lambda algo, chain: build(algo, [chain[0], chain[-1]]), E_MAML),
+    Mutation("the score of the last inner step alone", ExploringMAMLAlgo, "build_exploration_loss",
+             lambda build: lambda algo, chain: build(algo, chain[-2:]), E_MAML),
+    Mutation("the score of all inner steps at theta", ExploringMAMLAlgo, "build_exploration_loss",
+             lambda build: lambda algo, chain: build(algo, [under_theta(algo, s) for s in chain[:-1]] + chain[-1:]),
+             E_MAML),
+    Mutation("not times what was achieved", ExploringMAMLAlgo, "build_exploration_loss", with_achieved(tf.ones_like),
+             E_MAML),
+    Mutation("what was achieved is summed, not averaged", ExploringMAMLAlgo, "build_exploration_loss",
+             with_achieved(lambda rewards: rewards * tf.cast(tf.shape(rewards)[1], tf.float32)), E_MAML),
+]
+
+
+# DiCE ---------------------------------------------------------------------------------------------------------------
+
+
+def linear_boxes(boxes):
+    """`1 + x` in place of `exp(x)`, `x` being zero in value."""
+    return lambda *args: tuple(tf.log1p(log_box) for log_box in boxes(*args))
+
+
+DICES = [Mutation(f"{what}: {algo}", losses, name, mutate, test) for what, name, mutate in [
+    ("no boxes", "sums_along_paths", lambda sums: lambda values, starts: sums(0.0 * values, starts)),
+    ("boxes go on through the ends of paths", "sums_along_paths",
+     lambda sums: lambda values, starts: sums(values, tf.zeros_like(starts))),
+    ("boxes of a single action", "sums_along_paths",
+     lambda sums: lambda values, starts: (values, tf.zeros_like(values))),
+    ("boxes without a denominator", "_log_boxes", lambda boxes: losses.sums_along_paths),
+    ("boxes without second derivatives", "_log_boxes", linear_boxes),
+] for algo, test in [("rewards", DICE), ("advantages", VPG_DICE)]] + [
+    Mutation("boxes of the actions before", losses, "sums_along_paths",
+             lambda sums: lambda *args: sums(*args)[1:] * 2, DICE),
+    Mutation("advantages count twice", losses, "loaded_dice_loss", lambda loss: losses.dice_loss, VPG_DICE),
+    Mutation("nothing is subtracted after the end", DICEMAML, "_flat_samples",
+             lambda flat: lambda algo, data: flat(algo, {**data, "adjusted_rewards_after_end": 0.0}), DICE),
+    Mutation("boxes weigh the advantages of the outer loss", VPG_DICEMAML, "build_outer_loss",
+             lambda build: lambda algo, step: losses.dice_loss(
+                 step.log_prob, step.inputs.advantages, step.inputs.path_weights, step.inputs.path_starts).loss,
+             VPG_OF_DICE),
+]
+
+
+# Returns and advantages ---------------------------------------------------------------------------------------------
+
+BY_HAND = partial(of_samples.test_advantages_by_hand, 0.5, [1.0625, 0.25, 1.0, 3.0])
+
+
+def with_attribute(name, value):
+    """Sets an attribute of the object before its method runs."""
+    return lambda method: lambda self, *args: (setattr(self, name, value), method(self, *args))[1]
+
+
+SAMPLES = [
+    Mutation("the baseline is added", samples.PathBatch, "check_predictions",
+             lambda check: lambda *args: -check(*args), BY_HAND),
+    Mutation("no discount", samples, "_sums_to_come",
+             lambda sums: lambda rewards, discount: sums(rewards, 1.0), BY_HAND),
+    Mutation("sums of what is past", samples, "_sums_to_come",
+             lambda sums: lambda rewards, discount: sums(rewards[:, ::-1], discount)[:, ::-1], BY_HAND),
+    Mutation("no lambda", samples.SampleProcessor, "_estimate_advantages", with_attribute("gae_lambda", 1.0), BY_HAND),
+    Mutation("the mean is left in normalized advantages", samples, "normalize_advantages",
+             lambda normalize: lambda advantages: advantages / np.std(advantages),
+             of_samples.test_normalize_adv_and_positive_adv),
+    Mutation("advantages are not divided by their standard deviation", samples, "normalize_advantages",
+             lambda normalize: lambda advantages: advantages - np.mean(advantages),
+             of_samples.test_normalize_adv_and_positive_adv),
+    Mutation("rewards are standardized within a task", meta_sample_processor, "_standardize_rewards",
+             lambda standardize: lambda tasks: [standardize([task]) for task in tasks],
+             of_samples.test_adj_avg_rewards_are_standardized_over_all_tasks),
+    Mutation("DiCE: no discount", DiceSampleProcessor, "_adjust_rewards", with_attribute("discount", 1.0),
+             of_dice_samples.test_adjusted_rewards_by_hand),
+    Mutation("DiCE: nothing is subtracted after the end", DiceSampleProcessor, "process_samples",
+             lambda process: lambda *args: {**process(*args), "adjusted_rewards_after_end": np.zeros(4)},
+             partial(of_dice_samples.test_expected_gradient_is_exact_though_paths_end_early, False, False)),
+]
+
+
+# Constrained steps --------------------------------------------------------------------------------------------------
+
+
+def not_scaled(at):
+    """Takes a share `base_eps` of the vector as step, whatever its length."""
+    def mutant(hvp, values):
+        product, base_eps = at(hvp, values), hvp.base_eps
+
+        def mutated_product(x):
+            hvp.base_eps = base_eps * np.linalg.norm(x)
+            return product(x)
+
+        return mutated_product
+
+    return mutant
+
+
+def scaled(factor):
+    return lambda at: lambda *args: lambda x: factor * at(*args)(x)
+
+
+FINITE_DIFFERENCE = partial(of_steps.test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length,
+                            FiniteDifferenceHvp, 1e-3)
+EXACT = partial(of_steps.test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length, ExactHvp, 1e-4)
+STEP = partial(of_steps.test_a_linear_loss_is_taken_to_the_border_of_the_trust_region, ExactHvp)
+
+STEPS = [
+    Mutation("epsilon does not depend on the direction's length", FiniteDifferenceHvp, "at", not_scaled,
+             partial(FINITE_DIFFERENCE, 1e3)),
+    Mutation("the difference is not halved", FiniteDifferenceHvp, "at", scaled(2.0), partial(FINITE_DIFFERENCE, 1.0)),
+    Mutation("the difference is taken on one side", FiniteDifferenceHvp, "at", with_attribute("symmetric", False),
+             partial(FINITE_DIFFERENCE, 1.0)),
+    Mutation("exact product: minus sign", ExactHvp, "at", scaled(-1.0), partial(EXACT, 1.0)),
+    Mutation("the plain gradient", cg, "conjugate_gradients",
+             lambda solve: lambda product, b, *_: (b, product(b)), STEP),
+    Mutation("the step is too short by the root of two", ConjugateGradientOptimizer, "_full_step",
+             lambda step: lambda *args: step(*args) / np.sqrt(2.0), STEP),
+    Mutation("the step goes uphill", ConjugateGradientOptimizer, "_full_step",
+             lambda step: lambda *args: -step(*args), STEP),
+    Mutation("no damping", ConjugateGradientOptimizer, "_full_step", with_attribute("_damping", 0.0),
+             of_steps.test_reg_coeff_is_added_to_the_curvature),
+    Mutation("the line search ignores the constraint", ConjugateGradientOptimizer, "_search",
+             with_attribute("_max_constraint", np.inf), of_steps.test_a_step_that_violates_the_constraint_is_shortened),
+]
+
+
+GROUPS = {
+    "inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DIVERGENCES, "exploration": EXPLORATION,
+    "DiCE": DICES, "samples": SAMPLES, "constrained step": STEPS,
+}
+
+
+@pytest.mark.parametrize("mutation", [
+    pytest.param(mutation, id=f"{group}: {mutation.what}")
+    for group, mutations in GROUPS.items() for mutation in mutations
+])
+def test_what_is_broken_is_noticed(mutation, monkeypatch):
+    monkeypatch.setattr(mutation.owner, mutation.name, mutation.mutate(getattr(mutation.owner, mutation.name)))
+    with pytest.raises(AssertionError):
+        mutation.test()
