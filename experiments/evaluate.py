@@ -81,20 +81,22 @@ def load_evaluator(
 
     with seeding.evaluation_seed(config.seed), tf.Graph().as_default():  # building seeds all random numbers anew
         trainer = script.build(dataclasses.replace(config, parallel=False, envs_per_task=None))
+        trainer.sampler.close()
         name = "random initialisation"
-        with trainer.sampler:
-            if snapshot is not None:
-                _restore(trainer, run_folder, itr)
-                name = f"{run_folder}, iteration {trainer.itr - 1}"
+        if snapshot is not None:
+            name = f"{run_folder}, iteration {_restore(trainer, run_folder, itr)}"
     envs_per_task = config.envs_per_task and min(config.envs_per_task, config.rollouts_per_meta_task)
     arguments = {"envs_per_task": envs_per_task, "parallel": config.parallel, "name": name}
     return MetaEvaluator.from_trainer(trainer, **arguments, **({} if env is None else {"env": env}))
 
 
-def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> None:
+def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> int:
+    """Restores policy and step sizes from the snapshot of an iteration; returns which one that was."""
     snapshot = common.load_apart(run_folder, itr)
     try:
-        trainer.restore(snapshot)
+        trainer.policy.set_params(snapshot["state"]["policy_params"])
+        trainer.algo.set_state(snapshot["state"]["algo"])
+        return snapshot["itr"]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{run_folder}: the snapshot does not fit this version of the script: {error!r}") from error
 

@@ -80,7 +80,7 @@ class Evaluation:
 
     @property
     def gain(self) -> Interval:
-        """What the steps changed: mean over tasks of the return minus that before adaptation, `[K + 1]` each."""
+        """What the steps changed, the mean over tasks of the return minus that before adaptation; `[K + 1]` each."""
         return mean_interval(self.task_returns - self.task_returns[:, :1])
 
     def __str__(self) -> str:

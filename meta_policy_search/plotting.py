@@ -154,11 +154,12 @@ def plot_adaptation_curve(
         axes = figure.subplots()
         for index, (name, returns) in enumerate(curves):
             is_first = index == 0
-            steps = np.arange(returns.shape[1])
+            steps = np.arange(returns.shape[1]) + 0.03 * index  # side by side, or bars would hide each other
             color = _GAIN_COLOR if is_first else _REFERENCE_COLORS[(index - 1) % len(_REFERENCE_COLORS)]
             mean, half_width = mean_interval(returns)
             if is_first and len(returns) > 1:
-                axes.plot(steps, returns.T, color=color, alpha=0.15, linewidth=0.8, zorder=1)
+                axes.plot(steps, returns.T, color=color, alpha=np.clip(6.0 / len(returns), 0.15, 0.5), linewidth=0.8,
+                          zorder=1)
             axes.errorbar(steps, mean, half_width, color=color, label=name, linewidth=2.0 if is_first else 1.4,
                           linestyle="-" if is_first else "--", marker="o", markersize=6 if is_first else 4,
                           capsize=4, elinewidth=1.4, zorder=3 if is_first else 2)

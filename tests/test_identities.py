@@ -88,7 +88,7 @@ def test_each_policy_of_the_chain_is_the_one_that_sampled(make_env):
     # then all likelihood ratios are one (on padding too), and all divergences zero
     for log_ratio, kl in algo.evaluate(chain):
         np.testing.assert_allclose(log_ratio, np.zeros((M, log_ratio.shape[1])), atol=2e-5)
-        assert abs(kl) < 1e-8
+        assert abs(kl) < 1e-7
     # and elsewhere they are not
     flat = algo.policy.get_flat_params()
     algo.policy.set_flat_params(flat + 0.01 * np.random.default_rng(0).normal(size=flat.shape))

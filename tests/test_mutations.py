@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import test_conjugate_gradient_optimizer as of_steps
 import test_dice_sample_processor as of_dice_samples
+import test_enumeration as of_expectations
 import test_likelihoods as of_likelihoods
 import test_losses as of_losses
 import test_meta_gradients as of_gradients
 import test_sample_processor as of_samples
 
-from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML
 from meta_policy_search.meta_algos.base import ExploringMAMLAlgo, MAMLAlgo
 from meta_policy_search.ops import adaptation, likelihoods, losses, ragged
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp
@@ -84,27 +85,29 @@ def of_step_sizes(change):
 
 LOG_STD = "log_std_network/log_std_var"
 
-INNER_STEPS = [Mutation(what, adaptation, "gradient_step", mutate, test) for what, mutate, test in [
+GRADIENT_STEPS = [
     ("no second-order path", lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, True), PRO_MP),
-    ("no second-order path in the second step",
-     lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, in_step(1)), PRO_MP_2),
     ("second order where first order is asked for",
      lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, False), PRO_MP_FIRST_ORDER),
+    ("the second inner step begins at theta", always_from_theta, PRO_MP_FIRST_ORDER),
+    ("no gradient by the step sizes", of_step_sizes(tf.stop_gradient), VPG_DICE),
     ("inner steps go uphill", lambda step: lambda params, loss, *rest: step(params, -loss, *rest), PRO_MP),
+    ("no second-order path in the second step",
+     lambda step: lambda params, loss, sizes, *_: step(params, loss, sizes, in_step(1)), PRO_MP_2),
     ("no inner step", lambda step: lambda params, *_: params, PRO_MP),
     ("no second inner step",
      lambda step: lambda params, *rest: params if in_step(1) else step(params, *rest), PRO_MP_FIRST_ORDER),
-    ("the second inner step begins at theta", always_from_theta, PRO_MP_FIRST_ORDER),
     ("the loss of a task is divided by the number of tasks",
      lambda step: lambda params, loss, *rest: step(params, loss / of_gradients.M, *rest), PRO_MP),
     ("all tasks adapt alike", lambda step: lambda *args: alike_for_all_tasks(step(*args)), PRO_MP),
     ("the standard deviation does not adapt",
      lambda step: lambda params, *rest: {**step(params, *rest), LOG_STD: params[LOG_STD]}, PRO_MP),
     ("the step size is squared", of_step_sizes(tf.square), PRO_MP),
-    ("no gradient by the step sizes", of_step_sizes(tf.stop_gradient), VPG_DICE),
     ("gradient by the step sizes in place of their logarithms",
      of_step_sizes(lambda size: tf.log(size) + tf.stop_gradient(size - tf.log(size))), VPG_DICE),
-]] + [
+]
+INNER_STEPS = [
+    *(Mutation(what, adaptation, "gradient_step", mutate, test) for what, mutate, test in GRADIENT_STEPS),
     Mutation("only the first task counts in the meta-gradient", adaptation, "stack_params",
              lambda stack: lambda params, num_tasks: {
                  name: tf.concat([p[:1], tf.stop_gradient(p[1:])], 0) for name, p in stack(params, num_tasks).items()},
@@ -123,19 +126,19 @@ INNER_STEPS = [Mutation(what, adaptation, "gradient_step", mutate, test) for wha
 MEANS = [
     Mutation("the outer loss has the samples from before adaptation", MAMLAlgo, "_meta_input_values",
              lambda values: lambda algo, data: values(algo, [*data[:-1], data[0]]), PRO_MP),
-    Mutation("all inner steps have the samples of the first", MAMLAlgo, "_meta_input_values",
-             lambda values: lambda algo, data: values(algo, [data[0]] * algo.num_inner_grad_steps + data[-1:]),
-             PRO_MP_FIRST_ORDER),
     Mutation("padding counts", ragged, "sample_weights",
              lambda weights: lambda mask: weights(tf.ones_like(mask)), PRO_MP),
-    Mutation("sums over samples in place of means", ragged, "sample_weights",
-             lambda weights: lambda mask: mask, VPG_RATIO),
     Mutation("all tasks' samples count alike, also of those with few", ragged, "sample_weights",
              lambda weights: lambda mask: mask / tf.reduce_mean(tf.reduce_sum(mask, axis=-1)), VPG_RATIO),
     Mutation("a sum over tasks in place of the mean", losses, "clipped_surrogate",
              lambda loss: lambda *args: times(of_gradients.M, loss(*args)), PRO_MP),
     Mutation("DiCE: means over samples", ragged, "path_weights",
              lambda weights: lambda mask, starts, horizon: ragged.sample_weights(mask), DICE),
+    Mutation("sums over samples in place of means", ragged, "sample_weights",
+             lambda weights: lambda mask: mask, VPG_RATIO),
+    Mutation("all inner steps have the samples of the first", MAMLAlgo, "_meta_input_values",
+             lambda values: lambda algo, data: values(algo, [data[0]] * algo.num_inner_grad_steps + data[-1:]),
+             PRO_MP_FIRST_ORDER),
     Mutation("DiCE: divided by the length of the longest path", ragged, "path_weights",
              lambda weights: lambda mask, starts, horizon: weights(mask, starts, None), DICE),
     Mutation("DiCE: not divided by the number of paths", ragged, "path_weights",
@@ -155,46 +158,31 @@ def minus(loss):
     return lambda *args: times(-1.0, loss(*args))
 
 
-def at_the_sampling_policy(test):
-    """A test of the losses, of tasks with seven samples each."""
-    def run():
-        log_prob = tf.constant(np.random.default_rng(0).normal(size=(3, 7)).astype("f"))
-        test([log_prob] * 3, tf.fill([3, 7], 1.0 / 7.0))
-    return run
-
-
-FIRST_RATIO = at_the_sampling_policy(of_losses.test_the_first_ratio_is_one_whatever_the_densities)
-SAME_GRADIENT = at_the_sampling_policy(of_losses.test_at_the_sampling_policy_all_losses_have_the_same_gradient)
-
-LOSSES = [Mutation(f"{name}: minus sign", losses, name, minus, test) for name, test in [
-    ("likelihood_ratio_loss", VPG_RATIO), ("log_likelihood_loss", VPG_RATIO), ("clipped_surrogate", PRO_MP),
-    ("dice_loss", DICE), ("loaded_dice_loss", VPG_DICE),
-]] + [
-    Mutation("log-likelihood in place of the ratio", losses, "likelihood_ratio_loss",
-             lambda loss: lambda new, old, *rest: losses.log_likelihood_loss(new, *rest), VPG_RATIO),
+LOSSES = [
+    Mutation("no clipping above", tf, "clip_by_value", lambda clip: lambda x, low, high: tf.maximum(x, low), PRO_MP),
+    Mutation("no clipping below", tf, "clip_by_value", lambda clip: lambda x, low, high: tf.minimum(x, high), PRO_MP),
     Mutation("ratio in place of the log-likelihood", losses, "log_likelihood_loss",
              lambda loss: lambda new, *rest: losses.likelihood_ratio_loss(new, new, *rest), TRPO_LOG),
+    Mutation("outer ratio to the present policy", losses, "clipped_surrogate",
+             lambda loss: lambda new, old, *rest: loss(new, new, *rest), PRO_MP),
+    *(Mutation(f"minus sign of {name}", losses, name, minus, test) for name, test in [
+        ("clipped_surrogate", PRO_MP), ("likelihood_ratio_loss", VPG_RATIO), ("log_likelihood_loss", VPG_RATIO),
+        ("dice_loss", DICE), ("loaded_dice_loss", VPG_DICE)]),
+    Mutation("log-likelihood in place of the ratio", losses, "likelihood_ratio_loss",
+             lambda loss: lambda new, old, *rest: losses.log_likelihood_loss(new, *rest), VPG_RATIO),
     Mutation("ratio to the present policy", losses, "likelihood_ratio_loss",
              lambda loss: lambda new, old, *rest: loss(new, new, *rest), VPG_RATIO),
     Mutation("ratio of old to new", losses, "likelihood_ratio_loss",
              lambda loss: lambda new, old, *rest: loss(-new, -old, *rest), VPG_RATIO),
-    Mutation("ratio to nothing", losses, "likelihood_ratio_loss",
-             lambda loss: lambda new, old, *rest: loss(new, tf.zeros_like(old), *rest), FIRST_RATIO),
-    Mutation("gradient of the ratio squared", losses, "likelihood_ratio_loss",
-             lambda loss: lambda new, old, *rest: loss(2.0 * new, 2.0 * old, *rest), SAME_GRADIENT),
-    Mutation("outer ratio to the present policy", losses, "clipped_surrogate",
-             lambda loss: lambda new, old, *rest: loss(new, new, *rest), PRO_MP),
     Mutation("advantages without their sign", losses, "clipped_surrogate",
              lambda loss: lambda new, old, advantages, *rest: loss(new, old, tf.abs(advantages), *rest), PRO_MP),
     Mutation("no clipping", tf, "clip_by_value", lambda clip: lambda x, low, high: x, PRO_MP),
-    Mutation("no clipping above", tf, "clip_by_value", lambda clip: lambda x, low, high: tf.maximum(x, low), PRO_MP),
-    Mutation("no clipping below", tf, "clip_by_value", lambda clip: lambda x, low, high: tf.minimum(x, high), PRO_MP),
     Mutation("clipping without the minimum", tf, "minimum", lambda minimum: lambda plain, clipped: clipped, PRO_MP),
     Mutation("clipping with a maximum", tf, "minimum", lambda minimum: tf.maximum, PRO_MP),
 ]
 
 
-# Divergences and densities ------------------------------------------------------------------------------------------
+# Densities and divergences ------------------------------------------------------------------------------------------
 
 
 def counts_in_step(*steps):
@@ -208,33 +196,29 @@ def under_theta(algo, step):
     return algo._build_step(step.inputs, algo._chain[0].params)
 
 
-DIVERGENCES = [
+DENSITIES = [
     Mutation("no KL penalty", MAMLAlgo, "_build_mean_kl", counts_in_step(), PRO_MP),
-    Mutation("no KL penalty of the first step", MAMLAlgo, "_build_mean_kl", counts_in_step(1, 2), PRO_MP_FIRST_ORDER),
-    Mutation("no KL penalty of the second step", MAMLAlgo, "_build_mean_kl", counts_in_step(0, 2), PRO_MP_FIRST_ORDER),
     Mutation("no gradient of the KL penalty", MAMLAlgo, "_build_mean_kl",
              lambda build: lambda *args: tf.stop_gradient(build(*args)), PRO_MP),
+    Mutation("KL of the other direction", DiagonalGaussian, "kl_sym",
+             lambda kl: lambda distribution, old, new: kl(distribution, new, old), PRO_MP),
+    Mutation("constraint on the policies before adaptation", MAMLAlgo, "_build_mean_kl",
+             lambda build: lambda algo, step: build(algo, algo._chain[0]), TRPO_LOG),
+    Mutation("density without its normalization by the standard deviation", likelihoods, "gaussian_log_prob",
+             lambda density: lambda actions, mean, log_std:
+             density(actions, mean, log_std) + tf.reduce_sum(log_std, -1), PRO_MP),
+    Mutation("no KL penalty of the first step", MAMLAlgo, "_build_mean_kl", counts_in_step(1, 2), PRO_MP_FIRST_ORDER),
+    Mutation("no KL penalty of the second step", MAMLAlgo, "_build_mean_kl", counts_in_step(0, 2), PRO_MP_FIRST_ORDER),
     Mutation("a sum of the KL penalties in place of the mean", MAMLAlgo, "_build_mean_kl",
              lambda build: lambda algo, step: algo.num_inner_grad_steps * build(algo, step), PRO_MP_FIRST_ORDER),
     Mutation("KL penalty of all inner steps at theta", MAMLAlgo, "_build_mean_kl",
              lambda build: lambda algo, step: build(algo, under_theta(algo, step)), PRO_MP_FIRST_ORDER),
-    Mutation("KL of the other direction", DiagonalGaussian, "kl_sym",
-             lambda kl: lambda distribution, old, new: kl(distribution, new, old), PRO_MP),
     Mutation("KL of the other direction in the constraint", DiagonalGaussian, "kl_sym",
              lambda kl: lambda distribution, old, new: kl(distribution, new, old), TRPO_LOG),
-    Mutation("constraint on the policies before adaptation", MAMLAlgo, "_build_mean_kl",
-             lambda build: lambda algo, step: build(algo, algo._chain[0]), TRPO_LOG),
     Mutation("KL of the means alone", likelihoods, "gaussian_kl",
              lambda kl: lambda old_mean, old_log_std, mean, log_std: kl(old_mean, log_std, mean, log_std), PRO_MP),
     Mutation("KL of the standard deviations alone", likelihoods, "gaussian_kl",
              lambda kl: lambda old_mean, old_log_std, mean, log_std: kl(mean, old_log_std, mean, log_std), PRO_MP),
-    Mutation("KL with arguments exchanged", likelihoods, "gaussian_kl",
-             lambda kl: lambda *args: kl(*args[2:], *args[:2]), of_likelihoods.test_kl_is_that_of_multivariate_normals),
-    Mutation("entropy without its constant", likelihoods, "gaussian_entropy",
-             lambda entropy: lambda log_std: tf.reduce_sum(log_std, -1), of_likelihoods.test_entropy_is_that_of_scipy),
-    Mutation("density without its normalization by the standard deviation", likelihoods, "gaussian_log_prob",
-             lambda density: lambda actions, mean, log_std:
-             density(actions, mean, log_std) + tf.reduce_sum(log_std, -1), PRO_MP),
     Mutation("the standard deviation taken for the variance", likelihoods, "gaussian_log_prob",
              lambda density: lambda actions, mean, log_std: density(actions, mean, 0.5 * log_std), PRO_MP),
     Mutation("density without the constant", likelihoods, "gaussian_log_prob",
@@ -258,18 +242,18 @@ def with_achieved(change):
 
 EXPLORATION = [
     Mutation("no score", losses, "exploration_score", lambda score: lambda *args: 0.0 * score(*args), E_MAML),
-    Mutation("no gradient of the score", losses, "exploration_score",
-             lambda score: lambda *args: tf.stop_gradient(score(*args)), E_MAML),
     Mutation("a mean over samples in place of the sum", losses, "exploration_score",
              lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)), E_MAML),
-    Mutation("padding counts", losses, "exploration_score",
-             lambda score: lambda new, old, weights: score(new, old, tf.ones_like(weights) * weights[:, :1]), E_MAML),
     Mutation("log-likelihood in place of the ratio", losses, "exploration_score",
              lambda score: lambda new, old, weights: tf.reduce_sum(weights * (new - old), axis=-1), E_MAML),
     Mutation("minus sign", ExploringMAMLAlgo, "build_exploration_loss",
              lambda build: lambda *args: -build(*args), E_MAML),
     Mutation("the score of the first inner step alone", ExploringMAMLAlgo, "build_exploration_loss",
              lambda build: lambda algo, chain: build(algo, [chain[0], chain[-1]]), E_MAML),
+    Mutation("no gradient of the score", losses, "exploration_score",
+             lambda score: lambda *args: tf.stop_gradient(score(*args)), E_MAML),
+    Mutation("padding counts", losses, "exploration_score",
+             lambda score: lambda new, old, weights: score(new, old, tf.ones_like(weights) * weights[:, :1]), E_MAML),
     Mutation("the score of the last inner step alone", ExploringMAMLAlgo, "build_exploration_loss",
              lambda build: lambda algo, chain: build(algo, chain[-2:]), E_MAML),
     Mutation("the score of all inner steps at theta", ExploringMAMLAlgo, "build_exploration_loss",
@@ -290,24 +274,80 @@ def linear_boxes(boxes):
     return lambda *args: tuple(tf.log1p(log_box) for log_box in boxes(*args))
 
 
-DICES = [Mutation(f"{what}: {algo}", losses, name, mutate, test) for what, name, mutate in [
-    ("no boxes", "sums_along_paths", lambda sums: lambda values, starts: sums(0.0 * values, starts)),
+BROKEN_BOXES = [
     ("boxes go on through the ends of paths", "sums_along_paths",
      lambda sums: lambda values, starts: sums(values, tf.zeros_like(starts))),
+    ("no boxes", "sums_along_paths", lambda sums: lambda values, starts: sums(0.0 * values, starts)),
     ("boxes of a single action", "sums_along_paths",
      lambda sums: lambda values, starts: (values, tf.zeros_like(values))),
     ("boxes without a denominator", "_log_boxes", lambda boxes: losses.sums_along_paths),
     ("boxes without second derivatives", "_log_boxes", linear_boxes),
-] for algo, test in [("rewards", DICE), ("advantages", VPG_DICE)]] + [
-    Mutation("boxes of the actions before", losses, "sums_along_paths",
-             lambda sums: lambda *args: sums(*args)[1:] * 2, DICE),
+]
+DICES = [
     Mutation("advantages count twice", losses, "loaded_dice_loss", lambda loss: losses.dice_loss, VPG_DICE),
     Mutation("nothing is subtracted after the end", DICEMAML, "_flat_samples",
              lambda flat: lambda algo, data: flat(algo, {**data, "adjusted_rewards_after_end": 0.0}), DICE),
+    *(Mutation(f"{what}: {kind}", losses, name, mutate, test)
+      for what, name, mutate in BROKEN_BOXES for kind, test in [("rewards", DICE), ("advantages", VPG_DICE)]),
+    Mutation("boxes of the actions before", losses, "sums_along_paths",
+             lambda sums: lambda *args: sums(*args)[1:] * 2, DICE),
     Mutation("boxes weigh the advantages of the outer loss", VPG_DICEMAML, "build_outer_loss",
              lambda build: lambda algo, step: losses.dice_loss(
                  step.log_prob, step.inputs.advantages, step.inputs.path_weights, step.inputs.path_starts).loss,
              VPG_OF_DICE),
+]
+
+
+# Expectations -------------------------------------------------------------------------------------------------------
+
+BANDIT, CROSSROADS, CLIFF = of_expectations.BANDIT, of_expectations.CROSSROADS, of_expectations.CLIFF
+UNBIASED = of_expectations.test_e_maml_is_unbiased
+DERIVATIVES = of_expectations.test_gradient_and_hessian_of_dice_losses
+
+EXPECTATIONS = [
+    Mutation("no score", losses, "exploration_score", lambda score: lambda *args: 0.0 * score(*args),
+             partial(UNBIASED, VPGMAML, BANDIT, 1, 3, False)),
+    Mutation("a mean of scores in place of the sum", losses, "exploration_score",
+             lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)),
+             partial(UNBIASED, VPGMAML, BANDIT, 1, 3, False)),
+    Mutation("the score of the first inner step alone", ExploringMAMLAlgo, "build_exploration_loss",
+             lambda build: lambda algo, chain: build(algo, [chain[0], chain[-1]]),
+             partial(UNBIASED, TRPOMAML, BANDIT, 2, 2, False)),
+    Mutation("with the score, the ratio in place of the log-likelihood", losses, "log_likelihood_loss",
+             lambda loss: lambda new, *rest: losses.likelihood_ratio_loss(new, new, *rest),
+             partial(UNBIASED, TRPOMAML, CROSSROADS, 2, 1, True)),
+    *(Mutation(f"{what}: {loss.__name__}", losses, name, mutate, partial(DERIVATIVES, CLIFF, loss, values, True))
+      # boxes that go on through the ends of paths add variance, but no bias: paths are independent
+      for what, name, mutate in BROKEN_BOXES[1:] for loss, values in [
+          (losses.dice_loss, of_expectations.rewards), (losses.loaded_dice_loss, of_expectations.advantages)]),
+    Mutation("boxes of the actions before", losses, "sums_along_paths", lambda sums: lambda *args: sums(*args)[1:] * 2,
+             partial(DERIVATIVES, CLIFF, losses.dice_loss, of_expectations.rewards, True)),
+]
+
+
+# Identities -----------------------------------------------------------------------------------------------------------
+
+
+def at_the_sampling_policy(test):
+    """A test of the losses, of tasks with seven samples each."""
+    def run():
+        log_prob = tf.constant(np.random.default_rng(0).normal(size=(3, 7)).astype("f"))
+        test([log_prob] * 3, tf.fill([3, 7], 1.0 / 7.0))
+    return run
+
+
+FIRST_RATIO = at_the_sampling_policy(of_losses.test_the_first_ratio_is_one_whatever_the_densities)
+SAME_GRADIENT = at_the_sampling_policy(of_losses.test_at_the_sampling_policy_all_losses_have_the_same_gradient)
+
+IDENTITIES = [
+    Mutation("ratio to nothing", losses, "likelihood_ratio_loss",
+             lambda loss: lambda new, old, *rest: loss(new, tf.zeros_like(old), *rest), FIRST_RATIO),
+    Mutation("gradient of the ratio squared", losses, "likelihood_ratio_loss",
+             lambda loss: lambda new, old, *rest: loss(2.0 * new, 2.0 * old, *rest), SAME_GRADIENT),
+    Mutation("KL with arguments exchanged", likelihoods, "gaussian_kl",
+             lambda kl: lambda *args: kl(*args[2:], *args[:2]), of_likelihoods.test_kl_is_that_of_multivariate_normals),
+    Mutation("entropy without its constant", likelihoods, "gaussian_entropy",
+             lambda entropy: lambda log_std: tf.reduce_sum(log_std, -1), of_likelihoods.test_entropy_is_that_of_scipy),
 ]
 
 
@@ -392,15 +432,18 @@ STEPS = [
 ]
 
 
-GROUPS = {
-    "inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DIVERGENCES, "exploration": EXPLORATION,
-    "DiCE": DICES, "samples": SAMPLES, "constrained step": STEPS,
-}
+QUICK = 5  # mutations of each group, the most important ones, which come first
+
+# The graph of an algorithm is built anew for each of these.
+OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
+                "exploration": EXPLORATION, "DiCE": DICES}
+OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS}
 
 
 @pytest.mark.parametrize("mutation", [
-    pytest.param(mutation, id=f"{group}: {mutation.what}")
-    for group, mutations in GROUPS.items() for mutation in mutations
+    pytest.param(mutation, id=f"{group}: {mutation.what}",
+                 marks=[pytest.mark.slow] if group in OF_GRADIENTS and rank >= QUICK else [])
+    for group, mutations in {**OF_GRADIENTS, **OF_OTHERS}.items() for rank, mutation in enumerate(mutations)
 ])
 def test_what_is_broken_is_noticed(mutation, monkeypatch):
     monkeypatch.setattr(mutation.owner, mutation.name, mutation.mutate(getattr(mutation.owner, mutation.name)))

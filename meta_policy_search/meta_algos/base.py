@@ -512,7 +512,9 @@ class ExploringMAMLAlgo(MAMLAlgo):
     where the sum runs over all samples of all inner steps, each under the parameters of its own step, `B_m` is the
     task's mean of `adj_avg_rewards` after adaptation (its mean reward, less the mean over all tasks, in standard
     deviations of the rewards), and `c` is `exploration_coeff`. With `c = 1` and rewards in place of `B_m` this is the
-    exact score of the data set. Its variance grows with the number of samples, so that it drowns the rest of the
+    exact score of the data set, and together with `inner_type='log_likelihood'` the meta-gradient is unbiased. (The
+    other inner types differentiate through the samples' probabilities themselves, and would count a part of the score
+    twice.) Its variance grows with the number of samples, so that it drowns the rest of the
     gradient in data sets of the usual size; by default `c` is one over the number of samples of the step, which makes
     the sum a mean, as in common code.
 

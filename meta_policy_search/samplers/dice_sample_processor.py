@@ -17,7 +17,8 @@ Two things bias a DiCE gradient. One is taken care of here, the other is the use
   `1/P sum_p (sum_t box_pt adjusted_rewards_pt + box_p adjusted_rewards_after_end_p)`.
 
   Published code leaves the second term out. It is zero for paths as long as the task's longest: steps that no path
-  reached are left alone, where a baseline would extrapolate and only add noise.
+  reached are left alone, where a baseline would extrapolate and only add noise. (What bias that leaves vanishes with
+  the probability that no path gets as far as it might.)
 """
 from typing import Any, Sequence
 

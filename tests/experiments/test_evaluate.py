@@ -11,7 +11,8 @@ import pytest
 
 from experiments import common, dice_maml, e_maml, evaluate, maml_trpo, pro_mp, vpg_maml
 from experiments.evaluate import load_evaluator
-from meta_policy_search.envs import MetaPointEnv, make_env
+from meta_policy_search.envs import make_env
+from meta_policy_search.meta_evaluator import MetaEvaluator
 from meta_policy_search.utils import logger, seeding
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -32,11 +33,20 @@ def train(script, folder, *arguments):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A folder with runs, not to be written to: `maml_trpo`, and `dice_maml` in another environment."""
+    """A folder with runs, not to be written to: `vpg_maml`, and `dice_maml` in another environment."""
     folder = tmp_path_factory.mktemp("runs")
-    train(maml_trpo, folder / "maml_trpo", "--n_itr", 3, "--trainable_inner_step_size", "--snapshot_gap", 2)
+    train(vpg_maml, folder / "vpg_maml", "--n_itr", 3, "--trainable_inner_step_size", "--snapshot_gap", 2,
+          "--learning_rate", 0.01)
     train(dice_maml, folder / "dice_maml", "--env", "MetaPointEnvCorner")
     return folder
+
+
+load_once = functools.lru_cache(load_evaluator)  # evaluating leaves evaluators as they are
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(evaluate, "load_evaluator", load_once)
 
 
 def run(*arguments):
@@ -61,11 +71,11 @@ def mistake(capsys, *arguments):
 
 
 def test_a_run_next_to_references(runs, tmp_path, capsys):
-    run(runs / "maml_trpo", *SMALL, "--seeds", 1, 2, "--reference", "random", "--reference", runs / "dice_maml",
+    run(runs / "vpg_maml", *SMALL, "--seeds", 1, 2, "--reference", "random", "--reference", runs / "dice_maml",
         "--output", tmp_path / "out")
     title, header, *table, gain, files = capsys.readouterr().out.splitlines()
     assert "6 tasks, 2 paths in each after each step" in title and header.split()[-3:] == ["0", "1", "2"]
-    names = [f"{runs / 'maml_trpo'}, iteration 2", "random initialisation", f"{runs / 'dice_maml'}, iteration 1"]
+    names = [f"{runs / 'vpg_maml'}, iteration 2", "random initialisation", f"{runs / 'dice_maml'}, iteration 1"]
     assert all(row.startswith(name) for row, name in zip(table, names, strict=True))
     assert gain.startswith("Adaptation changes the return by") and files == f"Files: {tmp_path / 'out'}"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
@@ -98,22 +108,22 @@ def test_the_runs_of_every_script(name, runs, tmp_path):
 
 def test_it_evaluates_the_snapshot_that_is_asked_for(runs):
     def returns(folder, **arguments):
-        return load_evaluator(folder, **arguments).evaluate(tasks=2).returns
+        return load_once(folder, **arguments).evaluate(tasks=2).returns
 
-    first, last, initial = (returns(runs / "maml_trpo", snapshot=snapshot) for snapshot in (0, "last", None))
+    first, last, initial = (returns(runs / "vpg_maml", snapshot=snapshot) for snapshot in (0, "last", None))
     assert len({values.tobytes() for values in (first, last, initial)}) == 3
-    np.testing.assert_array_equal(returns(runs / "maml_trpo", snapshot=2), last)
+    np.testing.assert_array_equal(returns(runs / "vpg_maml", snapshot=2), last)
 
 
 def test_trained_step_sizes_are_those_of_the_snapshot(runs):
-    sizes = load_evaluator(runs / "maml_trpo").algo.get_step_sizes()
-    assert all(np.abs(size - 0.5).max() > 1e-4 for size in sizes.values())
-    sizes = load_evaluator(runs / "maml_trpo", snapshot=None).algo.get_step_sizes()
+    sizes = load_once(runs / "vpg_maml").algo.get_step_sizes()
+    assert all(np.abs(size - 0.5).max() > 1e-3 for size in sizes.values())
+    sizes = load_once(runs / "vpg_maml", snapshot=None).algo.get_step_sizes()
     assert all(np.allclose(size, 0.5) for size in sizes.values())
 
 
 def test_all_that_can_be_said(runs, tmp_path, capsys):
-    run(runs / "maml_trpo", "--snapshot", 0, "--tasks", "[[0.1, 0.2], [0.3, -0.4]]", "--num_steps", 4, "--step_sizes",
+    run(runs / "vpg_maml", "--snapshot", 0, "--tasks", "[[0.1, 0.2], [0.3, -0.4]]", "--num_steps", 4, "--step_sizes",
         0.1, 0.05, "--rollouts", 3, "--max_path_length", 5, "--seeds", 7, 8, "--output", tmp_path)
     (evaluation,) = json.loads((tmp_path / "evaluation.json").read_text())
     assert evaluation["tasks"] == [[[0.1, 0.2], [0.3, -0.4]]] * 2
@@ -123,28 +133,24 @@ def test_all_that_can_be_said(runs, tmp_path, capsys):
     assert "2 tasks, 6 paths in each" in capsys.readouterr().out
 
 
-def test_the_same_command_gives_the_same_numbers(runs, tmp_path):
-    for name in ("a", "b"):
-        run(runs / "maml_trpo", *SMALL, "--output", tmp_path / name)
-    assert (tmp_path / "a" / "evaluation.json").read_text() == (tmp_path / "b" / "evaluation.json").read_text()
-
-
-def test_loading_does_not_touch_the_random_numbers_of_a_notebook(runs):
+def test_loaded_again_it_returns_the_same_and_the_random_numbers_of_a_notebook_go_on(runs):
     state = seeding.get_state(), np.random.get_state()[1].tolist()
-    load_evaluator(runs / "maml_trpo")
+    again = load_evaluator(runs / "vpg_maml")
     assert (seeding.get_state(), np.random.get_state()[1].tolist()) == state
+    np.testing.assert_array_equal(again.evaluate(tasks=3, num_steps=2).returns,
+                                  load_once(runs / "vpg_maml").evaluate(tasks=3, num_steps=2).returns)
 
 
 def test_processes_and_environments_as_in_the_run(runs, tmp_path):
     """Given a run in worker processes with few environments at a time, then fewer paths need no more."""
-    folder = shutil.copytree(runs / "maml_trpo", tmp_path / "copy")
+    folder = shutil.copytree(runs / "vpg_maml", tmp_path / "copy")
     content = json.loads((folder / "params.json").read_text())
     content["settings"].update(parallel=True, envs_per_task=2)
     (folder / "params.json").write_text(json.dumps(content))
     evaluator = load_evaluator(folder, rollouts_per_meta_task=1)
     assert evaluator.parallel and evaluator.envs_per_task == 1
-    expected = load_evaluator(runs / "maml_trpo", rollouts_per_meta_task=1).evaluate(tasks=2)
-    np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, expected.returns)
+    serial = MetaEvaluator(evaluator.algo, evaluator.env, evaluator.sample_processor, 1, evaluator.max_path_length)
+    np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, serial.evaluate(tasks=2).returns)
 
 
 def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
@@ -174,9 +180,6 @@ def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
     compile(callback, "use_policy.rst", "exec")
 
 
-load_once = functools.lru_cache(load_evaluator)
-
-
 # Mistakes ----------------------------------------------------------------------------------------------------------
 
 
@@ -198,11 +201,10 @@ load_once = functools.lru_cache(load_evaluator)
     (["--snapshot", "-1"], "snapshot: expected an integer of at least 0, got -1"),
     (["--reference", "nowhere"], "run_folder: expected the folder of a run, got nowhere: could not read nowhere/para"),
 ])
-def test_mistakes_in_flags(arguments, message, runs, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(evaluate, "load_evaluator", load_once)
-    said = mistake(capsys, runs / "maml_trpo", "--output", tmp_path / "out", *arguments)
+def test_mistakes_in_flags(arguments, message, runs, tmp_path, capsys):
+    said = mistake(capsys, runs / "vpg_maml", "--output", tmp_path / "out", *arguments)
     assert re.search(f"^evaluate.py: error: .*{message}", said)
-    assert not (runs / "maml_trpo" / "evaluation").exists()
+    assert not (runs / "vpg_maml" / "evaluation").exists()
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
@@ -216,7 +218,7 @@ def test_mistakes_in_flags(arguments, message, runs, tmp_path, capsys, monkeypat
     ({"settings": {"hidden_sizes": [3]}}, "the snapshot does not fit this version of the script: .*expected"),
 ])
 def test_folders_that_are_no_runs(change, message, runs, tmp_path):
-    folder = shutil.copytree(runs / "maml_trpo", tmp_path / "copy")
+    folder = shutil.copytree(runs / "vpg_maml", tmp_path / "copy")
     content = json.loads((folder / "params.json").read_text())
     content.update({**change, "settings": change.get("settings") and {**content["settings"], **change["settings"]}}
                    if "settings" in change else change)
@@ -226,7 +228,7 @@ def test_folders_that_are_no_runs(change, message, runs, tmp_path):
 
 
 def test_a_folder_without_snapshots_and_one_with_a_damaged_one(runs, tmp_path, capsys):
-    folder = shutil.copytree(runs / "maml_trpo", tmp_path / "copy")
+    folder = shutil.copytree(runs / "vpg_maml", tmp_path / "copy")
     with open(folder / "params.pkl", "ab") as file:
         file.write(b"more")
     assert "params.pkl is damaged" in mistake(capsys, folder)
@@ -237,23 +239,23 @@ def test_a_folder_without_snapshots_and_one_with_a_damaged_one(runs, tmp_path, c
 
 def test_an_evaluation_is_not_replaced_unless_that_is_asked_for(runs, tmp_path, capsys):
     (tmp_path / "evaluation.json").write_text("mine")
-    message = mistake(capsys, runs / "maml_trpo", "--output", tmp_path)
+    message = mistake(capsys, runs / "vpg_maml", "--output", tmp_path)
     assert f"--output: expected a folder without an evaluation, got {tmp_path}" in message and "--overwrite" in message
     assert (tmp_path / "evaluation.json").read_text() == "mine"
-    run(runs / "maml_trpo", *SMALL, "--output", tmp_path, "--overwrite")
+    run(runs / "vpg_maml", *SMALL, "--output", tmp_path, "--overwrite")
     assert len(json.loads((tmp_path / "evaluation.json").read_text())) == 1
 
 
 def test_an_output_that_cannot_be_written_to_is_said_before_it_takes_time(runs, tmp_path, capsys, monkeypatch):
-    from meta_policy_search.meta_evaluator import MetaEvaluator
-
     monkeypatch.setattr(MetaEvaluator, "evaluate", lambda *args: pytest.fail("it was evaluated"))
     (tmp_path / "file").touch()
-    assert "file" in mistake(capsys, runs / "maml_trpo", "--output", tmp_path / "file")
+    assert "file" in mistake(capsys, runs / "vpg_maml", "--output", tmp_path / "file")
 
 
 def test_a_policy_that_does_not_fit_the_environment(runs):
-    evaluator = load_evaluator(runs / "maml_trpo", env=make_env("HalfCheetahRandVelEnv"))
+    env = make_env("HalfCheetahRandVelEnv")
+    evaluator = load_evaluator(runs / "vpg_maml", env=env)
+    assert evaluator.env is env
     with pytest.raises(ValueError, match=r"policy.obs_dim: expected .*environment's space, got 2"):
         evaluator.evaluate()
 
@@ -263,12 +265,7 @@ def test_ctrl_c(runs, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(evaluate, "load_evaluator", interrupt)
-    assert evaluate.main([str(runs / "maml_trpo"), "--output", str(tmp_path)]) == common.INTERRUPTED
-
-
-def test_an_environment_of_ones_own_choice(runs):
-    env = MetaPointEnv()
-    assert load_evaluator(runs / "maml_trpo", env=env).env is env
+    assert evaluate.main([str(runs / "vpg_maml"), "--output", str(tmp_path)]) == common.INTERRUPTED
 
 
 def test_the_help_says_everything(capsys):

@@ -55,28 +55,36 @@ def histories(world, adaptation, theta):
     return [history[:3] for history in found]
 
 
-def flat_samples(world, theta, paths, weight=1.0, baseline=0.0, reward_baseline=0.0):
-    """A data set as a `MetaSampleProcessor` gives it, with advantages and rewards times `weight`.
-
-    If paths end early, `weight` also makes the mean over samples one over paths and the horizon: what an outer loss has
-    to be. Inner losses have weight one.
-    """
+def flat_samples(world, theta, paths, advantages=None):
+    """A data set as a `MetaSampleProcessor` gives it; advantages are rewards to come by default."""
     states = np.concatenate([path.states for path in paths])
-    to_come = np.concatenate([rewards_to_come(path) for path in paths])
-    if weight != 1.0:
-        weight = weight * len(states) / (len(paths) * world.horizon)
     return {
         "observations": world.observations[states],
         "actions": np.concatenate([path.actions for path in paths]),
         "agent_infos": {"log_prob": log_policy(world, theta)[states]},
         "path_lengths": np.array([len(path) for path in paths]),
-        "advantages": weight * (to_come - np.broadcast_to(baseline, len(world.rewards))[states]),
-        "adj_avg_rewards": weight * (np.concatenate([path.rewards for path in paths]) - reward_baseline),
+        "advantages": np.concatenate([rewards_to_come(path) for path in paths] if advantages is None else advantages),
+        "adj_avg_rewards": np.concatenate([path.rewards for path in paths]),
     }
 
 
+def last_flat_samples(world, theta, paths, weight, baseline=0.0, reward_baseline=0.0):
+    """The same for the outer loss, less baselines, and times `weight`.
+
+    Furthermore this makes the mean over samples one over paths and the horizon, if paths end early: otherwise an
+    outer loss would be biased.
+    """
+    samples = flat_samples(world, theta, paths)
+    states = np.argmax(samples["observations"], axis=1)
+    over_paths = len(states) / (len(paths) * world.horizon)
+    advantages = samples["advantages"] - np.broadcast_to(baseline, len(world.rewards))[states]
+    samples["advantages"] = weight * over_paths * advantages
+    samples["adj_avg_rewards"] = weight * (over_paths * samples["adj_avg_rewards"] - reward_baseline)
+    return samples
+
+
 def padded_samples(world, theta, paths, weight=1.0):
-    """A data set as a `DiceMetaSampleProcessor` gives it without discount and baseline."""
+    """A data set as a `DiceMetaSampleProcessor` gives it without discount and baseline, its values times `weight`."""
     flat = flat_samples(world, theta, paths)
     mask = np.arange(world.horizon) < flat["path_lengths"][:, None]
 
@@ -105,7 +113,7 @@ class Enumeration:
     """
 
     def __init__(self, algo_cls, world, adaptation, **arguments):
-        self.world, self.theta = world, initial_theta(world)
+        self.world, self.adaptation, self.theta = world, adaptation, initial_theta(world)
         self.histories = histories(world, adaptation, self.theta)
         self.is_dice = issubclass(algo_cls, DICEMAML)
         if self.is_dice:
@@ -121,14 +129,15 @@ class Enumeration:
         self._gradient = meta_gradient(self.algo)
 
     def expected_gradient(self, **last_step):
-        """Expected meta-gradient, of the objective to maximize; `last_step` are arguments of `flat_samples`."""
-        samples = padded_samples if self.is_dice else flat_samples
-        data = [[] for _ in self.histories[0][0]]
+        """Expected meta-gradient, of the objective to maximize; `last_step` are arguments of `last_flat_samples`."""
+        data = [[] for _ in range(self.adaptation.num_steps + 1)]
         for sequence, chain, p in self.histories:
-            for step, (paths, theta) in enumerate(zip(sequence, chain)):
-                is_last = step == len(data) - 1
-                arguments = {"weight": p * len(self.histories), **last_step} if is_last else {}
-                data[step].append(samples(self.world, theta, paths, **arguments))
+            *inner, last = [(self.world, theta, paths) for theta, paths in zip(chain, sequence)]
+            for step, case in enumerate(inner):
+                data[step].append(padded_samples(*case) if self.is_dice else flat_samples(
+                    *case, advantages=self.adaptation.advantages(sequence[step])))
+            last_samples = padded_samples if self.is_dice else last_flat_samples
+            data[-1].append(last_samples(*last, weight=p * len(self.histories), **last_step))
         values = self.algo._meta_input_values(data)
         if isinstance(self.algo, ProMP):
             values.update(clip_eps=0.2, inner_kl_coeff=np.ones(self.algo.num_inner_grad_steps))
@@ -140,11 +149,13 @@ def maximum_error(actual, expected):
     return np.max(np.abs(actual - expected))
 
 
-@pytest.mark.parametrize("algo_cls, world, num_steps, num_paths", [
-    (VPGMAML, BANDIT, 1, 3), (TRPOMAML, BANDIT, 2, 2), (TRPOMAML, CROSSROADS, 1, 2), (VPGMAML, CROSSROADS, 2, 1)])
-def test_e_maml_is_unbiased(algo_cls, world, num_steps, num_paths):
-    # given E-MAML with the score of the whole data set, and with the loss that inner steps really descend
-    adaptation = Adaptation(num_steps, num_paths, INNER_LR, "log_likelihood")
+@pytest.mark.parametrize("algo_cls, world, num_steps, num_paths, normalized", [
+    (VPGMAML, BANDIT, 1, 3, False), (TRPOMAML, BANDIT, 2, 2, False), (TRPOMAML, CROSSROADS, 2, 1, True),
+    (VPGMAML, CLIFF, 1, 2, True)])
+def test_e_maml_is_unbiased(algo_cls, world, num_steps, num_paths, normalized):
+    # given E-MAML with the score of the whole data set, and with the loss that inner steps really descend, whatever a
+    # data set's advantages are made of
+    adaptation = Adaptation(num_steps, num_paths, INNER_LR, "log_likelihood", normalized)
     enumeration = Enumeration(algo_cls, world, adaptation, exploration=True, exploration_coeff=1.0)
     theta = enumeration.theta
     exact = derivative(lambda x: adapted_return(world, adaptation, x), theta)
@@ -266,6 +277,22 @@ def test_dice_is_biased_by_the_square_of_the_step_over_the_number_of_paths(world
     assert maximum_error(bias(2e-3, 1), 4 * one) < 0.02 * np.max(np.abs(one))
     assert maximum_error(bias(1e-3, 2), one / 2) < 0.02 * np.max(np.abs(one))
 
+
+
+@pytest.mark.parametrize("inner_type, percentages", [
+    ("log_likelihood", [26.0, 24.6, 24.4, 0.0]),
+    ("likelihood_ratio", [13.2, 11.4, 11.3, 14.7]),
+    ("dice", [3.8, 2.7, 2.0, 26.6]),
+])
+def test_the_example_of_the_documentation(inner_type, percentages):
+    theta, actual = initial_theta(CROSSROADS), []
+    for num_paths, score in [(1, False), (2, False), (3, False), (2, True)]:
+        adaptation = Adaptation(1, num_paths, 0.5, inner_type)
+        exact = derivative(lambda x: adapted_return(CROSSROADS, adaptation, x), theta)  # noqa: B023
+        estimate = derivative(
+            lambda x: sampled_objective(CROSSROADS, adaptation, x, theta, score), theta)  # noqa: B023
+        actual.append(100 * np.linalg.norm(estimate - exact) / np.linalg.norm(exact))
+    np.testing.assert_allclose(actual, percentages, atol=0.051)
 
 
 # The library's losses in float64: first and second derivatives --------------------------------------------------------

@@ -108,20 +108,21 @@ def test_objective_and_meta_gradient(algo_cls, arguments):
         assert algo.optimizer.constraint_val(values) == pytest.approx(objective.mean_kl(theta), rel=1e-4)
 
 
-@pytest.mark.parametrize("inner_type", ["likelihood_ratio", "log_likelihood"])
+@pytest.mark.parametrize("inner_type", INNER_TYPES)
 def test_adapt_is_a_policy_gradient_step_of_each_task(inner_type):
     policy = make_policy()
     algo = VPGMAML(policy, inner_lr=INNER_LR, meta_batch_size=M, inner_type=inner_type)
     (first, second), theta, shapes = draw_data(), set_theta(policy), shapes_of(policy)
     # when the policy adapts once, it steps from the common parameters
     algo.adapt(first)
-    once = [theta - INNER_LR * inner_gradient(theta, shapes, first[m], inner_type) for m in range(M)]
+    horizon = max(max(samples["path_lengths"]) for samples in first + second)
+    once = [theta - INNER_LR * inner_gradient(theta, shapes, samples, inner_type, horizon=horizon) for samples in first]
     for actual, expected in zip(flat_task_params(policy), once):
         assert relative_error(actual - theta, expected - theta) < 1e-4
     # and when it adapts again, from where each task stands
     algo.adapt(second)
     for m, actual in enumerate(flat_task_params(policy)):
-        step = -INNER_LR * inner_gradient(once[m], shapes, second[m], inner_type)
+        step = -INNER_LR * inner_gradient(once[m], shapes, second[m], inner_type, horizon=horizon)
         assert relative_error(actual - once[m], step) < 1e-4
     # the parameters before adaptation stay
     np.testing.assert_array_equal(policy.get_flat_params(), theta.astype("f"))

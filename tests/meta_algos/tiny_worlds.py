@@ -173,22 +173,6 @@ def hessian_parts(world, theta):
 # Adaptation -----------------------------------------------------------------------------------------------------------
 
 
-def inner_gradient(world, theta, anchor, paths, inner_type):
-    """Gradient at `theta` of the inner loss of a data set that `anchor` sampled, where DiCE's boxes are one."""
-    score, ratios, total = scores(world, theta), np.exp(log_policy(world, theta) - log_policy(world, anchor)), 0.0
-    for path in paths:
-        score_t, ratio_t, to_come = along(path, score), along(path, ratios), rewards_to_come(path)
-        if inner_type == "log_likelihood":
-            total += to_come @ score_t
-        elif inner_type == "likelihood_ratio":
-            total += (to_come * ratio_t) @ score_t
-        else:  # the box is a product of ratios; its gradient is the box times the sum of the scores
-            by_box = np.cumprod(ratio_t)[:, None] * np.cumsum(score_t, axis=0)
-            by_box_before = np.vstack([np.zeros_like(by_box[:1]), by_box[:-1]])
-            total += {"dice": to_come @ (by_box - by_box_before), "dice of rewards": path.rewards @ by_box}[inner_type]
-    return -total / (len(paths) * world.horizon)
-
-
 class Adaptation(NamedTuple):
     """Inner steps: how many, on how many paths each, how long, and along the gradient of which loss."""
 
@@ -196,9 +180,36 @@ class Adaptation(NamedTuple):
     num_paths: int
     inner_lr: float
     inner_type: str = "log_likelihood"
+    normalized: bool = False  # whether a data set's advantages get zero mean and unit standard deviation
+
+    def advantages(self, paths):
+        """Those of each path's steps, `[T]`."""
+        to_come = [rewards_to_come(path) for path in paths]
+        if not self.normalized:
+            return to_come
+        together = np.concatenate(to_come)
+        return [(values - together.mean()) / (together.std() + 1e-8) for values in to_come]
+
+    def inner_gradient(self, world, theta, anchor, paths):
+        """Gradient at `theta` of the loss of a data set that `anchor` sampled, where DiCE's boxes are one."""
+        score, ratios = scores(world, theta), np.exp(log_policy(world, theta) - log_policy(world, anchor))
+        total = 0.0
+        for path, advantages in zip(paths, self.advantages(paths)):
+            score_t, ratio_t = along(path, score), along(path, ratios)
+            if self.inner_type == "log_likelihood":
+                total += advantages @ score_t
+            elif self.inner_type == "likelihood_ratio":
+                total += (advantages * ratio_t) @ score_t
+            else:  # the box is a product of ratios; its gradient is the box times the sum of the scores
+                by_box = np.cumprod(ratio_t)[:, None] * np.cumsum(score_t, axis=0)
+                by_box_before = np.vstack([np.zeros_like(by_box[:1]), by_box[:-1]])
+                total += {"dice": advantages @ (by_box - by_box_before),
+                          "dice of rewards": path.rewards @ by_box}[self.inner_type]
+        is_dice = self.inner_type in ("dice", "dice of rewards")
+        return -total / (len(paths) * world.horizon if is_dice else sum(map(len, paths)))
 
     def adapt(self, world, theta, anchor, paths):
-        return theta - self.inner_lr * inner_gradient(world, theta, anchor, paths, self.inner_type)
+        return theta - self.inner_lr * self.inner_gradient(world, theta, anchor, paths)
 
 
 def sampled_objective(world, adaptation, theta, anchor, score):
