@@ -8,6 +8,7 @@ ROOT = Path(__file__).parent
 
 DEPENDENCIES = [
     "cloudpickle>=2.2",
+    "cma>=3.3",  # CMA-ES
     "gym==0.26.2",  # the interface that environments follow; its own environments are not used
     "gymnasium>=1.0",  # carries the models of the MuJoCo robots
     "joblib>=1.2",  # what scripts load snapshots with
@@ -20,7 +21,7 @@ DEPENDENCIES = [
 ]
 
 EXTRAS = {
-    "dev": ["psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1", "ruff>=0.5", "setuptools>=64"],
+    "dev": ["psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64"],
     "docs": ["furo>=2024.8.6", "myst-parser>=3.0", "sphinx>=7.3"],
 }
 

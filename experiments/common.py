@@ -66,7 +66,7 @@ BASELINES = sorted(set(baselines.__all__) - {Baseline.__name__})
 PARAMS_FILE = "params.json"
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
 
-ConfigT = TypeVar("ConfigT", bound="Config")
+ConfigT = TypeVar("ConfigT", bound="RunConfig")
 
 
 # Settings --------------------------------------------------------------------------------------------------------
@@ -85,8 +85,8 @@ def setting(default: Any, help: str, choices: Optional[Sequence[str]] = None) ->
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
-    """The settings that all experiments have.
+class RunConfig:
+    """The settings that all runs have, whatever is trained.
 
     Raises:
         TypeError: a setting of the wrong type; lists are taken for tuples, and integers for floats.
@@ -96,9 +96,31 @@ class Config:
 
     env: str = setting("HalfCheetahRandDirecEnv", "class of the environment", available_envs())
     env_kwargs: dict[str, Any] = setting({}, "arguments of that class, as a JSON object")
-    normalization_scale: float = setting(10.0, "bound of the policy's actions, which the environment's are scaled to")
     seed: int = setting(1, "root of all random numbers, at least 0")
     n_itr: int = setting(1001, "meta-updates")
+    log_formats: tuple[str, ...] = setting(("line", "log", "csv"), "outputs, see utils.logger; csv is needed")
+    snapshot_mode: str = setting("last_gap", "which snapshots to keep", MODES)
+    snapshot_gap: int = setting(100, "iterations between those kept by the modes gap and last_gap")
+    plot_gap: int = setting(20, "iterations between two drawings of the learning curve; 0 for one at the end")
+
+    def __post_init__(self) -> None:
+        """Checks types and names."""
+        for name, kind in typing.get_type_hints(type(self)).items():
+            object.__setattr__(self, name, _conform(name, getattr(self, name), kind))
+        for field in dataclasses.fields(self):
+            choices, value = field.metadata["choices"], getattr(self, field.name)
+            if choices is not None and value is not None:
+                check_choice(field.name, value, choices)
+        check_int_at_least("plot_gap", self.plot_gap, 0)
+        if "csv" not in self.log_formats:
+            raise ValueError(f"log_formats: expected 'csv' among them, got {self.log_formats}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(RunConfig):
+    """The settings that all experiments in meta-learning have; raises like `RunConfig`."""
+
+    normalization_scale: float = setting(10.0, "bound of the policy's actions, which the environment's are scaled to")
     meta_batch_size: int = setting(40, "tasks per iteration")
     rollouts_per_meta_task: int = setting(20, "paths per task, each before and after every adaptation step")
     max_path_length: int = setting(100, "steps of a path, at most")
@@ -120,22 +142,6 @@ class Config:
     trainable_inner_step_size: bool = setting(False, "also learn a step size for each of the policy's parameters")
     first_order: bool = setting(False, "leave out second derivatives")
     diagnostics: bool = setting(False, "log how noisy each meta-gradient is and how far adaptation moves the policy")
-    log_formats: tuple[str, ...] = setting(("line", "log", "csv"), "outputs, see utils.logger; csv is needed")
-    snapshot_mode: str = setting("last_gap", "which snapshots to keep", MODES)
-    snapshot_gap: int = setting(100, "iterations between those kept by the modes gap and last_gap")
-    plot_gap: int = setting(20, "iterations between two drawings of the learning curve; 0 for one at the end")
-
-    def __post_init__(self) -> None:
-        """Checks types and names."""
-        for name, kind in typing.get_type_hints(type(self)).items():
-            object.__setattr__(self, name, _conform(name, getattr(self, name), kind))
-        for field in dataclasses.fields(self):
-            choices, value = field.metadata["choices"], getattr(self, field.name)
-            if choices is not None and value is not None:
-                check_choice(field.name, value, choices)
-        check_int_at_least("plot_gap", self.plot_gap, 0)
-        if "csv" not in self.log_formats:
-            raise ValueError(f"log_formats: expected 'csv' among them, got {self.log_formats}")
 
 
 _KINDS = {str: "a string", int: "an integer", float: "a number", dict: "an object (names and values)"}
@@ -285,12 +291,23 @@ def build_trainer(config: Config, parts: Parts, algo: "MAMLAlgo") -> "Trainer":
 # The command -----------------------------------------------------------------------------------------------------
 
 
+class Kind(NamedTuple):
+    """What runs of a kind have in common beside the way they are started, recorded and resumed."""
+
+    config_class: type[RunConfig]  # the settings that all of them have
+    smoke: Mapping[str, Any]  # those of a run that takes seconds
+    load: Callable[[str], dict[str, Any]]  # reads the last snapshot in a run folder
+    draw: Callable[[str, Any], None]  # draws pictures into a run folder, given the settings
+    summarize: Callable[[Any, Any], str]  # says what came of a run, given trainer and settings
+
+
 class Experiment(NamedTuple):
     """A script: what its module holds."""
 
     module: ModuleType
-    config_class: type[Config]
+    config_class: type[RunConfig]
     build: Callable[[Any], "Trainer"]
+    kind: Kind
 
     @property
     def path(self) -> str:
@@ -304,7 +321,10 @@ class Experiment(NamedTuple):
 
 
 def run(
-    config_class: type[ConfigT], build: Callable[[ConfigT], "Trainer"], argv: Optional[Sequence[str]] = None
+    config_class: type[ConfigT],
+    build: Callable[[ConfigT], "Trainer"],
+    argv: Optional[Sequence[str]] = None,
+    kind: Optional[Kind] = None,
 ) -> int:
     """Runs an experiment as its command line says.
 
@@ -312,6 +332,7 @@ def run(
         config_class: its settings; the module that defines them is the script.
         build: makes the trainer from the settings.
         argv: flags; by default those that the process was started with.
+        kind: what is trained; by default a meta-learning algorithm.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
@@ -319,7 +340,8 @@ def run(
     Raises:
         SystemExit: with status 2, for a mistake in flags, files or settings, which is named in one line.
     """
-    experiment = Experiment(sys.modules[config_class.__module__], config_class, build)
+    kind = Kind(Config, SMOKE, load_apart, _draw, _summary) if kind is None else kind
+    experiment = Experiment(sys.modules[config_class.__module__], config_class, build, kind)
     argv = sys.argv[1:] if argv is None else argv
     parser = _make_parser(experiment)
     arguments = vars(parser.parse_args(argv))
@@ -329,7 +351,7 @@ def run(
             trainer, config = prepare(experiment, arguments, [sys.executable, experiment.path, *argv])
         except (ImportError, SnapshotError, TypeError, ValueError) as error:
             parser.error(str(error))
-        _train(trainer, config)
+        _train(experiment, trainer, config)
     except KeyboardInterrupt:
         _say_how_to_go_on(experiment)
         return INTERRUPTED
@@ -364,7 +386,7 @@ def _make_parser(experiment: Experiment) -> argparse.ArgumentParser:
                         "works; the environment variable SMOKE=1 says the same")
     common = parser.add_argument_group("settings of every experiment")
     own = parser.add_argument_group("settings of this experiment")
-    shared = {field.name for field in dataclasses.fields(Config)}
+    shared = {field.name for field in dataclasses.fields(experiment.kind.config_class)}
     kinds = typing.get_type_hints(experiment.config_class)
     defaults = experiment.config_class()
     for field in dataclasses.fields(experiment.config_class):
@@ -407,12 +429,12 @@ def _as_flag(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _given_settings(arguments: dict[str, Any]) -> dict[str, Any]:
+def _given_settings(arguments: dict[str, Any], smoke: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings that file, smoke and flags give."""
     flags = {name: value for name, value in arguments.items()
              if name not in ("config_file", "dump_path", "resume", "smoke")}
     settings = _read_settings(arguments["config_file"]) if "config_file" in arguments else {}
-    return {**settings, **(SMOKE if arguments.get("smoke") else {}), **flags}
+    return {**settings, **(smoke if arguments.get("smoke") else {}), **flags}
 
 
 def _read_settings(path: str) -> dict[str, Any]:
@@ -437,11 +459,11 @@ def read_json(path: str) -> dict[str, Any]:
     return content
 
 
-def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", Config]:
+def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", RunConfig]:
     """Begins a run."""
     if os.environ.get("SMOKE", "0") not in ("", "0"):
         arguments["smoke"] = True
-    config = make_config(experiment.config_class, _given_settings(arguments))
+    config = make_config(experiment.config_class, _given_settings(arguments, experiment.kind.smoke))
     folder = arguments.get("dump_path") or _default_folder(experiment, config)
     try:
         _configure_logger(folder, config)
@@ -454,16 +476,16 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     return trainer, config
 
 
-def _default_folder(experiment: Experiment, config: Config) -> str:
+def _default_folder(experiment: Experiment, config: RunConfig) -> str:
     now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     return os.path.join("data", experiment.name, config.env, f"{now}_seed{config.seed}")
 
 
-def _configure_logger(folder: str, config: Config, positions: Optional[Mapping[str, Any]] = None) -> None:
+def _configure_logger(folder: str, config: RunConfig, positions: Optional[Mapping[str, Any]] = None) -> None:
     logger.configure(folder, config.log_formats, config.snapshot_mode, config.snapshot_gap, positions)
 
 
-def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", Config]:
+def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", RunConfig]:
     """Goes on with a run from its last snapshot."""
     folder = arguments["resume"]
     for name in ("dump_path", "smoke"):
@@ -472,8 +494,8 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
     params = read_json(os.path.join(folder, PARAMS_FILE))
     if params.get("script") != experiment.name:
         raise ValueError(f"--resume: expected a run of {experiment.name}, {folder} holds one of {params.get('script')}")
-    config = _resumed_config(experiment.config_class, params["settings"], _given_settings(arguments))
-    snapshot = load_apart(folder)
+    config = _resumed_config(experiment.config_class, params["settings"], _given_settings(arguments, {}))
+    snapshot = experiment.kind.load(folder)
     if snapshot["itr"] + 1 >= config.n_itr:
         raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to go on, "
                          "give a larger --n_itr")
@@ -519,35 +541,39 @@ def load_apart(folder: str, itr: Optional[int] = None) -> dict[str, Any]:
         return load_snapshot(folder, itr)
 
 
-def _train(trainer: "Trainer", config: Config) -> None:
+def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> None:
     """Trains to the end and says what came of it."""
     folder = str(logger.get_dir())
-    def draw(trainer: "Trainer", row: logger.Row) -> None:
-        if config.plot_gap and trainer.itr % config.plot_gap == 0:
-            _draw(folder, config)
 
-    trainer.callbacks.append(draw)
+    def draw() -> None:
+        try:
+            experiment.kind.draw(folder, config)
+        except (OSError, ValueError) as error:  # a full disk, say; the pictures can be drawn later
+            logger.warn(f"could not draw the learning curve: {error}")
+
+    def draw_at_times(_: Any, row: logger.Row) -> None:
+        if config.plot_gap and trainer.itr % config.plot_gap == 0:
+            draw()
+
+    trainer.callbacks.append(draw_at_times)
     try:
         trainer.train()
     finally:
         trainer.sampler.close()
-    _draw(folder, config)
-    logger.log(_summary(folder, config))
+    draw()
+    logger.log(experiment.kind.summarize(trainer, config))
     logger.log(f"Run folder: {folder}")
 
 
 def _draw(folder: str, config: Config) -> None:
-    try:
-        plot_learning_curve(folder)
-        if config.diagnostics:
-            plot_diagnostics(folder)
-    except (OSError, ValueError) as error:  # a full disk, say; the pictures can be drawn later
-        logger.warn(f"could not draw the learning curve: {error}")
+    plot_learning_curve(folder)
+    if config.diagnostics:
+        plot_diagnostics(folder)
 
 
-def _summary(folder: str, config: Config) -> str:
+def _summary(trainer: "Trainer", config: Config) -> str:
     """Says in one sentence what adaptation gained at the end."""
-    gain = mean_gain(read_progress(folder))
+    gain = mean_gain(read_progress(str(logger.get_dir())))
     interval = f"95% interval over tasks {gain.mean - gain.half_width:+.2f} to {gain.mean + gain.half_width:+.2f}"
     if config.meta_batch_size == 1:
         interval = "no interval over tasks, as there is one per iteration"
@@ -571,7 +597,7 @@ def _shortest(path: str) -> str:
 
 # What params.json says -------------------------------------------------------------------------------------------
 
-_PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cloudpickle", "joblib", "matplotlib")
+_PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 

@@ -4,8 +4,8 @@
     python experiments/dice_maml.py --env MetaPointEnv               # 2D navigation
     python experiments/dice_maml.py --outer_type log_likelihood      # policy gradient on advantages after adaptation
 
-On 2D navigation with `--normalization_scale 1 --learning_rate 0.003 --meta_batch_size 20`, returns go from -42 before to
--19 after adaptation within 60 iterations, which take about half a minute on two cores.
+On 2D navigation with `--normalization_scale 1 --learning_rate 0.003 --meta_batch_size 20`, returns go from -42 before
+to -19 after adaptation within 60 iterations, which take about half a minute on two cores.
 """
 import sys
 from dataclasses import dataclass

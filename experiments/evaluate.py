@@ -117,9 +117,9 @@ def _import_script(name: Any) -> Any:
     here = os.path.dirname(os.path.abspath(__file__))
     if f"{name}.py" in os.listdir(here):
         module = importlib.import_module(f"{__package__}.{name}" if __package__ else name)
-        if hasattr(module, "build"):
+        if hasattr(module, "build") and issubclass(module.Config, common.Config):
             return module
-    raise ValueError(f"expected a run of a script in {here}, got one of {name!r}")
+    raise ValueError(f"expected a run of a meta-learning script in {here}, got one of {name!r}")
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:

@@ -13,7 +13,7 @@ from meta_policy_search.utils.snapshotter import PathLike, atomic_file
 from meta_policy_search.utils.statistics import half_width_of_mean, mean_interval
 
 __all__ = ["MeanGain", "Progress", "mean_gain", "plot_adaptation_curve", "plot_diagnostics", "plot_learning_curve",
-           "read_progress"]
+           "plot_returns", "read_progress"]
 
 Progress = dict[str, np.ndarray]
 """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN where a row has no number."""
@@ -105,6 +105,28 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
     return _draw(run_folder, path, "learning_curve.png", title, [(_draw_returns, 3), (_draw_gain, 2)])
 
 
+def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
+    """Draws the returns of a run of a `LocalRunner` over environment steps.
+
+    That is the mean return of each epoch and, where there are such columns, that of the best candidate and that of
+    the policy without exploration (`AverageReturn`, `BestCandidateReturn`, `Evaluation-AverageReturn`). Long runs are
+    drawn as by `plot_learning_curve`.
+
+    Args:
+        run_folder: folder with a `progress.csv`.
+        path: PNG file to write; by default `learning_curve.png` in the run folder.
+        title: title of the picture; by default the last parts of the folder's path.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        ValueError: there is no row to draw, or a column is missing.
+        OSError: the picture cannot be written.
+    """
+    return _draw(run_folder, path, "learning_curve.png", title, [(_draw_epoch_returns, 1)])
+
+
 def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
     """Draws the diagnostics of the estimates (`Trainer(diagnostics=True)`) over environment steps.
 
@@ -184,7 +206,8 @@ def _draw(
     path = os.path.join(folder, name) if path is None else os.fspath(path)
     title = "/".join(folder.split(os.sep)[-3:]) if title is None else title
     with _picture(path, title, height=2.0 + 2.0 * len(panels)) as figure:
-        all_axes = figure.subplots(len(panels), 1, sharex=True, height_ratios=[height for _, height in panels])
+        ratios = [height for _, height in panels]
+        all_axes = figure.subplots(len(panels), 1, sharex=True, height_ratios=ratios, squeeze=False)[:, 0]
         for axes, (draw, _) in zip(all_axes, panels, strict=True):
             draw(axes, progress)
             axes.legend(loc="best", frameon=False)
@@ -214,6 +237,16 @@ def _draw_returns(axes: Any, progress: Progress) -> None:
         label = "before adaptation" if step == 0 else f"after {step} adaptation step{'s' if step > 1 else ''}"
         _draw_line(axes, timesteps, values, color, label, linewidth=1.8 if index == 0 or is_last else 1.0)
     _style(axes, "mean return of a path")
+
+
+def _draw_epoch_returns(axes: Any, progress: Progress) -> None:
+    timesteps, averages = _columns(progress, "n_timesteps", "AverageReturn")
+    _draw_line(axes, timesteps, averages, _GAIN_COLOR, "mean", linewidth=1.8)
+    others = {"BestCandidateReturn": "best candidate", "Evaluation-AverageReturn": "without exploration"}
+    for color, (key, label) in zip(_REFERENCE_COLORS[1:], others.items()):
+        if key in progress:
+            _draw_line(axes, timesteps, progress[key], color, label, linewidth=1.4)
+    _style(axes, "return of a path")
 
 
 def _draw_gain(axes: Any, progress: Progress) -> None:

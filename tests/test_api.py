@@ -219,6 +219,41 @@ class Trainer:
     def get_itr_snapshot(self, itr): ...
     def train(self): ...
 """,
+    "np.algos": """
+class RLAlgorithm:
+    def train(self, runner): ...
+
+class CEM(np.algos.rl_algorithm.RLAlgorithm):
+    def __init__(self, env_spec, policy, baseline, n_samples, discount=0.99, max_path_length=500, init_std=1,
+                 best_frac=0.05, extra_std=1.0, extra_decay_time=100): ...
+    def train(self, runner): ...
+    def train_once(self, itr, paths): ...
+
+class CMAES(np.algos.rl_algorithm.RLAlgorithm):
+    def __init__(self, env_spec, policy, baseline, n_samples, discount=0.99, max_path_length=500, sigma0=1.0): ...
+    def train(self, runner): ...
+    def train_once(self, itr, paths): ...
+
+class MetaRLAlgorithm(np.algos.rl_algorithm.RLAlgorithm):
+    def adapt_policy(self, exploration_policy, exploration_trajectories): ...
+    def get_exploration_policy(self): ...
+
+class NOP(np.algos.rl_algorithm.RLAlgorithm):
+    def init_opt(self): ...
+    def optimize_policy(self, paths): ...
+    def train(self, runner): ...
+
+class OffPolicyRLAlgorithm(np.algos.rl_algorithm.RLAlgorithm):
+    def __init__(self, env_spec, policy, qf, replay_buffer, *, use_target=False, discount=0.99, steps_per_epoch=20,
+                 max_path_length=None, max_eval_path_length=None, n_train_steps=50, buffer_batch_size=64,
+                 min_buffer_size=10000, rollout_batch_size=1, reward_scale=1.0, smooth_return=True,
+                 exploration_policy=None): ...
+    def init_opt(self): ...
+    def log_diagnostics(self, paths): ...
+    def process_samples(self, itr, paths): ...
+    def train(self, runner): ...
+    def train_once(self, itr, paths): ...
+""",
 }
 
 REQUIRED = inspect.Parameter.empty
@@ -295,7 +330,7 @@ def test_the_documented_surface(documented):
     own = [p.name for p in documented.init if p.kind not in STARS]
     if own and not any(p.kind in STARS for p in documented.init):
         assert [name for name in accepted if name in own] == own, "expected the documented order"
-        assert all(accepted[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for name in own)
+        assert all(accepted[p.name].kind in (p.kind, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in documented.init)
     if documented.init:
         needed = {name for name, p in accepted.items() if p.default is REQUIRED}
         assert needed <= set(expected) | ({"meta_batch_size"} if documented.name == "MetaPolicy" else set())
@@ -525,9 +560,35 @@ def call_trainer(documented, world):
     return trainer
 
 
+def call_np_algo(documented, world):
+    if inspect.isabstract(class_of(documented)):
+        with pytest.raises(TypeError, match="abstract"):
+            class_of(documented)()
+        return None
+    runner, env = load("local_runner.LocalRunner")(), world["env"]
+    if documented.name == "NOP":
+        algo = build(documented)
+        assert algo.init_opt() is None and algo.optimize_policy(world["paths"][0]) is None
+        runner.setup(algo._watched, env)
+        assert runner.train(1) is None and algo.train(runner) is None
+        return algo
+    policy = load("np.policies.DeterministicMLPPolicy")(O, A, (4,))
+    spec, baseline = load("envs.env_spec.EnvSpec").of(env), load("baselines.LinearFeatureBaseline")()
+    own = {"CEM": [1, 0.5, 1.0, 100], "CMAES": [1.0]}[documented.name]
+    algo = build(documented, spec, policy, baseline, B, 0.99, T, *own)
+    before = policy.get_flat_params()
+    assert isinstance(algo.train_once(0, world["paths"][0]), float)
+    policy.set_flat_params(before)
+    runner.setup(algo._watched, env)
+    runner.train(1, T)
+    assert (policy.get_flat_params() != before).any()
+    assert isinstance(algo.train(runner), float)  # all epochs are done: the average of the last
+    return algo
+
+
 CALLS = {"baselines": call_baseline, "envs.base": call_env, "meta_algos": call_algo, "optimizers": call_optimizer,
          "policies": call_policy, "samplers": call_sampler, "samplers.vectorized_env_executor": call_executor,
-         "meta_trainer": call_trainer}
+         "meta_trainer": call_trainer, "np.algos": call_np_algo}
 
 
 @pytest.mark.parametrize("documented", CLASSES.values(), ids=CLASSES)

@@ -31,5 +31,6 @@ def test_the_columns_explained_are_those_that_are_logged():
     logger.set_level(logger.DISABLED)
     logged = set().union(*map(logged_columns, (ProMP, TRPOMAML, VPGMAML)))
     logged |= logged_columns(VPGMAML, "MetaTabularMDPEnv", MetaCategoricalMLPPolicy)
+    logged |= logged_columns(VPGMAML, "AntRandDirecEnv")
     cells = re.findall(r"^   \* - (``.*)$", COLUMNS_PAGE.read_text(), flags=re.MULTILINE)
     assert sorted(logged) == sorted(re.findall(r"``([^`]+)``", " ".join(cells)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.quiet_gym import gym
 
 if TYPE_CHECKING:
@@ -180,12 +180,19 @@ class BatchedEnv(abc.ABC):
 class BatchableMetaEnv(MetaEnv):
     """A `MetaEnv` that is a `BatchedEnv` with one environment in it.
 
-    Subclasses set `batched_class` and document their arguments; keyword arguments given here go to it.
+    Subclasses set `batched_class` and document their arguments; keyword arguments given here go to it. Those that
+    can be drawn name the ways of it in `metadata["render_modes"]`, and implement `_draw`.
+
+    Args:
+        render_mode: one of `metadata["render_modes"]`, which makes `render` return pictures; None (default): no
+            pictures.
+        **kwargs: arguments of `batched_class`.
     """
 
     batched_class: type
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, render_mode: Optional[str] = None, **kwargs: Any) -> None:
+        self.render_mode = check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         self._batched_kwargs: Dict[str, Any] = kwargs
         self._batched: BatchedEnv = self.batched_class(1, **kwargs)
         self.observation_space = self._batched.observation_space
@@ -221,6 +228,28 @@ class BatchableMetaEnv(MetaEnv):
         info = {key: values[0] for key, values in answer.env_infos.items()}
         return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),
                 bool(answer.truncated[0]), info)
+
+    def render(self) -> np.ndarray:
+        """Draws the environment as it is now, for `render_mode="rgb_array"`.
+
+        Returns:
+            A picture, uint8 `[H, W, 3]`, red, green and blue.
+
+        Raises:
+            NotImplementedError: there are no pictures of this kind of environment.
+            RuntimeError: the environment was made without a render mode; or no picture can be drawn on this machine
+                (says what to install).
+        """
+        if not self.metadata["render_modes"]:
+            raise NotImplementedError(f"render: there are no pictures of {type(self).__name__}")
+        if self.render_mode is None:
+            raise RuntimeError(f'render: expected an environment made with render_mode="rgb_array", as in '
+                               f'{type(self).__name__}(render_mode="rgb_array")')
+        return self._draw()
+
+    def _draw(self) -> np.ndarray:
+        """Returns what `render` does, where there is a render mode."""
+        raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """See `MetaEnv.log_diagnostics`."""

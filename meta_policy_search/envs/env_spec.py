@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs.spaces import is_discrete
 
-__all__ = ["EnvSpec"]
+__all__ = ["EnvSpec", "check_env_spec"]
 
 
 class EnvSpec:
@@ -53,3 +53,10 @@ class EnvSpec:
 
     def __repr__(self) -> str:
         return f"EnvSpec({self.observation_space!r}, {self.action_space!r})"
+
+
+def check_env_spec(name: str, env_spec: Any) -> Any:
+    """Returns `env_spec` if it has the two spaces, as an `EnvSpec` and an environment do; else raises `TypeError`."""
+    if not (hasattr(env_spec, "observation_space") and hasattr(env_spec, "action_space")):
+        raise TypeError(f"{name}: expected an EnvSpec, got {env_spec!r}")
+    return env_spec

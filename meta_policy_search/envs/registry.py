@@ -8,8 +8,14 @@ __all__ = ["available_envs", "get_env_class", "make_env"]
 
 _PACKAGE = "meta_policy_search.envs"
 _MODULES = {
+    "AntRandDirec2DEnv": "mujoco_envs.ant_rand_direc_2d",
+    "AntRandDirecEnv": "mujoco_envs.ant_rand_direc",
+    "AntRandGoalEnv": "mujoco_envs.ant_rand_goal",
     "HalfCheetahRandDirecEnv": "mujoco_envs.half_cheetah_rand_direc",
     "HalfCheetahRandVelEnv": "mujoco_envs.half_cheetah_rand_vel",
+    "HopperRandParamsEnv": "mujoco_envs.hopper_rand_params",
+    "HumanoidRandDirec2DEnv": "mujoco_envs.humanoid_rand_direc_2d",
+    "HumanoidRandDirecEnv": "mujoco_envs.humanoid_rand_direc",
     "MetaBernoulliBanditEnv": "discrete_envs.bernoulli_bandit",
     "MetaPointEnv": "point_envs.point_env_2d",
     "MetaPointEnvCorner": "point_envs.point_env_2d_corner",
@@ -18,6 +24,10 @@ _MODULES = {
     "MetaPointEnvV2": "point_envs.point_env_2d_v2",
     "MetaPointEnvWalls": "point_envs.point_env_2d_walls",
     "MetaTabularMDPEnv": "discrete_envs.tabular_mdp",
+    "SwimmerRandVelEnv": "mujoco_envs.swimmer_rand_vel",
+    "Walker2DRandDirecEnv": "mujoco_envs.walker2d_rand_direc",
+    "Walker2DRandParamsEnv": "mujoco_envs.walker2d_rand_params",
+    "Walker2DRandVelEnv": "mujoco_envs.walker2d_rand_vel",
 }
 
 

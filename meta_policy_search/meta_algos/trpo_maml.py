@@ -75,8 +75,8 @@ class TRPOMAML(ExploringMAMLAlgo):
 
         Raises:
             ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
-            FloatingPointError: the loss, its gradient, the divergence or its curvature is not finite; the parameters are
-                as they were.
+            FloatingPointError: the loss, its gradient, the divergence or its curvature is not finite; the parameters
+                are as they were.
         """
         values = self._meta_input_values(all_samples_data)
         if log:

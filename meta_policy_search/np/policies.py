@@ -335,10 +335,14 @@ class Policy(abc.ABC):
         if not np.isfinite(observations).all():
             raise ValueError(f"{argument}: expected finite numbers, got {observations}")
         actor = self.numpy_copies(self.get_flat_params()[None])
-        noise = np.empty((1, len(observations), actor.noise_dim), np.float32)
-        actor.draw_noise(self._rng, noise)
-        actions, infos = actor.act(observations[None], noise)
+        actions, infos = actor.act(observations[None], self._draw_noise(actor, len(observations))[None])
         return actions[0], {key: value[0] for key, value in infos.items()}
+
+    def _draw_noise(self, actor: Any, num_observations: int) -> np.ndarray:
+        """Draws what the actions for `[B, O]` take, float32 `[B, noise_dim]`."""
+        noise = np.empty((num_observations, actor.noise_dim), np.float32)
+        actor.draw_noise(self._rng, noise)
+        return noise
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs figures about the policy on the given paths; none by default.
@@ -349,11 +353,74 @@ class Policy(abc.ABC):
         """
 
 
-class MLPPolicy(Policy):
+class FlatMLP:
+    """A multi-layer perceptron whose parameters are one flat vector.
+
+    Kernels start Glorot-uniform, biases at zero, drawn from the root seed.
+
+    Args:
+        scope (str): prefix of the parameter names.
+        input_size (int): units of the input layer.
+        output_size (int): units of the output layer.
+        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear function.
+        hidden_nonlinearity (str or None): of the hidden layers, one of `NONLINEARITIES`; None for the identity.
+        output_nonlinearity (str or None): likewise, of the output layer.
+
+    Raises:
+        ValueError: a size below one, or an unknown nonlinearity.
+        TypeError: a size that is not an integer.
+    """
+
+    def __init__(
+        self,
+        scope: str,
+        input_size: int,
+        output_size: int,
+        hidden_sizes: Sequence[int],
+        hidden_nonlinearity: Optional[str],
+        output_nonlinearity: Optional[str],
+    ) -> None:
+        self.scope = scope
+        self.hidden_sizes = tuple(check_positive_int(f"hidden_sizes[{i}]", n) for i, n in enumerate(hidden_sizes))
+        choices = [*NONLINEARITIES, None]
+        self.hidden_nonlinearity = check_choice("hidden_nonlinearity", hidden_nonlinearity, choices)
+        self.output_nonlinearity = check_choice("output_nonlinearity", output_nonlinearity, choices)
+        rng = seeding.next_rng(seeding.Stream.WEIGHTS)
+        self._params = initial_mlp_values(scope, input_size, output_size, self.hidden_sizes, rng)
+
+    @property
+    def network(self) -> Tuple[int, Optional[str], Optional[str]]:
+        """Number of hidden layers, and the nonlinearities of hidden and output layers."""
+        return len(self.hidden_sizes), self.hidden_nonlinearity, self.output_nonlinearity
+
+    def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
+        """Returns the current parameter values by name; copies."""
+        return OrderedDict((name, value.copy()) for name, value in self._params.items())
+
+    def get_flat_params(self) -> np.ndarray:
+        """Returns a copy of the parameters, float32 `[D]`, in the order of `get_param_values`."""
+        return flatten_params(self._params)
+
+    def set_flat_params(self, flat_params: np.ndarray) -> None:
+        """Sets the parameters, `[D]`.
+
+        Raises:
+            ValueError: the size is not `D`, or a number is not finite.
+        """
+        self._params = self._unflatten(flat_params, ndim=1)
+
+    def _unflatten(self, flat_params: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
+        flat = np.asarray(flat_params)
+        if flat.ndim != ndim:
+            raise ValueError(f"flat_params: expected {ndim} axes, got shape {flat.shape}")
+        shapes = {name: value.shape for name, value in self._params.items()}
+        return unflatten_params("flat_params", flat, shapes)
+
+
+class MLPPolicy(FlatMLP, Policy):
     """A policy with a multi-layer perceptron of the observation, whose output is `action_dim` numbers.
 
-    Kernels start Glorot-uniform, biases at zero, drawn from the root seed. A subclass says what the outputs mean:
-    `_scope` and `_stack_params`.
+    A subclass says what the outputs mean: `_scope` and `_stack_params`.
 
     Args:
         obs_dim (int): size `O` of an observation.
@@ -378,44 +445,17 @@ class MLPPolicy(Policy):
         hidden_nonlinearity: Optional[str] = "tanh",
         output_nonlinearity: Optional[str] = None,
     ) -> None:
-        super().__init__(obs_dim, action_dim)
-        self.hidden_sizes = tuple(check_positive_int(f"hidden_sizes[{i}]", n) for i, n in enumerate(hidden_sizes))
-        choices = [*NONLINEARITIES, None]
-        self.hidden_nonlinearity = check_choice("hidden_nonlinearity", hidden_nonlinearity, choices)
-        self.output_nonlinearity = check_choice("output_nonlinearity", output_nonlinearity, choices)
-        self._params = self._initial_values(seeding.next_rng(seeding.Stream.WEIGHTS))
-
-    def _initial_values(self, rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
-        """Draws the parameters that the policy starts with."""
-        return initial_mlp_values(self._scope, self.obs_dim, self.action_dim, self.hidden_sizes, rng)
+        Policy.__init__(self, obs_dim, action_dim)
+        FlatMLP.__init__(self, self._scope, self.obs_dim, self.action_dim, hidden_sizes, hidden_nonlinearity,
+                         output_nonlinearity)
 
     @abc.abstractmethod
     def _stack_params(self, params: Params, *network: Any) -> StackedMLP:
         """Returns what acts; parameters `[M, ...]`, and the network's depth and nonlinearities."""
 
-    def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
-        """Returns the current parameter values by name; copies."""
-        return OrderedDict((name, value.copy()) for name, value in self._params.items())
-
-    def get_flat_params(self) -> np.ndarray:
-        """See `Policy.get_flat_params`; in the order of `get_param_values`."""
-        return flatten_params(self._params)
-
-    def set_flat_params(self, flat_params: np.ndarray) -> None:
-        """See `Policy.set_flat_params`."""
-        self._params = self._unflatten(flat_params, ndim=1)
-
     def numpy_copies(self, flat_params: np.ndarray) -> StackedMLP:
         """See `Policy.numpy_copies`."""
-        params = self._unflatten(flat_params, ndim=2)
-        return self._stack_params(params, len(self.hidden_sizes), self.hidden_nonlinearity, self.output_nonlinearity)
-
-    def _unflatten(self, flat_params: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
-        flat = np.asarray(flat_params)
-        if flat.ndim != ndim:
-            raise ValueError(f"flat_params: expected {ndim} axes, got shape {flat.shape}")
-        shapes = {name: value.shape for name, value in self._params.items()}
-        return unflatten_params("flat_params", flat, shapes)
+        return self._stack_params(self._unflatten(flat_params, ndim=2), *self.network)
 
 
 class GaussianMLPPolicy(MLPPolicy):
@@ -456,12 +496,8 @@ class GaussianMLPPolicy(MLPPolicy):
         if self.init_std < self.min_std:
             raise ValueError(f"init_std: expected at least min_std={self.min_std}, got {self.init_std}")
         super().__init__(obs_dim, action_dim, hidden_sizes, hidden_nonlinearity, output_nonlinearity)
-
-    def _initial_values(self, rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
-        values = super()._initial_values(rng)
         if self.learn_std:
-            values["log_std_network/log_std_var"] = self._initial_log_std()
-        return values
+            self._params["log_std_network/log_std_var"] = self._initial_log_std()
 
     def _initial_log_std(self) -> np.ndarray:
         return np.full(self.action_dim, math.log(self.init_std), np.float32)
@@ -579,5 +615,5 @@ def unflatten_params(
     if not np.isfinite(values).all():
         raise ValueError(f"{argument}: expected finite numbers, got {flat[~np.isfinite(values)][0]} among them")
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
-    return OrderedDict((name, part.copy().reshape(flat.shape[:-1] + tuple(shape)))
+    return OrderedDict((name, part.reshape(flat.shape[:-1] + tuple(shape)))
                        for (name, shape), part in zip(shapes.items(), parts))

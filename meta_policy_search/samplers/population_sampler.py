@@ -10,7 +10,7 @@ from meta_policy_search.types import Infos, Path, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["PopulationSampler"]
+__all__ = ["PopulationSampler", "count_paths"]
 
 
 class PopulationSampler:
@@ -52,7 +52,7 @@ class PopulationSampler:
         self._candidates_at_once = None if candidates_at_once is None else check_positive_int(
             "candidates_at_once", candidates_at_once)
         self._sampler_args = {"parallel": parallel, "executor": executor}
-        self._samplers: Dict[Tuple[int, int, int], _SameTaskSampler] = {}  # by candidates, paths and their length
+        self._samplers: Dict[Tuple, _SameTaskSampler] = {}  # by what they were made with
         check_spaces(algo.policy, self._env)
 
     def start_worker(self) -> None:
@@ -63,6 +63,8 @@ class PopulationSampler:
         for sampler in self._samplers.values():
             sampler.close()
         self._samplers.clear()
+
+    close = shutdown_worker
 
     def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
         """Collects paths with the algorithm's policy as it is now.
@@ -78,9 +80,8 @@ class PopulationSampler:
             ValueError: an observation, reward or action is not finite; names path and step.
             EnvWorkerError: the environment failed, or a worker process died.
         """
-        policy = self._algo.policy
-        actor = _numpy_copies(policy, policy.get_flat_params()[None]) if hasattr(policy, "get_flat_params") else None
-        return self._collect(itr, batch_size, _PolicyActor(policy) if actor is None else actor, 1)[0]
+        policy, length = self._algo.policy, self._algo.max_path_length
+        return self._collect_paths(policy, itr, count_paths(batch_size, length), length)
 
     def obtain_population_samples(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
         """Collects paths with the algorithm's policy, once for each of several sets of parameters.
@@ -99,27 +100,48 @@ class PopulationSampler:
         Raises:
             ValueError, EnvWorkerError: as in `obtain_samples`.
         """
+        policy, length = self._algo.policy, self._algo.max_path_length
+        num_paths = count_paths(batch_size, length)
         population: List[List[Path]] = []
         at_once = self._candidates_at_once or len(flat_params)
         for first in range(0, len(flat_params), at_once):
             group = flat_params[first:first + at_once]
-            actor = _numpy_copies(self._algo.policy, group)
+            actor = _numpy_copies(policy, group)
             if actor is not None:
-                population += self._collect(itr + first, batch_size, actor, len(group))
+                population += self._collect(policy, actor, itr + first, len(group), num_paths, length)
                 continue
             for number, candidate in enumerate(group, start=itr + first):
-                self._algo.policy.set_flat_params(candidate)
-                population.append(self.obtain_samples(number, batch_size))
+                policy.set_flat_params(candidate)
+                population.append(self._collect_paths(policy, number, num_paths, length))
         return population
 
-    def _collect(self, itr: int, batch_size: int, actor: Any, num_candidates: int) -> List[List[Path]]:
-        length = self._algo.max_path_length
-        num_paths = -(-check_positive_int("batch_size", batch_size) // length)
-        key = (num_candidates, num_paths, length)
+    def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
+        """Collects paths with a policy as it is; arguments as for `_collect`."""
+        actor = _numpy_copies(policy, policy.get_flat_params()[None]) if hasattr(policy, "get_flat_params") else None
+        actor = _PolicyActor(policy) if actor is None else actor
+        return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
+
+    def _collect(
+        self, policy: Any, actor: Any, itr: int, num_candidates: int, num_paths: int, length: int,
+        envs_at_once: Optional[int] = None, purpose: int = 0,
+    ) -> List[List[Path]]:
+        """Collects `num_paths` paths of each candidate.
+
+        Args:
+            policy: what `actor` is a form of.
+            actor: acts for all candidates.
+            itr: iteration of the first candidate.
+            num_candidates: number of candidates.
+            num_paths: paths of each.
+            length: most steps of a path.
+            envs_at_once: paths of a candidate under way at the same time; by default all.
+            purpose: paths for different purposes have random numbers of their own.
+        """
+        key = (policy, num_candidates, num_paths, length, envs_at_once, purpose)
         if key not in self._samplers:
-            population = _Population(self._algo.policy, num_candidates)
-            self._samplers[key] = _SameTaskSampler(self._env, population, num_paths, num_candidates, length,
-                                                   **self._sampler_args)
+            self._samplers[key] = _SameTaskSampler(self._env, _Population(policy, num_candidates), num_paths,
+                                                   num_candidates, length, envs_at_once, **self._sampler_args)
+            self._samplers[key].purpose = purpose
         sampler = self._samplers[key]
         sampler.policy.actor = actor
         sampler.start_at(itr)
@@ -130,8 +152,10 @@ class PopulationSampler:
 class _SameTaskSampler(MetaSampler):
     """A `MetaSampler` in which the paths of a candidate are those of a task in an iteration of their own."""
 
+    purpose = 0
+
     def path_rng(self, task: int, rollout: int) -> np.random.Generator:
-        return seeding.rng_for(seeding.Stream.ROLLOUT, self._itr + task, self._step, 0, rollout)
+        return seeding.rng_for(seeding.Stream.ROLLOUT, self._itr + task, self.purpose, 0, rollout)
 
 
 class _Population:
@@ -161,6 +185,11 @@ class _PolicyActor:
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         actions, infos = self._policy.get_actions(observations[0])
         return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in infos.items()}
+
+
+def count_paths(batch_size: int, max_path_length: int) -> int:
+    """Returns how many paths of `max_path_length` steps a batch of environment steps is, rounded up."""
+    return -(-check_positive_int("batch_size", batch_size) // max_path_length)
 
 
 def _numpy_copies(policy: Any, flat_params: np.ndarray) -> Any:

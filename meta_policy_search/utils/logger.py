@@ -489,24 +489,25 @@ def _table(row: Row) -> str:
     return "\n".join([rule, *lines, rule])
 
 
-_RETURN_COLUMN = re.compile(r"Step_(\d+)-AverageReturn")
+_RETURN_COLUMN = re.compile(r"(?:Step_(\d+)-)?AverageReturn")
 
 
 def _line(row: Row) -> str:
-    """Returns iteration, steps, return before and after adaptation, gain and time; else the first six numbers."""
+    """Returns iteration, steps, return (before and after adaptation, gain) and time; else the first six numbers."""
     numbers = {key: value for key, value in row.items() if _is_number(value)}
-    returns = {int(match[1]): numbers[match[0]] for match in map(_RETURN_COLUMN.fullmatch, numbers) if match}
+    returns = {int(match[1] or 0): numbers[match[0]] for match in map(_RETURN_COLUMN.fullmatch, numbers) if match}
     parts = []
-    if "Itr" in numbers:
-        parts.append(f"itr {numbers['Itr']:4}")
+    unit = "Epoch" if "Epoch" in numbers else "Itr"
+    if unit in numbers:
+        parts.append(f"{unit.lower()} {numbers[unit]:4}")
     if "n_timesteps" in numbers:
         parts.append(f"{numbers['n_timesteps']:>11,} steps")
     if returns:
         before, after = returns[min(returns)], returns[max(returns)]
         gain = f" -> {after:9.2f}, gain {after - before:+9.2f}" if len(returns) > 1 else ""
         parts.append(f"return {before:9.2f}{gain}")
-    if "ItrTime" in numbers:
-        parts.append(f"{numbers['ItrTime']:6.2f} s")
+    if f"{unit}Time" in numbers:
+        parts.append(f"{numbers[f'{unit}Time']:6.2f} s")
     return " | ".join(parts if returns else [f"{key} {_readable(numbers[key])}" for key in list(numbers)[:6]])
 
 

@@ -1,7 +1,4 @@
-"""The 2D point environments: each reward and each rule by hand, then what holds for all of them."""
-import copy
-import pickle
-
+"""The 2D point environments: each reward and each rule by hand, what holds for all of them; see also test_contract."""
 import numpy as np
 import pytest
 
@@ -43,16 +40,6 @@ def step_from(env_class, start, task, action, velocity=(0.0, 0.0), **arguments):
     batched.set_tasks([task])
     batched.reset(np.array([0]), [StartAt(start, velocity)])
     return batched.step(np.array([action]))
-
-
-def walk(env, actions, seed):
-    """Returns observations and rewards of one environment from a seeded reset under the given actions."""
-    observations, rewards = [env.reset(seed=seed)[0]], []
-    for action in actions:
-        observation, reward, _, _, _ = env.step(action)
-        observations.append(observation)
-        rewards.append(reward)
-    return np.array(observations), np.array(rewards)
 
 
 # Navigation
@@ -310,34 +297,6 @@ def test_walls_tasks_are_checked(task, complaint):
 # All of them
 
 
-@pytest.mark.parametrize("env_class", ALL)
-def test_steps_together_equal_steps_alone_bit_for_bit(env_class):
-    """Given seven environments, when they step together in changing groups, then each fares as it does alone."""
-    n, steps = 7, 40
-    singles = [env_class() for _ in range(n)]
-    batched = singles[0].make_batched(n)
-    tasks = batched.sample_tasks(n, np.random.default_rng(3))
-    batched.set_tasks(tasks)
-    for env, task in zip(singles, tasks, strict=True):
-        env.set_task(task)
-
-    expected = np.array([env.reset(seed=i)[0] for i, env in enumerate(singles)])
-    observations = batched.reset(np.arange(n), [np.random.default_rng(i) for i in range(n)])
-    np.testing.assert_array_equal(observations, expected)
-
-    rng = np.random.default_rng(4)
-    for step in range(steps):
-        env_ids = None if step % 3 == 0 else rng.permutation(n)[: 1 + step % n]
-        rows = np.arange(n) if env_ids is None else env_ids
-        actions = rng.normal(scale=0.2, size=(len(rows), 2))
-        answer = batched.step(actions, env_ids)
-        alone = [singles[row].step(action) for row, action in zip(rows, actions, strict=True)]
-        np.testing.assert_array_equal(answer.observations, [one[0] for one in alone])
-        np.testing.assert_array_equal(answer.rewards, [one[1] for one in alone])
-        np.testing.assert_array_equal(answer.terminated, [one[2] for one in alone])
-        np.testing.assert_array_equal(answer.truncated, [one[3] for one in alone])
-
-
 @pytest.mark.parametrize("env_class", TO_CORNERS)
 @pytest.mark.parametrize("reward_type", REWARD_TYPES)
 def test_a_row_does_not_depend_on_the_number_of_rows(env_class, reward_type):
@@ -354,110 +313,6 @@ def test_a_row_does_not_depend_on_the_number_of_rows(env_class, reward_type):
     np.testing.assert_array_equal(rewards[33][:, :2], rewards[2])
     np.testing.assert_array_equal(rewards[33][:, :1], rewards[1])
     assert np.ptp(rewards[33]) > 0.0
-
-
-@pytest.mark.parametrize("env_class", ALL)
-def test_some_step_while_others_stay(env_class):
-    batched = env_class().make_batched(3)
-    start = batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
-    moved = batched.step(np.full((2, 2), 0.05), np.array([2, 0])).observations
-    answer = batched.step(np.zeros((3, 2)))
-    if env_class is not MetaPointEnvMomentum:
-        np.testing.assert_array_equal(answer.observations[[2, 0]], moved)
-        np.testing.assert_array_equal(answer.observations[1], start[1])
-    else:  # there a step without an action is a move
-        np.testing.assert_array_equal(answer.observations[1, :2], start[1, :2] + start[1, 2:])
-
-    again = batched.reset(np.array([1]), [np.random.default_rng(1)])
-    np.testing.assert_array_equal(again, start[[1]])
-
-
-@pytest.mark.parametrize("env_class", ALL)
-def test_same_seed_same_path_and_other_seed_other_path(env_class):
-    actions = np.random.default_rng(0).normal(scale=0.1, size=(20, 2))
-    env = env_class()
-    env.set_task(env.sample_tasks(1, rng=np.random.default_rng(0))[0])
-    first, again, other = (walk(env, actions, seed) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(first[0], again[0])
-    np.testing.assert_array_equal(first[1], again[1])
-    if env_class in TO_CORNERS:
-        assert not np.array_equal(first[0], other[0])
-
-
-@pytest.mark.parametrize("env_class", ALL)
-def test_tasks_come_from_the_generator_given_or_from_the_environments_own(env_class):
-    env = env_class()
-    flat = lambda tasks: np.array([list(t.values()) if isinstance(t, dict) else t for t in tasks])  # noqa: E731
-    first = flat(env.sample_tasks(20, rng=np.random.default_rng(7)))
-    np.testing.assert_array_equal(first, flat(env.sample_tasks(20, rng=np.random.default_rng(7))))
-    assert not np.array_equal(first, flat(env.sample_tasks(20, rng=np.random.default_rng(8))))
-    env.np_random = np.random.default_rng(7)
-    np.testing.assert_array_equal(first, flat(env.sample_tasks(20)))
-
-
-@pytest.mark.parametrize("env_class", ALL)
-def test_the_task_given_is_the_task_returned(env_class):
-    env = env_class()
-    default = env.get_task()
-    for task in env.sample_tasks(3, rng=np.random.default_rng(0)):
-        env.set_task(task)
-        np.testing.assert_equal(env.get_task(), task)
-    env.set_task(default)  # what get_task returns can be set
-    np.testing.assert_equal(env.get_task(), default)
-
-
-@pytest.mark.parametrize("env_class", ALL)
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_goes_on_alone(env_class, clone):
-    """Given a copy made in the middle of a path, when both go on, then they go alike and do not disturb each other."""
-    env = env_class()
-    env.set_task(env.sample_tasks(1, rng=np.random.default_rng(1))[0])
-    env.reset(seed=0)
-    actions = np.random.default_rng(0).normal(scale=0.1, size=(8, 2))
-    for action in actions[:4]:
-        env.step(action)
-    twin = clone(env)
-    for action in actions[4:]:
-        answer = env.step(action)
-    for action in actions[4:]:
-        answer_of_twin = twin.step(action)
-    np.testing.assert_array_equal(answer[0], answer_of_twin[0])
-    assert answer[1:] == answer_of_twin[1:]
-    np.testing.assert_equal(twin.get_task(), env.get_task())
-    np.testing.assert_array_equal(env.reset()[0], twin.reset()[0])  # the generator was copied, too
-
-
-@pytest.mark.parametrize("env_class", ALL)
-def test_what_is_handed_out_is_the_callers_to_keep(env_class):
-    """Given arrays from and for an environment, when the caller overwrites them, then the environment goes on."""
-    env, reference = env_class(), env_class()
-    task = env.sample_tasks(1, rng=np.random.default_rng(1))[0]
-    env.set_task(task)
-    reference.set_task(copy.deepcopy(task))
-    for array in task.values() if isinstance(task, dict) else [task]:
-        array[:] = 77.0
-    for array in env.get_task().values() if isinstance(task, dict) else [env.get_task()]:
-        array[:] = 88.0
-    env.reset(seed=0)[0][:] = 99.0
-    reference.reset(seed=0)
-    for _ in range(3):
-        answer, expected = env.step(np.full(2, 0.05)), reference.step(np.full(2, 0.05))
-        np.testing.assert_array_equal(answer[0], expected[0])
-        assert answer[1] == expected[1]
-        answer[0][:] = 99.0
-
-
-@pytest.mark.parametrize("env_class", ALL)
-def test_two_environments_share_nothing(env_class):
-    one, other = env_class(), env_class()
-    before = other.get_task()
-    one.set_task(one.sample_tasks(8, rng=np.random.default_rng(1))[0])
-    start = other.reset(seed=0)[0].copy()
-    one.reset(seed=1)
-    one.step(np.full(2, 0.1))
-    np.testing.assert_equal(other.get_task(), before)
-    expected = start[:2] if env_class is not MetaPointEnvMomentum else start[:2] + start[2:]
-    np.testing.assert_array_equal(other.step(np.zeros(2))[0][:2], expected)
 
 
 @pytest.mark.parametrize("env_class", ALL)

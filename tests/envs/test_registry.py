@@ -13,18 +13,24 @@ from meta_policy_search.envs.gym_forms import check_meta_env
 def test_every_name_leads_to_a_meta_environment():
     names = available_envs()
     assert names == sorted(names)
-    assert {"MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HalfCheetahRandVelEnv"} <= set(names)
+    assert {"MetaPointEnvCorner", "HalfCheetahRandDirecEnv", "HumanoidRandDirec2DEnv"} <= set(names)
     for name in names:
         env_class = get_env_class(name)
         assert env_class.__name__ == name and issubclass(env_class, MetaEnv)
-        if name.startswith("Half") and importlib.util.find_spec("mujoco") is None:
+        if "mujoco_envs" in env_class.__module__ and importlib.util.find_spec("mujoco") is None:
             continue
         check_meta_env(make_env(name))
 
 
-@pytest.mark.parametrize("package", [envs.point_envs, envs.discrete_envs])
-def test_every_small_environment_is_there(package):
+@pytest.mark.parametrize("package", [envs.point_envs, envs.discrete_envs, envs.mujoco_envs])
+def test_every_environment_is_there(package):
     assert set(package.__all__) <= set(available_envs())
+    for name in package.__all__:
+        assert get_env_class(name) is getattr(package, name)
+
+
+@pytest.mark.parametrize("package", [envs.point_envs, envs.discrete_envs])
+def test_small_environments_are_in_the_package_itself(package):
     for name in package.__all__:
         assert get_env_class(name) is getattr(envs, name)
 
@@ -40,7 +46,7 @@ def test_arguments_are_the_classes_own():
 @pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])
 def test_an_unknown_name_is_answered_with_those_that_exist(name):
     for function in (get_env_class, make_env):
-        with pytest.raises(ValueError, match="name: expected one of HalfCheetahRandDirecEnv, .*MetaTabularMDPEnv, got"):
+        with pytest.raises(ValueError, match="name: expected one of AntRandDirec2DEnv, .*Walker2DRandVelEnv, got"):
             function(name)
 
 

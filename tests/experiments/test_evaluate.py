@@ -209,9 +209,9 @@ def test_mistakes_in_flags(arguments, message, runs, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"script": "os"}, "expected a run of a script in .*, got one of 'os'"),
-    ({"script": "common"}, "expected a run of a script in .*, got one of 'common'"),
-    ({"script": "../setup"}, "expected a run of a script in .*, got one of '../setup'"),
+    ({"script": "os"}, "expected a run of a meta-learning script in .*, got one of 'os'"),
+    ({"script": "common"}, "expected a run of a meta-learning script in .*, got one of 'common'"),
+    ({"script": "../setup"}, "expected a run of a meta-learning script in .*, got one of '../setup'"),
     ({"settings": None}, "expected settings in params.json, got None"),
     ({"settings": {"env": "Gone"}}, "env: expected one of .*'MetaPointEnv'.*, got 'Gone'"),
     ({"settings": {"old": 1}}, "unknown setting 'old'; there are env, "),

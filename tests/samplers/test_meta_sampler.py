@@ -399,6 +399,19 @@ def test_update_tasks_samples_one_task_per_place():
     assert other.tasks == tasks[1]  # they depend on seed and iteration alone
 
 
+def test_given_tasks_are_an_iteration_like_sampled_ones():
+    """Given the tasks that another sampler has drawn, then the paths are the same, and the next iteration too."""
+    one, other = sampler_of(Wanderer()), sampler_of(Wanderer())
+    with one, other:
+        one.update_tasks()
+        other.update_tasks(np.array(one.tasks))
+        assert_same(flat_paths(one.obtain_samples()), flat_paths(other.obtain_samples()))
+        one.update_tasks(), other.update_tasks()
+        assert one.tasks == other.tasks
+        with pytest.raises(ValueError, match=f"tasks: expected meta_batch_size={M} of them, got 2"):
+            other.update_tasks([0.0, 1.0])
+
+
 def test_tasks_are_sampled_when_there_are_none():
     sampler, other = sampler_of(Wanderer()), sampler_of(Wanderer())
     other.update_tasks()

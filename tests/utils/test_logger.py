@@ -394,11 +394,13 @@ def test_one_line_per_iteration(tmp_path, capsys):
     returns = {"Step_0-AverageReturn": -40.414, "Step_1-AverageReturn": -20.0, "Step_2-AverageReturn": -11.68}
     dump(Itr=3, n_timesteps=1600000, ItrTime=2.345, other=1, **returns)
     dump(Itr=4, **{"Step_0-AverageReturn": np.float32(1.5)})
-    dump(Epoch=0, AverageReturn=1.25, text="x", c=1, d=2, e=3, f=4, g=5)
+    dump(Epoch=5, Itr=100, n_timesteps=2000, AverageReturn=-7.125, EpochTime=0.5)
+    dump(Epoch=0, Loss=1.25, text="x", c=1, d=2, e=3, f=4, g=5)
     assert capsys.readouterr().out.splitlines() == [
         "itr    3 |   1,600,000 steps | return    -40.41 ->    -11.68, gain    +28.73 |   2.35 s",
         "itr    4 | return      1.50",
-        "Epoch 0 | AverageReturn 1.25 | c 1 | d 2 | e 3 | f 4",
+        "epoch    5 |       2,000 steps | return     -7.12 |   0.50 s",
+        "Epoch 0 | Loss 1.25 | c 1 | d 2 | e 3 | f 4",
     ]
 
 

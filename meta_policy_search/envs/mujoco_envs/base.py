@@ -1,15 +1,17 @@
 """What all MuJoCo meta-environments share; a file per robot and per task tells the rest."""
 import abc
+import math
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchedEnv
+from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv
 from meta_policy_search.envs.mujoco_envs.engine import MujocoEngine, State
-from meta_policy_search.types import BatchedStep, Infos, Task
+from meta_policy_search.types import BatchedStep, Infos, Path, Task
+from meta_policy_search.utils import logger
 from meta_policy_search.utils.quiet_gym import gym
 
-__all__ = ["BatchedMujocoEnv", "BatchedNumberTaskEnv"]
+__all__ = ["BatchedGoalEnv", "BatchedMujocoEnv", "MujocoMetaEnv", "flattened"]
 
 Rows = Union[slice, np.ndarray]
 """Which environments: what an array with `num_envs` rows is indexed by to give those of the current step."""
@@ -32,6 +34,7 @@ class BatchedMujocoEnv(BatchedEnv):
             `"modern"`, those of the installed MuJoCo (a half cheetah weighs 14 kg with either, distributed otherwise).
         num_threads: native threads that share the copies; by default all cores that the process may use. Results do
             not depend on it.
+        derived: what states are to come with, names of `engine.DERIVED`; subclasses give what they look at.
 
     Attributes:
         robot: name of the robot's model, one of `engine.ROBOTS`; set by the subclass.
@@ -43,9 +46,16 @@ class BatchedMujocoEnv(BatchedEnv):
     robot: str
     frame_skip: int
 
-    def __init__(self, num_envs: int, *, inertials: str = "mujoco210", num_threads: Optional[int] = None) -> None:
+    def __init__(
+        self,
+        num_envs: int,
+        *,
+        inertials: str = "mujoco210",
+        num_threads: Optional[int] = None,
+        derived: Sequence[str] = (),
+    ) -> None:
         super().__init__(num_envs)
-        self.engine = MujocoEngine(self.robot, self.num_envs, self.frame_skip, inertials, num_threads)
+        self.engine = MujocoEngine(self.robot, self.num_envs, self.frame_skip, inertials, num_threads, derived)
         self.max_callers = MAX_CALLERS if self.engine.threads() > 1 else 1
         self.dt = self.engine.dt
         size = self._observations(self.engine.get_state(np.array([0]))).shape[1]
@@ -102,8 +112,32 @@ class BatchedMujocoEnv(BatchedEnv):
         truncated = np.zeros(len(actions), dtype=bool)
         return BatchedStep(self._observations(after), rewards, self._terminated(after), truncated, infos)
 
-class BatchedNumberTaskEnv(BatchedMujocoEnv):
-    """A MuJoCo environment whose task is one number, such as a direction or a velocity.
+    def _uniform_start(self, noise: float, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
+        """Draws positions and velocities around those of the model at rest, each uniform within `noise`."""
+        qpos = self.engine.init_qpos + rng.uniform(-noise, noise, self.engine.nq)
+        return qpos, rng.uniform(-noise, noise, self.engine.nv)
+
+    def _normal_start(self, noise: float, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
+        """Draws positions as `_uniform_start` does, and velocities that are normal with standard deviation `noise`."""
+        qpos = self.engine.init_qpos + rng.uniform(-noise, noise, self.engine.nq)
+        return qpos, noise * rng.standard_normal(self.engine.nv)
+
+    def _forward_velocity(self, before: State, after: State) -> np.ndarray:
+        """Returns the mean velocity of the robot's root along x during the step, m/s, float64 `[k]`."""
+        return (after.qpos[:, 0] - before.qpos[:, 0]) / self.dt
+
+    @staticmethod
+    def _log_velocity(paths: Sequence[Path], prefix: str, key: str, cost_key: str = "reward_ctrl") -> None:
+        """Logs means of the velocity `env_infos[key]`, of all steps and of last steps, and of the control cost."""
+        velocities = [path["env_infos"][key] for path in paths]
+        costs = [-path["env_infos"][cost_key] for path in paths]
+        logger.logkv(prefix + "AvgForwardVel", np.mean(np.concatenate(velocities)))
+        logger.logkv(prefix + "AvgFinalForwardVel", np.mean([velocity[-1] for velocity in velocities]))
+        logger.logkv(prefix + "AvgCtrlCost", np.mean(np.concatenate(costs)))
+
+
+class BatchedGoalEnv(BatchedMujocoEnv):
+    """A MuJoCo environment whose task is a number or a few, such as a direction or a velocity.
 
     Args:
         num_envs: number of copies, at least one.
@@ -111,7 +145,7 @@ class BatchedNumberTaskEnv(BatchedMujocoEnv):
         **engine: see `BatchedMujocoEnv`.
 
     Attributes:
-        goals: float64 `[num_envs]`, the task of each copy.
+        goals: float64 `[num_envs]` or `[num_envs, d]`, the task of each copy.
     """
 
     def __init__(self, num_envs: int, *, task: Task, **engine: Any) -> None:
@@ -119,8 +153,8 @@ class BatchedNumberTaskEnv(BatchedMujocoEnv):
         self.set_tasks([task] * self.num_envs)
 
     @abc.abstractmethod
-    def _check_task(self, name: str, task: Task) -> float:
-        """Returns the task as a number, or raises `ValueError`; `name` is what to call it then."""
+    def _check_task(self, name: str, task: Task) -> Union[float, np.ndarray]:
+        """Returns the task as a number or float64 `[d]`, or raises `ValueError`; `name` is what to call it then."""
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
         """See `BatchedEnv.set_tasks`."""
@@ -129,4 +163,47 @@ class BatchedNumberTaskEnv(BatchedMujocoEnv):
 
     def get_tasks(self) -> List[Task]:
         """See `BatchedEnv.get_tasks`."""
-        return self.goals.tolist()
+        return self.goals.tolist() if self.goals.ndim == 1 else list(self.goals.copy())
+
+
+def flattened(values: np.ndarray) -> np.ndarray:
+    """Returns `values`, `[k, ...]`, as `[k, n]`, also where there are none (`k = 0`)."""
+    return values.reshape(len(values), math.prod(values.shape[1:]))
+
+
+class MujocoMetaEnv(BatchableMetaEnv):
+    """One environment with a robot, that is, a `BatchedMujocoEnv` with one robot in it.
+
+    Args:
+        inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
+            `"modern"`, as the installed MuJoCo computes them.
+        num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
+            use. Results do not depend on it.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        **kwargs: further arguments of `batched_class`.
+    """
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(
+        self,
+        *,
+        inertials: str = "mujoco210",
+        num_threads: Optional[int] = None,
+        render_mode: Optional[str] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(render_mode=render_mode, inertials=inertials, num_threads=num_threads, **kwargs)
+        self.metadata = {**self.metadata, "render_fps": round(1.0 / self.dt)}
+
+    @property
+    def dt(self) -> float:
+        """Duration of a step, s."""
+        return self._batched.dt
+
+    def close(self) -> None:
+        """Ends the process that draws, if there is one; the environment can be used, and drawn, again."""
+        self._batched.engine.close_camera()
+
+    def _draw(self) -> np.ndarray:
+        return self._batched.engine.render()

@@ -1,9 +1,9 @@
 """The physics of the MuJoCo environments: many robots of one kind, advanced together by native threads.
 
-This file alone knows a physics binding, the official `mujoco` package; environments see names, arrays and
-`PhysicsError`. A robot's future depends on its position, velocity and controls and on nothing else: the constraint
-solver starts each control step cold (no warm start is carried over), so the row of one robot is the same bit for bit
-alone or among others, for any number of threads, and after pickling.
+This file alone knows a physics binding, the official `mujoco` package (`camera.py` draws with it); environments see
+names, arrays and `PhysicsError`. A robot's future depends on its position, velocity and controls and on nothing else:
+the constraint solver starts each control step cold (no warm start is carried over), so the row of one robot is the same
+bit for bit alone or among others, for any number of threads, and after pickling.
 
 By default robots have the masses and inertias that MuJoCo 2.1.0, the engine of the field's papers, computes from
 the same model files; it integrated the end caps of capsules with `pi r^3` in place of `4/3 pi r^3`. Two more things
@@ -20,6 +20,7 @@ import contextlib
 import copy
 import functools
 import importlib.util
+import os
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 import numpy as np
 
 from meta_policy_search.envs.base import PhysicsError
+from meta_policy_search.envs.mujoco_envs.camera import Camera
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.cores import available_cores
 
@@ -118,7 +120,6 @@ class MujocoEngine:
         self.frame_skip = check_positive_int("frame_skip", frame_skip)
         self.inertials = check_choice("inertials", inertials, INERTIALS)
         self.num_threads = None if num_threads is None else check_positive_int("num_threads", num_threads)
-
         self.derived = tuple(check_choice("derived", name, DERIVED) for name in derived)
 
         mujoco = _import_mujoco()
@@ -140,6 +141,7 @@ class MujocoEngine:
         self._models = [self._model] * self.num_envs
         self._idle_crews: Dict[int, List[_Crew]] = {}  # by their number of threads
         self._idle_probes: List[_Probe] = []
+        self._camera: Optional[Camera] = None
         shapes = {name: getattr(mujoco.MjData(self.model), name).shape for name in self.derived}
         self._derived = {name: np.zeros((self.num_envs, *shape)) for name, shape in shapes.items()}
         self._derive(None)
@@ -236,6 +238,28 @@ class MujocoEngine:
             self._parameters, self._models = list(parameters), [models[id(p)] for p in parameters]
         self._derive(None)
 
+    def render(self, env_id: int = 0) -> np.ndarray:
+        """Draws one robot, with a camera that follows it.
+
+        Args:
+            env_id: which robot.
+
+        Returns:
+            uint8 `[480, 480, 3]`, red, green and blue.
+
+        Raises:
+            RuntimeError: there is no OpenGL to draw with; says what to install.
+        """
+        if self._camera is None:
+            self._camera = Camera(self.model)
+        return self._camera.picture(self._models[env_id], self._states[env_id, 1:1 + self.nq])
+
+    def close_camera(self) -> None:
+        """Ends the process that `render` started; another picture starts one again."""
+        if self._camera is not None:
+            self._camera.close()
+            self._camera = None
+
     def _models_of(self, env_ids: Optional[np.ndarray]) -> List[Any]:
         return self._models if env_ids is None else [self._models[i] for i in env_ids]
 
@@ -260,7 +284,8 @@ class MujocoEngine:
         Where MuJoCo meets a number that is not finite or huge it resets the robot to its initial state, clock
         included, and after any warning the rollout stops that robot. Either way its clock is wrong at the end, unless
         the last simulation step gave a warning and no reset: the numbers that it leaves are looked at here, and what
-        leaves sound numbers (a full contact buffer) recurs in the next control step, where it shows.
+        leaves sound numbers (a full contact buffer) recurs in the next control step, where it shows; but not where
+        there is one simulation step between two looks at the clock, as for robots with a free joint.
         """
         in_time = np.abs(final[:, 0] - (_START_TIME + self.dt)) < 0.5 * self.model.opt.timestep
         in_bounds = np.abs(final[:, 1:]) <= _LARGEST  # false for NaN
@@ -360,27 +385,29 @@ class _RungeKuttaCrew(_Crew):
         """See `_Crew.simulate`."""
         self._hold(controls)
         stage = states.copy()
-        in_time = np.ones(len(states), dtype=bool)
+        clocks = []
 
         def accelerations(qpos: np.ndarray, qvel: np.ndarray, warmstart: Optional[np.ndarray]) -> np.ndarray:
             stage[:, 1:1 + self._nq], stage[:, 1 + self._nq:] = qpos, qvel
             reached = self._roll_out(models, stage, warmstart)[:, 0]
-            np.logical_and(in_time, np.abs(reached[:, 0] - (_START_TIME + 1.0)) < 0.5, out=in_time)
+            clocks.append(reached[:, 0].copy())
             return reached[:, 1 + self._nq:] - qvel
 
-        h, qpos, qvel = self._timestep, states[:, 1:1 + self._nq], states[:, 1 + self._nq:]
+        h, half, qpos, qvel = self._timestep, 0.5 * self._timestep, states[:, 1:1 + self._nq], states[:, 1 + self._nq:]
         a_4 = None
         with np.errstate(over="ignore", invalid="ignore"):  # of robots that diverge
             for _ in range(self._frame_skip):
                 a_1 = accelerations(qpos, qvel, a_4)
-                v_2 = qvel + 0.5 * h * a_1
-                a_2 = accelerations(_moved(qpos, qvel, 0.5 * h), v_2, a_1)
-                v_3 = qvel + 0.5 * h * a_2
-                a_3 = accelerations(_moved(qpos, v_2, 0.5 * h), v_3, a_2)
+                v_2 = qvel + half * a_1
+                a_2 = accelerations(_moved(qpos, qvel, half), v_2, a_1)
+                v_3 = qvel + half * a_2
+                a_3 = accelerations(_moved(qpos, v_2, half), v_3, a_2)
                 v_4 = qvel + h * a_3
                 a_4 = accelerations(_moved(qpos, v_3, h), v_4, a_3)
-                qpos = _moved(qpos, (qvel + 2.0 * (v_2 + v_3) + v_4) / 6.0, h)
-                qvel = qvel + h * ((a_1 + 2.0 * (a_2 + a_3) + a_4) / 6.0)
+                qpos = _moved(qpos, qvel + 2.0 * (v_2 + v_3) + v_4, h / 6.0)
+                qvel = qvel + (h / 6.0) * (a_1 + 2.0 * (a_2 + a_3) + a_4)
+            _normalize(qpos[:, 3:7])
+        in_time = (np.abs(np.array(clocks) - (_START_TIME + 1.0)) < 0.5).all(axis=0)
         clock = np.where(in_time, _START_TIME + self._frame_skip * h, 0.0)
         return np.concatenate((clock[:, None], qpos, qvel), axis=1)
 
@@ -390,21 +417,26 @@ class _Probe:
 
     def __init__(self, engine: MujocoEngine) -> None:
         self._mujoco = _import_mujoco()
-        self._data = self._mujoco.MjData(engine.model)
-        self._with_forces = "cfrc_ext" in engine.derived
-        self._nq = engine.nq
+        self._data = data = self._mujoco.MjData(engine.model)
+        self._compute = self._compute_forces if "cfrc_ext" in engine.derived else self._compute_motion
+        self._inputs = data.qpos, data.qvel, data.ctrl  # views of the memory, as are the results
+        self._results = {name: getattr(data, name) for name in engine.derived}
 
     def measure(
         self, models: List[Any], ids: Sequence[int], states: np.ndarray, controls: np.ndarray,
         derived: Mapping[str, np.ndarray],
     ) -> None:
         """Computes the rows `ids` of `derived` from those of `states` and `controls`."""
-        data, compute = self._data, self._compute_forces if self._with_forces else self._compute_motion
+        qpos, qvel, ctrl = self._inputs
+        first_velocity = 1 + len(qpos)
+        results = [(values, self._results[name]) for name, values in derived.items()]
         for i, model in zip(ids, models):
-            data.qpos, data.qvel, data.ctrl = states[i, 1:1 + self._nq], states[i, 1 + self._nq:], controls[i]
-            compute(model)
-            for name, values in derived.items():
-                values[i] = getattr(data, name)
+            qpos[:] = states[i, 1:first_velocity]
+            qvel[:] = states[i, first_velocity:]
+            ctrl[:] = controls[i]
+            self._compute(model)
+            for values, result in results:
+                values[i] = result
 
     def _compute_motion(self, model: Any) -> None:
         mujoco, data = self._mujoco, self._data
@@ -420,26 +452,29 @@ class _Probe:
         self._mujoco.mj_rnePostConstraint(model, self._data)
 
 
+_FACTOR = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
+_SIGN = np.array([[1.0, -1.0, -1.0, -1.0], [1.0, 1.0, 1.0, -1.0], [1.0, -1.0, 1.0, 1.0], [1.0, 1.0, -1.0, 1.0]])
+"""The product of quaternions `q` and `r` has the entries `sum_j q[j] * _SIGN[i, j] * r[_FACTOR[i, j]]`."""
+
+
 def _moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
     """Returns the positions `[k, nq]` of robots with a free joint that keep their velocities for `duration` seconds.
 
-    The orientation `q` turns by the rotation vector `w = qvel[3:6] * duration` around axes of the body:
+    The orientation `q` turns by the rotation vector `w = qvel[3:6] * duration` around axes of the body, to
     `q * (cos(|w|/2), sin(|w|/2) w/|w|)`. Entry by entry, so that a row does not depend on the number of rows.
     """
     moved = np.empty_like(qpos)
     moved[:, :3] = qpos[:, :3] + duration * qvel[:, :3]
     moved[:, 7:] = qpos[:, 7:] + duration * qvel[:, 6:]
-    rate_x, rate_y, rate_z = np.ascontiguousarray(qvel[:, 3:6].T)
-    rate = np.sqrt(rate_x * rate_x + rate_y * rate_y + rate_z * rate_z)
+    rates = qvel[:, 3:6].T
+    squares = rates * rates
+    rate = np.sqrt(squares[0] + squares[1] + squares[2]) + 1e-300  # s^-1; not zero
     half = (0.5 * duration) * rate
-    share = np.sin(half) / np.where(rate > 0.0, rate, 1.0)
-    c, x, y, z = np.cos(half), share * rate_x, share * rate_y, share * rate_z
-    q_w, q_x, q_y, q_z = qpos[:, 3], qpos[:, 4], qpos[:, 5], qpos[:, 6]
-    moved[:, 3] = q_w * c - q_x * x - q_y * y - q_z * z
-    moved[:, 4] = q_w * x + q_x * c + q_y * z - q_z * y
-    moved[:, 5] = q_w * y - q_x * z + q_y * c + q_z * x
-    moved[:, 6] = q_w * z + q_x * y - q_y * x + q_z * c
-    _normalize(moved[:, 3:7])
+    turn = np.empty((4, len(qpos)))
+    turn[0] = np.cos(half)
+    turn[1:] = rates * (np.sin(half) / rate)
+    terms = qpos[:, 3:7].T * (_SIGN[:, :, None] * turn[_FACTOR])  # [4, 4, k]
+    moved[:, 3:7] = (terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]).T
     return moved
 
 
@@ -478,6 +513,12 @@ def _import_mujoco() -> ModuleType:
     except ImportError as error:
         raise ImportError(
             'the MuJoCo environments need the package mujoco, version 3.3 or newer: run `pip install "mujoco>=3.3"`'
+        ) from error
+    except AttributeError as error:  # of PyOpenGL, which mujoco loads if MUJOCO_GL asks for it
+        raise ImportError(
+            f"mujoco finds no OpenGL library for the environment variable MUJOCO_GL={os.environ.get('MUJOCO_GL')} "
+            f"({error}): unset it, or run `apt-get install libegl1 libgl1-mesa-dri` (egl) or `apt-get install "
+            "libosmesa6` (osmesa)"
         ) from error
     return mujoco
 

@@ -1,32 +1,18 @@
 """Half cheetah, running forward or backward."""
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
-from meta_policy_search.envs.mujoco_envs.base import Rows
+from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, Rows
 from meta_policy_search.envs.mujoco_envs.engine import State
 from meta_policy_search.envs.mujoco_envs.half_cheetah import BatchedHalfCheetahEnv
-from meta_policy_search.types import Infos, Path, Task
-from meta_policy_search.utils.checks import check_choice
+from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
+from meta_policy_search.types import Infos, Path
 
 __all__ = ["BatchedHalfCheetahRandDirecEnv", "HalfCheetahRandDirecEnv"]
 
-DIRECTIONS = (-1.0, 1.0)  # backward, forward
-
-
-class BatchedHalfCheetahRandDirecEnv(BatchedHalfCheetahEnv):
+class BatchedHalfCheetahRandDirecEnv(DirectionTasks, BatchedHalfCheetahEnv):
     """`num_envs` copies of `HalfCheetahRandDirecEnv`, which says everything about them."""
-
-    def __init__(self, num_envs: int, *, goal_direction: float = 1.0, **engine: Any) -> None:
-        super().__init__(num_envs, task=check_choice("goal_direction", goal_direction, DIRECTIONS), **engine)
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws directions, each with equal probability."""
-        return rng.choice(DIRECTIONS, n_tasks).tolist()
-
-    def _check_task(self, name: str, task: Task) -> float:
-        return check_choice(name, task, DIRECTIONS)
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
         reward_run = self.goals[rows] * self._forward_velocity(before, after)
@@ -38,7 +24,7 @@ class BatchedHalfCheetahRandDirecEnv(BatchedHalfCheetahEnv):
         self._log_velocity(paths, prefix, "reward_run")
 
 
-class HalfCheetahRandDirecEnv(BatchableMetaEnv):
+class HalfCheetahRandDirecEnv(MujocoMetaEnv):
     """A half cheetah that is to run forward in one half of the tasks and backward in the other.
 
     The direction is not observed: an agent learns it from rewards alone, so that a policy which is not adapted can do
@@ -87,6 +73,7 @@ class HalfCheetahRandDirecEnv(BatchableMetaEnv):
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
             use. Results do not depend on it.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
@@ -96,11 +83,16 @@ class HalfCheetahRandDirecEnv(BatchableMetaEnv):
     batched_class = BatchedHalfCheetahRandDirecEnv
 
     def __init__(
-        self, goal_direction: Optional[float] = None, *, inertials: str = "mujoco210", num_threads: Optional[int] = None
+        self,
+        goal_direction: Optional[float] = None,
+        *,
+        inertials: str = "mujoco210",
+        num_threads: Optional[int] = None,
+        render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
             goal_direction=1.0 if goal_direction is None else goal_direction, inertials=inertials,
-            num_threads=num_threads,
+            num_threads=num_threads, render_mode=render_mode,
         )
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:

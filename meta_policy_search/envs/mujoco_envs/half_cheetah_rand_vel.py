@@ -1,35 +1,22 @@
 """Half cheetah, running at a given velocity."""
-import math
-import numbers
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
-from meta_policy_search.envs.mujoco_envs.base import Rows
+from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, Rows
 from meta_policy_search.envs.mujoco_envs.engine import State
 from meta_policy_search.envs.mujoco_envs.half_cheetah import BatchedHalfCheetahEnv
-from meta_policy_search.types import Infos, Path, Task
-from meta_policy_search.utils.checks import check_positive
+from meta_policy_search.envs.mujoco_envs.tasks import VelocityTasks
+from meta_policy_search.types import Infos, Path
 
 __all__ = ["BatchedHalfCheetahRandVelEnv", "HalfCheetahRandVelEnv"]
 
 
-class BatchedHalfCheetahRandVelEnv(BatchedHalfCheetahEnv):
+class BatchedHalfCheetahRandVelEnv(VelocityTasks, BatchedHalfCheetahEnv):
     """`num_envs` copies of `HalfCheetahRandVelEnv`, which says everything about them."""
 
     def __init__(self, num_envs: int, *, max_velocity: float = 3.0, **engine: Any) -> None:
-        self.max_velocity = check_positive("max_velocity", max_velocity)
-        super().__init__(num_envs, task=self.max_velocity / 2, **engine)
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws velocities, uniform in `[0, max_velocity)`, m/s."""
-        return rng.uniform(0.0, self.max_velocity, n_tasks).tolist()
-
-    def _check_task(self, name: str, task: Task) -> float:
-        if isinstance(task, bool) or not isinstance(task, numbers.Real) or not math.isfinite(task):
-            raise ValueError(f"{name}: expected a finite number (m/s), got {task!r}")
-        return float(task)
+        super().__init__(num_envs, min_velocity=0.0, max_velocity=max_velocity, **engine)
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
         forward_vel = self._forward_velocity(before, after)
@@ -43,7 +30,7 @@ class BatchedHalfCheetahRandVelEnv(BatchedHalfCheetahEnv):
         self._log_velocity(paths, prefix, "forward_vel")
 
 
-class HalfCheetahRandVelEnv(BatchableMetaEnv):
+class HalfCheetahRandVelEnv(MujocoMetaEnv):
     """A half cheetah that is to run at a velocity of its task's own.
 
     The velocity asked for is not observed: an agent learns it from rewards alone. The task is that of MAML
@@ -66,6 +53,7 @@ class HalfCheetahRandVelEnv(BatchableMetaEnv):
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
             use. Results do not depend on it.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
@@ -75,9 +63,16 @@ class HalfCheetahRandVelEnv(BatchableMetaEnv):
     batched_class = BatchedHalfCheetahRandVelEnv
 
     def __init__(
-        self, max_velocity: float = 3.0, *, inertials: str = "mujoco210", num_threads: Optional[int] = None
+        self,
+        max_velocity: float = 3.0,
+        *,
+        inertials: str = "mujoco210",
+        num_threads: Optional[int] = None,
+        render_mode: Optional[str] = None,
     ) -> None:
-        super().__init__(max_velocity=max_velocity, inertials=inertials, num_threads=num_threads)
+        super().__init__(
+            max_velocity=max_velocity, inertials=inertials, num_threads=num_threads, render_mode=render_mode,
+        )
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs the forward velocity and the control cost.

@@ -3,8 +3,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
-from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv
+from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, MujocoMetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_choice, check_non_negative
 
@@ -71,7 +70,7 @@ class BatchedRandomEnv(BatchedMujocoEnv):
         return checked
 
 
-class RandomEnv(BatchableMetaEnv):
+class RandomEnv(MujocoMetaEnv):
     """Base of environments in which masses, inertias, damping and friction of a robot are what a task is.
 
     A task is a dict of parameter arrays. Each number of each array is that of the model times `base ** u`, with `u`
@@ -112,6 +111,7 @@ class RandomEnv(BatchableMetaEnv):
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
             use. Results do not depend on it.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         TypeError, ValueError: an argument is none of the above; `set_task`: the task has an unknown parameter, or one
@@ -130,7 +130,9 @@ class RandomEnv(BatchableMetaEnv):
         *,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
+        render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            log_scale_limit=log_scale_limit, rand_params=rand_params, inertials=inertials, num_threads=num_threads
+            log_scale_limit=log_scale_limit, rand_params=rand_params, inertials=inertials, num_threads=num_threads,
+            render_mode=render_mode,
         )

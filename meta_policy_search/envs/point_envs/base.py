@@ -4,16 +4,18 @@ The point is the agent. It sees where it is, not where its goal is, so that the 
 from rewards: this is what a policy has to adapt to. Lengths have no unit; the worlds are about 1 to 4 wide.
 """
 import abc
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchedEnv
+from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv
+from meta_policy_search.envs.point_envs.drawing import Scenery, draw
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_choice, check_positive
 from meta_policy_search.utils.quiet_gym import gym
 
-__all__ = ["CORNERS", "REWARD_TYPES", "BatchedCornerTaskEnv", "BatchedPointEnv", "as_point", "distances"]
+__all__ = ["CORNERS", "REWARD_TYPES", "BatchedCornerTaskEnv", "BatchedPointEnv", "PointMetaEnv", "as_point",
+           "distances"]
 
 CORNERS = np.array([[-2.0, -2.0], [2.0, -2.0], [-2.0, 2.0], [2.0, 2.0]])  # [4, 2]
 CORNERS.setflags(write=False)
@@ -96,6 +98,11 @@ class BatchedPointEnv(BatchedEnv):
         """Returns the goal as float64 `[2]`, or raises `ValueError`."""
         return as_point(name, goal)
 
+    def scenery(self, env_id: int) -> Scenery:
+        """Returns what is to be drawn of the world of one environment."""
+        return Scenery(half_width=max(self.default_goal), goal=self._goals[env_id])
+
+
 class BatchedCornerTaskEnv(BatchedPointEnv):
     """Point environments whose goal is one of the four corners (+-2, +-2), each as likely as the others.
 
@@ -130,11 +137,52 @@ class BatchedCornerTaskEnv(BatchedPointEnv):
     def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """Returns the rewards `[k]` of `reward_type="sparse"`."""
 
+    def scenery(self, env_id: int) -> Scenery:
+        """See `BatchedPointEnv.scenery`; shows all four corners."""
+        return super().scenery(env_id)._replace(other_goals=CORNERS)
+
     def _check_goal(self, name: str, goal: Any) -> np.ndarray:
         point = as_point(name, goal)
         if not (CORNERS == point).all(axis=1).any():
             raise ValueError(f"{name}: expected one of the corners {CORNERS.tolist()}, got {goal!r}")
         return point
+
+
+class PointMetaEnv(BatchableMetaEnv):
+    """One point; what the single form of all point environments shares.
+
+    Args:
+        render_mode: `"rgb_array"` to draw pictures of the point, its way and its goal by `render`; None (default) for
+            none.
+        **kwargs: arguments of `batched_class`.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+
+    def __init__(self, *, render_mode: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(render_mode=render_mode, **kwargs)
+        self._trail: List[np.ndarray] = []  # positions since the last reset, where they are to be drawn
+
+    def reset(
+        self, *, seed: Optional[int] = None, options: Optional[dict] = None
+    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """See `BatchableMetaEnv.reset`."""
+        observation, info = super().reset(seed=seed, options=options)
+        if self.render_mode is not None:
+            self._trail = [observation[:2].copy()]
+        return observation, info
+
+    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """See `BatchableMetaEnv.step`."""
+        answer = super().step(action)
+        if self.render_mode is not None:
+            self._trail.append(answer[0][:2].copy())
+        return answer
+
+    def _draw(self) -> np.ndarray:
+        if not self._trail:
+            raise RuntimeError("render: call reset() first")
+        return draw(np.array(self._trail), self._batched.scenery(0))
 
 
 def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:

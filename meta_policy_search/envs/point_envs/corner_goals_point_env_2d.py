@@ -1,10 +1,10 @@
 """2D navigation with four possible goals: the corners of the square that `point_env_2d` draws its goals from."""
-from typing import List
+from typing import List, Optional
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
-from meta_policy_search.envs.point_envs.base import CORNERS
+from meta_policy_search.envs.point_envs.base import CORNERS, PointMetaEnv
+from meta_policy_search.envs.point_envs.drawing import Scenery
 from meta_policy_search.envs.point_envs.point_env_2d import BatchedMetaPointEnv
 from meta_policy_search.types import Task
 
@@ -16,10 +16,17 @@ class BatchedMetaPointEnvCornerGoals(BatchedMetaPointEnv):
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         """Draws `n_tasks` of the four corners `(+-goal_range, +-goal_range)`, with replacement."""
-        return list(np.sign(CORNERS)[rng.integers(len(CORNERS), size=n_tasks)] * self.goal_range)
+        return list(self._corners()[rng.integers(len(CORNERS), size=n_tasks)])
+
+    def scenery(self, env_id: int) -> Scenery:
+        """See `BatchedPointEnv.scenery`; shows all four corners."""
+        return super().scenery(env_id)._replace(other_goals=self._corners())
+
+    def _corners(self) -> np.ndarray:
+        return np.sign(CORNERS) * self.goal_range
 
 
-class MetaPointEnvCornerGoals(BatchableMetaEnv):
+class MetaPointEnvCornerGoals(PointMetaEnv):
     """A point that starts in the middle of a square and has to find out which corner it is to go to.
 
     ===============  ============================================================================
@@ -37,6 +44,12 @@ class MetaPointEnvCornerGoals(BatchableMetaEnv):
     from the start, and no place is nearer to all of them on average: staying there earns `-sqrt(0.5)` a step
     in every task, the figure to compare an adapted policy with. (In `MetaPointEnvCorner` the corners are
     farther away and the default reward is sparse.)
+
+    Args:
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
     """
 
     batched_class = BatchedMetaPointEnvCornerGoals
+
+    def __init__(self, *, render_mode: Optional[str] = None) -> None:
+        super().__init__(render_mode=render_mode)

@@ -3,12 +3,11 @@
 Follows the authors' released code, which differs from the paper in its reward (minus the distance, not minus
 its square).
 """
-from typing import List
+from typing import List, Optional
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
-from meta_policy_search.envs.point_envs.base import BatchedPointEnv, distances
+from meta_policy_search.envs.point_envs.base import BatchedPointEnv, PointMetaEnv, distances
 from meta_policy_search.types import Task
 
 __all__ = ["BatchedMetaPointEnv", "MetaPointEnv"]
@@ -42,7 +41,7 @@ class BatchedMetaPointEnv(BatchedPointEnv):
         return (apart[:, 0] < self.goal_tolerance) & (apart[:, 1] < self.goal_tolerance)
 
 
-class MetaPointEnv(BatchableMetaEnv):
+class MetaPointEnv(PointMetaEnv):
     """A point that starts in the middle of a square and has to find its goal somewhere in it.
 
     ===============  ============================================================================
@@ -57,9 +56,15 @@ class MetaPointEnv(BatchableMetaEnv):
     The goal is at most five full steps away, of a usual horizon of 100, and to be within a tenth of a step
     counts as having arrived. Staying at the origin earns -0.38 a step on average over tasks.
 
+    Args:
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+
     References:
         Finn, Abbeel, Levine: Model-Agnostic Meta-Learning, 2017 (arXiv:1703.03400), and its released
         environment `PointEnvRandGoal`.
     """
 
     batched_class = BatchedMetaPointEnv
+
+    def __init__(self, *, render_mode: Optional[str] = None) -> None:
+        super().__init__(render_mode=render_mode)

@@ -1,8 +1,9 @@
 """Sparse 2D navigation to one of four corners: the exploration experiment of ProMP (arXiv:1810.06784)."""
+from typing import Optional
+
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
-from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, distances
+from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, distances
 
 __all__ = ["BatchedMetaPointEnvCorner", "MetaPointEnvCorner"]
 
@@ -26,7 +27,7 @@ class BatchedMetaPointEnvCorner(BatchedCornerTaskEnv):
         return np.where(has_left & is_nearest, distances(before, goals) - distances(after, goals), 0.0)
 
 
-class MetaPointEnvCorner(BatchableMetaEnv):
+class MetaPointEnvCorner(PointMetaEnv):
     """A point that has to explore four corners to find the one that rewards coming closer.
 
     ===============  ============================================================================
@@ -54,6 +55,7 @@ class MetaPointEnvCorner(BatchableMetaEnv):
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
         sparse_reward_radius: L1 distance from the origin below which the sparse reward is zero; default 0.5,
             just outside the square of start positions.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
@@ -64,5 +66,13 @@ class MetaPointEnvCorner(BatchableMetaEnv):
 
     batched_class = BatchedMetaPointEnvCorner
 
-    def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 0.5) -> None:
-        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius)
+    def __init__(
+        self,
+        reward_type: str = "sparse",
+        sparse_reward_radius: float = 0.5,
+        *,
+        render_mode: Optional[str] = None,
+    ) -> None:
+        super().__init__(
+            reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode,
+        )

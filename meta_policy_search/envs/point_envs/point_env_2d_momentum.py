@@ -1,8 +1,9 @@
 """2D navigation to one of four corners by a point with inertia: actions accelerate it."""
+from typing import Optional
+
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
-from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, distances
+from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, distances
 
 __all__ = ["BatchedMetaPointEnvMomentum", "MetaPointEnvMomentum"]
 
@@ -31,7 +32,7 @@ class BatchedMetaPointEnvMomentum(BatchedCornerTaskEnv):
         return np.maximum(self.sparse_reward_radius - distances(after, goals), 0.0)
 
 
-class MetaPointEnvMomentum(BatchableMetaEnv):
+class MetaPointEnvMomentum(PointMetaEnv):
     """A point without friction that has to be steered, and braked, to one of four corners.
 
     ===============  ============================================================================
@@ -58,6 +59,7 @@ class MetaPointEnvMomentum(BatchableMetaEnv):
     Args:
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
         sparse_reward_radius: distance to the goal at which the sparse reward begins; default 2.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
@@ -68,5 +70,13 @@ class MetaPointEnvMomentum(BatchableMetaEnv):
 
     batched_class = BatchedMetaPointEnvMomentum
 
-    def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 2.0) -> None:
-        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius)
+    def __init__(
+        self,
+        reward_type: str = "sparse",
+        sparse_reward_radius: float = 2.0,
+        *,
+        render_mode: Optional[str] = None,
+    ) -> None:
+        super().__init__(
+            reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode,
+        )

@@ -1,5 +1,7 @@
 """2D navigation in a square of four times the side: goals too far away to meet by chance."""
-from meta_policy_search.envs.base import BatchableMetaEnv
+from typing import Optional
+
+from meta_policy_search.envs.point_envs.base import PointMetaEnv
 from meta_policy_search.envs.point_envs.point_env_2d import BatchedMetaPointEnv
 
 __all__ = ["BatchedMetaPointEnvV2", "MetaPointEnv", "MetaPointEnvV2"]
@@ -12,7 +14,7 @@ class BatchedMetaPointEnvV2(BatchedMetaPointEnv):
     goal_range = 2.0
 
 
-class MetaPointEnvV2(BatchableMetaEnv):
+class MetaPointEnvV2(PointMetaEnv):
     """A point that starts in the middle of a square and has to find its goal, up to 20 full steps away.
 
     ===============  ============================================================================
@@ -30,9 +32,15 @@ class MetaPointEnvV2(BatchableMetaEnv):
 
     The public code of ProMP (arXiv:1810.06784), which this follows, ends a path within 0.01 of the origin,
     where an older variant had its goal and this one starts; here a path ends at the goal.
+
+    Args:
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
     """
 
     batched_class = BatchedMetaPointEnvV2
+
+    def __init__(self, *, render_mode: Optional[str] = None) -> None:
+        super().__init__(render_mode=render_mode)
 
 
 MetaPointEnv = MetaPointEnvV2  # the name that existing scripts import from this module

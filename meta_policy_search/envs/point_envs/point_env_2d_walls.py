@@ -1,10 +1,10 @@
 """2D navigation to one of four corners, out of two circular walls whose gaps are part of the task."""
-from typing import Any, List, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
-from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, as_point, distances
+from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, as_point, distances
+from meta_policy_search.envs.point_envs.drawing import Scenery
 from meta_policy_search.types import Task
 
 __all__ = ["BatchedMetaPointEnvWalls", "MetaPointEnvWalls"]
@@ -61,6 +61,16 @@ class BatchedMetaPointEnvWalls(BatchedCornerTaskEnv):
         distance = distances(after, goals)
         return np.where(distance < self.sparse_reward_radius, distances(before, goals) - distance, 0.0)
 
+    def scenery(self, env_id: int) -> Scenery:
+        """See `BatchedPointEnv.scenery`; a wall is drawn where no step that ends on it gets through."""
+        walls = []
+        for radius, gaps in zip(self.wall_radii, self._gaps, strict=True):
+            gap_x, gap_y = gaps[env_id]
+            half_gap = 2.0 * np.arcsin(self.gap_radius / (2.0 * radius))  # rad, of a chord of length `gap_radius`
+            angles = np.arctan2(gap_y, gap_x) + np.linspace(half_gap, 2.0 * np.pi - half_gap, 200)
+            walls.append(radius * np.stack((np.cos(angles), np.sin(angles)), axis=1))
+        return super().scenery(env_id)._replace(walls=walls)
+
     def _check_task(self, name: str, task: Any) -> Tuple[np.ndarray, ...]:
         if not isinstance(task, dict) or set(task) != set(_KEYS):
             raise ValueError(f"{name}: expected a dict with the keys goal, gap_1 and gap_2, got {task!r}")
@@ -74,7 +84,7 @@ class BatchedMetaPointEnvWalls(BatchedCornerTaskEnv):
         return self._check_goal(f"{name}, goal", task["goal"]), *gaps
 
 
-class MetaPointEnvWalls(BatchableMetaEnv):
+class MetaPointEnvWalls(PointMetaEnv):
     """A point that has to find the gaps of two round walls on its way to one of four corners.
 
     ===============  ============================================================================
@@ -109,6 +119,7 @@ class MetaPointEnvWalls(BatchableMetaEnv):
         reward_type: `"dense"` (default), `"dense_squared"` or `"sparse"`.
         sparse_reward_radius: distance to the goal within which the sparse reward is not zero; default 2, so
             that it begins just inside the inner wall, 0.83 from the origin.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
@@ -119,8 +130,16 @@ class MetaPointEnvWalls(BatchableMetaEnv):
 
     batched_class = BatchedMetaPointEnvWalls
 
-    def __init__(self, reward_type: str = "dense", sparse_reward_radius: float = 2.0) -> None:
-        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius)
+    def __init__(
+        self,
+        reward_type: str = "dense",
+        sparse_reward_radius: float = 2.0,
+        *,
+        render_mode: Optional[str] = None,
+    ) -> None:
+        super().__init__(
+            reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode,
+        )
 
 
 def _on_circle(radius: float, n: int, rng: np.random.Generator) -> np.ndarray:

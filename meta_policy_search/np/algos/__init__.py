@@ -3,6 +3,7 @@ from meta_policy_search.np.algos.cem import CEM
 from meta_policy_search.np.algos.cma_es import CMAES
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.nop import NOP
+from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 
-__all__ = ["CEM", "CMAES", "NOP", "MetaRLAlgorithm", "RLAlgorithm"]
+__all__ = ["CEM", "CMAES", "NOP", "MetaRLAlgorithm", "OffPolicyRLAlgorithm", "RLAlgorithm"]

@@ -54,7 +54,6 @@ class CEM(PopulationAlgorithm):
         2006, "Learning Tetris using the noisy cross-entropy method", for the decaying noise.
     """
 
-    cur_mean: np.ndarray
     cur_std: np.ndarray
 
     def __init__(
@@ -80,6 +79,7 @@ class CEM(PopulationAlgorithm):
         if self.n_best < 1:
             raise ValueError(f"best_frac: expected at least 1 / n_samples = {1 / self.n_samples:.4g}, so that a policy "
                              f"is left to learn from, got {best_frac!r} with n_samples={n_samples}")
+        self.begin()
 
     def _begin(self, mean: np.ndarray) -> None:
         self.cur_mean = mean

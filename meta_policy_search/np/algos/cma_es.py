@@ -31,6 +31,10 @@ class CMAES(PopulationAlgorithm):
         max_path_length (int): maximum length of a single rollout. Default: 500.
         sigma0 (float): initial std for param distribution, above 0. Default: 1.
 
+    Attributes:
+        cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
+        sigma (float): its overall scale, `sigma0` at first.
+
     Raises:
         ValueError: a number out of range, or `policy` does not fit `env_spec` or has a single parameter.
         TypeError: an argument of the wrong type.
@@ -55,28 +59,18 @@ class CMAES(PopulationAlgorithm):
         size = len(policy.get_flat_params())
         if size < 2:
             raise ValueError(f"policy: expected at least 2 parameters, got one with {size}")
-        self._strategy: Any = None
-
-    @property
-    def cur_mean(self) -> np.ndarray:
-        """Mean of the distribution, float64 `[D]`."""
-        return np.array(self._strategy.mean)
-
-    @property
-    def sigma(self) -> float:
-        """Overall scale of the distribution, `sigma0` at first."""
-        return float(self._strategy.sigma)
+        self.begin()
 
     def _begin(self, mean: np.ndarray) -> None:
         from cma import CMAEvolutionStrategy
 
         self._strategy = CMAEvolutionStrategy(mean, self.sigma0, {
             "popsize": self.n_samples,
-            "randn": self._standard_normal,
-            "seed": np.nan,  # leaves NumPy's global generator alone
+            "randn": self._standard_normal,  # rather than NumPy's global generator
             "verbose": -9,  # no words
             "verb_log": 0,  # no files
         })
+        self._describe()
 
     def _standard_normal(self, *shape: int) -> np.ndarray:
         return self._rng.standard_normal(shape)
@@ -86,6 +80,10 @@ class CMAES(PopulationAlgorithm):
 
     def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
         self._strategy.tell(list(candidates), list(-returns))  # it minimizes
+        self._describe()
+
+    def _describe(self) -> None:
+        self.cur_mean, self.sigma = np.array(self._strategy.mean), float(self._strategy.sigma)
 
     def _log(self) -> None:
         super()._log()

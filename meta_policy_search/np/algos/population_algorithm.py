@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
 import numpy as np
 
+from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.samplers.base import PathBatch, SampleProcessor
 from meta_policy_search.samplers.meta_sampler import check_spaces
@@ -26,7 +27,7 @@ class PopulationAlgorithm(RLAlgorithm):
     Training starts from the policy's parameters; after each epoch, and so when training ends, the policy has those of
     the distribution's mean.
 
-    A subclass supplies `cur_mean`, `_begin`, `_draw` and `_update`.
+    A subclass supplies `_begin`, `_draw` and `_update`, which keep `cur_mean`; its constructor ends with `begin`.
 
     Args:
         env_spec (EnvSpec): the environment's spaces.
@@ -38,12 +39,16 @@ class PopulationAlgorithm(RLAlgorithm):
             logged discounted return; candidates are compared by undiscounted returns.
         max_path_length (int): steps after which a path is cut off.
 
+    Attributes:
+        cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
+
     Raises:
         ValueError: a number out of range, or `policy` does not fit `env_spec`.
         TypeError: an argument of the wrong type.
     """
 
     sampler_cls = PopulationSampler
+    cur_mean: np.ndarray
 
     def __init__(
         self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float, max_path_length: int
@@ -58,12 +63,6 @@ class PopulationAlgorithm(RLAlgorithm):
         self.n_samples = check_positive_int("n_samples", n_samples)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self._rng = seeding.next_rng(seeding.Stream.SEARCH)
-        self._cycle = 0  # number of the cycle that is under way
-        self._candidates: Optional[np.ndarray] = None  # of this cycle
-        self._returns: List[float] = []  # of its candidates so far
-        self._paths: List[Path] = []
-        self._average_return: Optional[float] = None
-        self._has_begun = False
 
     @property
     def baseline(self) -> Any:
@@ -75,10 +74,14 @@ class PopulationAlgorithm(RLAlgorithm):
         """The discount factor per step."""
         return self._processor.discount
 
-    @property
-    @abc.abstractmethod
-    def cur_mean(self) -> np.ndarray:
-        """Mean of the distribution, float64 `[D]`."""
+    def begin(self) -> None:
+        """Begins anew, from the parameters that the policy has; training that begins does so by itself."""
+        self._cycle = 0  # number of the cycle that is under way
+        self._candidates: Optional[np.ndarray] = None  # of this cycle
+        self._returns: List[float] = []  # of its candidates so far
+        self._paths: List[Path] = []
+        self._average_return: Optional[float] = None
+        self._begin(self.policy.get_flat_params().astype(np.float64))
 
     @abc.abstractmethod
     def _begin(self, mean: np.ndarray) -> None:
@@ -100,16 +103,9 @@ class PopulationAlgorithm(RLAlgorithm):
     @property
     def candidates(self) -> np.ndarray:
         """The candidates of the cycle that is under way, float64 `[n_samples, D]`."""
-        if not self._has_begun:
-            self._begin_anew()
         if self._candidates is None:
             self._candidates = self._draw(self._cycle)
         return self._candidates
-
-    def _begin_anew(self) -> None:
-        self._begin(self.policy.get_flat_params().astype(np.float64))
-        self._cycle, self._candidates, self._returns, self._paths = 0, None, [], []
-        self._has_begun = True
 
     def train(self, runner: "LocalRunner") -> Optional[float]:
         """Initializes variables and starts training; goes on where the runner goes on with a run.
@@ -121,7 +117,7 @@ class PopulationAlgorithm(RLAlgorithm):
             The average return in the last epoch cycle, an undiscounted sum of rewards.
         """
         if runner.step_itr == 0:
-            self._begin_anew()
+            self.begin()
         for _ in runner.step_epochs():
             population = runner.obtain_population_samples(runner.step_itr, self.candidates)
             runner.step_path = [path for paths in population for path in paths]
@@ -172,10 +168,3 @@ class PopulationAlgorithm(RLAlgorithm):
         predictions = np.concatenate([self.baseline.predict(path) for path in self._paths])
         logger.logkv("BestCandidateReturn", max(self._returns))
         logger.logkv("ExplainedVariance", explained_variance_1d(predictions, samples["returns"]))
-
-
-def check_env_spec(name: str, env_spec: Any) -> Any:
-    """Returns `env_spec` if it has an observation and an action space; else raises `TypeError`."""
-    if not (hasattr(env_spec, "observation_space") and hasattr(env_spec, "action_space")):
-        raise TypeError(f"{name}: expected an EnvSpec, got {env_spec!r}")
-    return env_spec

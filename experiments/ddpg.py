@@ -1,0 +1,93 @@
+"""DDPG (arXiv:1509.02971): deterministic policy gradients, learnt from a memory of all transitions.
+
+    python experiments/ddpg.py                                                        # swing up a pendulum
+    python experiments/ddpg.py --env MetaPointEnv --max_path_length 20 --batch_size 80  # go to a goal in the plane
+
+TIMES
+"""
+import sys
+from dataclasses import dataclass
+from typing import Optional, Sequence
+
+if __package__:  # python -m experiments.ddpg
+    from experiments import common, single_task
+else:  # python experiments/ddpg.py
+    import common  # type: ignore[no-redef]
+    import single_task  # type: ignore[no-redef]
+
+SMOKE = {"n_itr": 2, "steps_per_epoch": 2, "batch_size": 10, "max_path_length": 10, "n_train_steps": 2,
+         "min_buffer_size": 10, "hidden_sizes": (8,)}
+
+
+@dataclass(frozen=True)
+class Config(single_task.Config):
+    """The settings."""
+
+    env: str = common.setting("Pendulum-v1", "class of an environment of this library, in a task drawn for the seed, "
+                              "or name of one of Gymnasium; of continuous actions")
+    n_itr: int = common.setting(15, "epochs, of which each is a row")
+    max_path_length: int = common.setting(200, "steps of a path, at most")
+    discount: float = common.setting(0.98, "discount factor per step, in [0, 1]")
+    hidden_sizes: tuple[int, ...] = common.setting((64, 64), "units of each hidden layer of policy and values")
+    hidden_nonlinearity: Optional[str] = common.setting("relu", "of the hidden layers, or none",
+                                                        sorted(single_task.NONLINEARITIES))
+    output_nonlinearity: Optional[str] = common.setting("tanh", "of the policy's output, as actions are in [-1, 1]",
+                                                        sorted(single_task.NONLINEARITIES))
+    steps_per_epoch: int = common.setting(5, "cycles of an epoch, each of which samples and then learns")
+    batch_size: int = common.setting(200, "environment steps per cycle, rounded up to whole paths")
+    rollout_batch_size: int = common.setting(1, "environments that step together")
+    n_train_steps: int = common.setting(200, "updates per cycle")
+    buffer_batch_size: int = common.setting(64, "transitions of an update")
+    buffer_size: int = common.setting(100_000, "transitions that are kept")
+    min_buffer_size: int = common.setting(1000, "transitions before updates begin")
+    use_target: bool = common.setting(True, "learn from the values of target networks")
+    target_update_tau: float = common.setting(0.01, "share of the way that the targets go with each update")
+    policy_lr: float = common.setting(1e-3, "step size of Adam for the policy")
+    qf_lr: float = common.setting(1e-3, "step size of Adam for the values")
+    reward_scale: float = common.setting(1.0, "factor of the rewards that are learnt from")
+    smooth_return: bool = common.setting(True, "log the return while exploring over 100 paths, not over the epoch's")
+    noise: str = common.setting("OrnsteinUhlenbeckPolicy", "class of the policy that explores",
+                                ["GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"])
+    sigma: float = common.setting(0.2, "size of its noise; actions are in [-1, 1]")
+
+
+def build(config: Config) -> single_task.Training:
+    """Builds DDPG and everything that it is run with."""
+    from meta_policy_search.algos import DDPG  # loads TensorFlow, which takes seconds
+    from meta_policy_search.envs import normalize
+    from meta_policy_search.np import exploration_policies
+    from meta_policy_search.np.q_functions import MLPQFunction
+    from meta_policy_search.replay_buffer import ReplayBuffer
+
+    parts = single_task.build_parts(config, wrap=lambda env: normalize(env, normalization_scale=1.0))
+    spec, policy = parts.env_spec, parts.policy
+    algo = DDPG(
+        env_spec=spec,
+        policy=policy,
+        qf=MLPQFunction(spec.obs_dim, spec.action_dim, config.hidden_sizes, config.hidden_nonlinearity),
+        replay_buffer=ReplayBuffer(spec, config.buffer_size),
+        exploration_policy=getattr(exploration_policies, config.noise)(spec, policy, sigma=config.sigma),
+        use_target=config.use_target,
+        target_update_tau=config.target_update_tau,
+        policy_lr=config.policy_lr,
+        qf_lr=config.qf_lr,
+        discount=config.discount,
+        steps_per_epoch=config.steps_per_epoch,
+        max_path_length=config.max_path_length,
+        n_train_steps=config.n_train_steps,
+        buffer_batch_size=config.buffer_batch_size,
+        min_buffer_size=config.min_buffer_size,
+        rollout_batch_size=config.rollout_batch_size,
+        reward_scale=config.reward_scale,
+        smooth_return=config.smooth_return,
+    )
+    return single_task.Training(config, parts, algo, config.batch_size)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Trains as the flags say; returns the exit status."""
+    return single_task.run(Config, build, SMOKE, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

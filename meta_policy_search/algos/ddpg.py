@@ -1,0 +1,196 @@
+"""Deep deterministic policy gradients."""
+from collections import OrderedDict
+from typing import Any, Dict, Iterable, List, Mapping
+
+import numpy as np
+
+from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm, Transitions
+from meta_policy_search.np.policies import DeterministicMLPPolicy, FlatMLP, flatten_params
+from meta_policy_search.np.q_functions import MLPQFunction
+from meta_policy_search.policies.networks.mlp import forward_mlp
+from meta_policy_search.policies.networks.nonlinearities import resolve_nonlinearity
+from meta_policy_search.sessions import VariableSet
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.checks import check_fraction, check_positive
+
+__all__ = ["DDPG"]
+
+Variables = Mapping[str, tf.Variable]
+
+
+class DDPG(OffPolicyRLAlgorithm):
+    """Deep Deterministic Policy Gradient.
+
+    With the action values `Q` and the policy `mu`, and their targets `Q'` and `mu'`, an update on transitions
+    `(o, a, r, o', done)` is
+
+    1. a step of Adam on `mean (Q(o, a) - y)^2` by the parameters of `Q`, where
+       `y = reward_scale r + discount (1 - done) Q'(o', mu'(o'))`; a time limit does not count as done;
+    2. a step of Adam on `-mean Q(o, mu(o))` by those of `mu`;
+    3. for the targets `theta' <- tau theta + (1 - tau) theta'`. Without `use_target`, they are `Q` and `mu` themselves.
+
+    Policy and values are NumPy objects: they give the initial parameters, and have the learnt ones after each cycle.
+    Learning is a static graph of its own, which does not depend on the default graph.
+
+    Note:
+        Give the policy `output_nonlinearity="tanh"` and the environment actions in [-1, 1]
+        (`envs.normalize(env, normalization_scale=1.0)`): where the outputs exceed the action space, they are clipped,
+        and no gradient leads back.
+
+    Args:
+        env_spec (EnvSpec): environment specification, of which the action space is a box.
+        policy (DeterministicMLPPolicy): the policy, of continuous actions.
+        qf (MLPQFunction): the action values.
+        replay_buffer (ReplayBuffer): where transitions are stored, and drawn from.
+        exploration_policy (ExplorationPolicy): acts while paths are collected; needed, as the policy is deterministic.
+        use_target (bool): whether to learn from target networks. Default: True.
+        target_update_tau (float): share `tau` of the way that targets go with each update, in (0, 1]. Default: 0.01.
+        policy_lr (float): step size of Adam for the policy, above 0. Default: 1e-4.
+        qf_lr (float): step size of Adam for the values, above 0. Default: 1e-3.
+        **kwargs: as for `OffPolicyRLAlgorithm`.
+
+    Raises:
+        ValueError: there is no `exploration_policy`; a number out of range; or sizes do not fit.
+        TypeError: an argument of the wrong type.
+
+    References:
+        Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971.
+    """
+
+    def __init__(
+        self,
+        env_spec: Any,
+        policy: DeterministicMLPPolicy,
+        qf: MLPQFunction,
+        replay_buffer: Any,
+        *,
+        exploration_policy: Any = None,
+        use_target: bool = True,
+        target_update_tau: float = 0.01,
+        policy_lr: float = 1e-4,
+        qf_lr: float = 1e-3,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(env_spec, policy, qf, replay_buffer, exploration_policy=exploration_policy,
+                         use_target=use_target, **kwargs)
+        if exploration_policy is None:
+            raise ValueError("exploration_policy: expected an ExplorationPolicy, as policy is deterministic, got None")
+        if not isinstance(policy, DeterministicMLPPolicy) or policy.is_discrete:
+            raise TypeError(f"policy: expected a DeterministicMLPPolicy of continuous actions, got {policy!r}")
+        if not isinstance(qf, MLPQFunction):
+            raise TypeError(f"qf: expected an MLPQFunction, got {qf!r}")
+        if (qf.obs_dim, qf.action_dim) != (policy.obs_dim, policy.action_dim):
+            raise ValueError(f"qf: expected one for observations of size {policy.obs_dim} and actions of size "
+                             f"{policy.action_dim}, got {qf.obs_dim} and {qf.action_dim}")
+        self.target_update_tau = check_fraction("target_update_tau", target_update_tau)
+        self.policy_lr = check_positive("policy_lr", policy_lr)
+        self.qf_lr = check_positive("qf_lr", qf_lr)
+        self.init_opt()
+
+    def init_opt(self) -> None:
+        """Builds the graph; learning begins anew, from the parameters that policy and values have."""
+        with tf.Graph().as_default():
+            self._build_inputs()
+            self._policy_vars = _make_variables("policy", self.policy)
+            self._qf_vars = _make_variables("qf", self.qf)
+            if self.use_target:
+                self._target_policy_vars = _make_variables("target_policy", self.policy)
+                self._target_qf_vars = _make_variables("target_qf", self.qf)
+            else:
+                self._target_policy_vars, self._target_qf_vars = self._policy_vars, self._qf_vars
+            self._build_update()
+            self._variables = VariableSet({variable.op.name: variable for variable in tf.global_variables()})
+
+    def _build_inputs(self) -> None:
+        observations, actions = (None, self.policy.obs_dim), (None, self.policy.action_dim)
+        shapes = {"observations": observations, "actions": actions, "rewards": (None,),
+                  "next_observations": observations, "terminals": (None,)}
+        self._inputs = {name: tf.placeholder(tf.float32, shape, name=name) for name, shape in shapes.items()}
+
+    def _build_update(self) -> None:
+        x = self._inputs
+        next_values = self._build_values(self._target_qf_vars, x["next_observations"],
+                                         self._build_actions(self._target_policy_vars, x["next_observations"]))
+        targets = tf.stop_gradient(x["rewards"] + self.discount * (1.0 - x["terminals"]) * next_values)
+        values = self._build_values(self._qf_vars, x["observations"], x["actions"])
+        qf_loss = tf.reduce_mean(tf.square(values - targets))
+        qf_step = tf.train.AdamOptimizer(self.qf_lr).minimize(qf_loss, var_list=list(self._qf_vars.values()))
+        with tf.control_dependencies([qf_step]):
+            actions = self._build_actions(self._policy_vars, x["observations"])
+            policy_loss = -tf.reduce_mean(self._build_values(self._qf_vars, x["observations"], actions))
+            policy_step = tf.train.AdamOptimizer(self.policy_lr).minimize(
+                policy_loss, var_list=list(self._policy_vars.values()))
+        with tf.control_dependencies([policy_step]):
+            self._update = tf.group(policy_step, *(self._build_following() if self.use_target else []))
+        self._figures = OrderedDict(QFunctionLoss=qf_loss, PolicyLoss=policy_loss, AverageQ=tf.reduce_mean(values),
+                                    AverageTargetQ=tf.reduce_mean(targets))
+
+    def _build_following(self) -> List[tf.Operation]:
+        tau = self.target_update_tau
+        pairs = [(target[name], variable) for target, variables in (
+            (self._target_policy_vars, self._policy_vars), (self._target_qf_vars, self._qf_vars),
+        ) for name, variable in variables.items()]
+        return [target.assign(tau * variable.read_value() + (1.0 - tau) * target.read_value())
+                for target, variable in pairs]
+
+    def _build_actions(self, variables: Variables, observations: tf.Tensor) -> tf.Tensor:
+        return _forward(self.policy, variables, observations)
+
+    def _build_values(self, variables: Variables, observations: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
+        return tf.squeeze(_forward(self.qf, variables, tf.concat([observations, actions], axis=1)), axis=1)
+
+    def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
+        """Makes an update on each of several batches, and gives policy and values the new parameters.
+
+        Args:
+            batches: dicts as `ReplayBuffer.sample_transitions` returns them, the rewards scaled.
+
+        Returns:
+            Means over the updates, each before its step: `QFunctionLoss`, `PolicyLoss`, and `AverageQ` and
+            `AverageTargetQ`, the values of the actions taken and what they are fitted to. They are in the unit of the
+            scaled rewards, the first of them squared.
+
+        Raises:
+            FloatingPointError: a figure is not finite.
+        """
+        session, rows = self._variables.session(), []
+        for batch in batches:
+            feed = {placeholder: batch[name] for name, placeholder in self._inputs.items()}
+            _, figures = session.run((self._update, list(self._figures.values())), feed)
+            rows.append(figures)
+        means = dict(zip(self._figures, np.mean(rows, axis=0, dtype=np.float64).tolist(), strict=True))
+        for name, value in means.items():
+            if not np.isfinite(value):
+                raise FloatingPointError(f"{name} is {value}: learning has diverged; smaller step sizes (policy_lr, "
+                                         "qf_lr) or a smaller reward_scale may help")
+        for network, variables in ((self.policy, self._policy_vars), (self.qf, self._qf_vars)):
+            values = session.run(list(variables.values()))
+            network.set_flat_params(flatten_params(OrderedDict(zip(variables, values, strict=True))))
+        return means
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Keeps the values of all variables, Adam's among them, in place of the graph."""
+        graph = ("_inputs", "_policy_vars", "_qf_vars", "_target_policy_vars", "_target_qf_vars", "_update", "_figures",
+                 "_variables")
+        kept = {name: value for name, value in vars(self).items() if name not in graph}
+        return {**kept, "_values": self._variables.read()}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """Builds the graph anew, and restores the values."""
+        values = state.pop("_values")
+        vars(self).update(state)
+        self.init_opt()
+        self._variables.write(values)
+
+
+def _make_variables(scope: str, network: FlatMLP) -> "OrderedDict[str, tf.Variable]":
+    """Makes variables with the network's parameters as initial values."""
+    with tf.name_scope(scope):
+        return OrderedDict((name, tf.Variable(value, use_resource=True, name=name))
+                           for name, value in network.get_param_values().items())
+
+
+def _forward(network: FlatMLP, variables: Variables, inputs: tf.Tensor) -> tf.Tensor:
+    num_hidden_layers, hidden, output = network.network
+    return forward_mlp(variables, inputs, network.scope, num_hidden_layers, resolve_nonlinearity("hidden", hidden),
+                       resolve_nonlinearity("output", output))

@@ -1,0 +1,170 @@
+"""Pictures of MuJoCo robots, drawn off-screen by `mujoco.Renderer` in a process of its own.
+
+OpenGL is kept out of the process that asks: software OpenGL (Mesa) and TensorFlow crash each other where they meet in
+one. The other process runs `main`, reads requests from its standard input and writes answers to its standard output,
+pickled; it ends with its input. On Linux OpenGL comes from EGL, or from OSMesa where EGL cannot be had, or from what
+the environment variable `MUJOCO_GL` says; no display is needed.
+"""
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from typing import Any, BinaryIO, List, Optional
+
+import numpy as np
+
+__all__ = ["HEIGHT", "WIDTH", "Camera", "main"]
+
+WIDTH, HEIGHT = 480, 480  # pixels
+_VIEW = "track"  # the camera of the robots' models that follows them
+_START = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import main; main()"
+_LENGTH_BYTES = 8  # of the number that goes before each request: how many bytes it has
+_GRACE = 2.0  # seconds that the process may take to end before it is killed
+
+
+class Camera:
+    """Draws robots, from the view of the camera `track` of their models, which follows them.
+
+    Args:
+        model: the compiled `mujoco.MjModel` of the first robot to draw.
+
+    Raises:
+        RuntimeError: there is no OpenGL to be had; says what to install.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._process: Optional[subprocess.Popen] = None
+        self._model: Any = None
+        failures = []
+        for backend in _backends():
+            try:
+                self._start(backend)
+                return self._show(model)
+            except RuntimeError as error:
+                failures.append(f"{backend}: {error}" if backend else str(error))
+                self.close()
+        raise RuntimeError(
+            f"render: there is no OpenGL to draw pictures with ({'; '.join(failures)}): run `apt-get install libegl1 "
+            "libgl1-mesa-dri`, or `apt-get install libosmesa6` and set the environment variable MUJOCO_GL=osmesa")
+
+    def picture(self, model: Any, qpos: np.ndarray) -> np.ndarray:
+        """Draws a robot.
+
+        Args:
+            model: its `mujoco.MjModel`.
+            qpos: its position, `[nq]`.
+
+        Returns:
+            uint8 `[HEIGHT, WIDTH, 3]`, red, green and blue.
+
+        Raises:
+            RuntimeError: the process that draws has failed.
+        """
+        if model is not self._model:
+            self._show(model)
+        return self._ask(qpos)
+
+    def close(self) -> None:
+        """Ends the process that draws; no picture can be drawn afterwards."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            try:
+                process.wait(timeout=_GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+            self._complaints.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _start(self, backend: str) -> None:
+        environ = {name: value for name, value in os.environ.items() if name != "PYOPENGL_PLATFORM"}
+        if backend:
+            environ["MUJOCO_GL"] = backend
+        self._complaints = tempfile.TemporaryFile()  # what OpenGL libraries print is no concern of a user's terminal
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self._complaints, env=environ, start_new_session=True)  # a session of its own: out of Ctrl-C's way
+
+    def _show(self, model: Any) -> None:
+        """Makes a model the one that is drawn."""
+        self._ask(model)
+        self._model = model
+
+    def _ask(self, request: Any) -> Any:
+        """Returns the answer to a request; raises `RuntimeError` with its text if it is a complaint."""
+        try:
+            pickled = pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL)
+            self._process.stdin.write(len(pickled).to_bytes(_LENGTH_BYTES, "big") + pickled)
+            self._process.stdin.flush()
+            answer = pickle.load(self._process.stdout)
+        except (EOFError, OSError) as error:
+            raise RuntimeError(self._last_words()) from error
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return answer
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_GRACE)
+        self._complaints.seek(0)
+        lines = self._complaints.read().decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+        return f"the process that draws ended with exit code {self._process.returncode}: {last}"
+
+
+def main() -> None:
+    """Answers requests until there are no more; runs in the process that draws."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print must not get among the answers
+    _answer_all(sys.stdin.buffer, answers)
+
+
+def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answers a model with True and a position with a picture; an exception with its text."""
+    studio = None
+    while True:
+        length = requests.read(_LENGTH_BYTES)
+        if len(length) < _LENGTH_BYTES:
+            return
+        pickled = requests.read(int.from_bytes(length, "big"))  # whole, whatever becomes of it
+        try:
+            request = pickle.loads(pickled)  # of a model: imports mujoco, and OpenGL with it
+            if isinstance(request, np.ndarray):
+                answer = studio.draw(request)
+            else:
+                studio = _Studio(request)
+                answer = True
+        except Exception as error:  # of many kinds, depending on what is missing
+            answer = f"{type(error).__name__}: {error}"
+        pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
+        answers.flush()
+
+
+class _Studio:
+    """What draws one model, in the process that draws."""
+
+    def __init__(self, model: Any) -> None:
+        import mujoco
+
+        self._mujoco, self._model, self._data = mujoco, model, mujoco.MjData(model)
+        self._renderer = mujoco.Renderer(model, height=HEIGHT, width=WIDTH)
+
+    def draw(self, qpos: np.ndarray) -> np.ndarray:
+        """Returns a picture, uint8 `[HEIGHT, WIDTH, 3]`."""
+        self._data.qpos = qpos
+        self._mujoco.mj_fwdPosition(self._model, self._data)
+        self._renderer.update_scene(self._data, camera=_VIEW)
+        return self._renderer.render()
+
+
+def _backends() -> List[str]:
+    """Returns the values of `MUJOCO_GL` to try in turn; empty: the system's own."""
+    chosen = os.environ.get("MUJOCO_GL", "")
+    return [chosen] if chosen or sys.platform != "linux" else ["egl", "osmesa"]

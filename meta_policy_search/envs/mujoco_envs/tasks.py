@@ -1,0 +1,94 @@
+"""Kinds of tasks that several robots share: a direction along a line, one in the plane, and a velocity.
+
+Each is a mix-in: the environment of a robot and a task derives from the kind of task first, then from the robot.
+"""
+import math
+import numbers
+from typing import Any, List, Sequence
+
+import numpy as np
+
+from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv
+from meta_policy_search.envs.point_envs.base import as_point
+from meta_policy_search.types import Task
+from meta_policy_search.utils.checks import check_choice, check_finite
+
+__all__ = ["DirectionTasks", "PlanarDirectionTasks", "VelocityTasks"]
+
+DIRECTIONS = (-1.0, 1.0)  # backward, forward
+
+
+class DirectionTasks(BatchedGoalEnv):
+    """Tasks: -1.0 (backward) or 1.0 (forward), with equal probability.
+
+    Args:
+        num_envs: number of copies, at least one.
+        goal_direction: the task of every copy until `set_tasks` is called.
+        **settings: arguments of the robot's environment.
+    """
+
+    def __init__(self, num_envs: int, *, goal_direction: float = 1.0, **settings: Any) -> None:
+        super().__init__(num_envs, task=check_choice("goal_direction", goal_direction, DIRECTIONS), **settings)
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws directions, each with equal probability."""
+        return rng.choice(DIRECTIONS, n_tasks).tolist()
+
+    def _check_task(self, name: str, task: Task) -> float:
+        return check_choice(name, task, DIRECTIONS)
+
+
+class PlanarDirectionTasks(BatchedGoalEnv):
+    """Tasks: unit vectors `(x, y)` in the plane, all directions equally likely.
+
+    Args:
+        num_envs: number of copies, at least one.
+        goal_direction: the task of every copy until `set_tasks` is called.
+        **settings: arguments of the robot's environment.
+    """
+
+    def __init__(self, num_envs: int, *, goal_direction: Sequence[float] = (1.0, 0.0), **settings: Any) -> None:
+        super().__init__(num_envs, task=self._check_task("goal_direction", goal_direction), **settings)
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` directions, each a float64 `[2]` of length one."""
+        vectors = rng.standard_normal((n_tasks, 2))
+        return list(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        direction = as_point(name, task)
+        if abs(math.hypot(*direction) - 1.0) > 1e-6:
+            raise ValueError(f"{name}: expected a vector (x, y) of length one, got {task!r}")
+        return direction
+
+    def _along_goal(self, velocities: np.ndarray, rows: Any) -> np.ndarray:
+        """Returns the share `[k]` of velocities `[k, 2]` in the direction asked for."""
+        goals = self.goals[rows]
+        return goals[:, 0] * velocities[:, 0] + goals[:, 1] * velocities[:, 1]
+
+
+class VelocityTasks(BatchedGoalEnv):
+    """Tasks: velocities along x, m/s, uniform in `[min_velocity, max_velocity)`; any finite number can be set.
+
+    Args:
+        num_envs: number of copies, at least one.
+        min_velocity: lower end of the distribution, m/s.
+        max_velocity: its upper end, m/s, above the lower one. The mean of both is the task until `set_tasks` is called.
+        **settings: arguments of the robot's environment.
+    """
+
+    def __init__(self, num_envs: int, *, min_velocity: float, max_velocity: float, **settings: Any) -> None:
+        self.min_velocity = check_finite("min_velocity", min_velocity)
+        self.max_velocity = check_finite("max_velocity", max_velocity)
+        if not self.min_velocity < self.max_velocity:
+            raise ValueError(f"max_velocity: expected a number above {self.min_velocity}, got {max_velocity!r}")
+        super().__init__(num_envs, task=(self.min_velocity + self.max_velocity) / 2.0, **settings)
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws velocities, m/s."""
+        return rng.uniform(self.min_velocity, self.max_velocity, n_tasks).tolist()
+
+    def _check_task(self, name: str, task: Task) -> float:
+        if isinstance(task, bool) or not isinstance(task, numbers.Real) or not math.isfinite(task):
+            raise ValueError(f"{name}: expected a finite number (m/s), got {task!r}")
+        return float(task)

@@ -1,0 +1,61 @@
+"""Pictures of 2D point environments; matplotlib is loaded when the first one is drawn."""
+from typing import NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+__all__ = ["Scenery", "draw"]
+
+SIZE = 480  # pixels, width and height of a picture
+_DPI = 100
+_TRAIL_COLOR, _GOAL_COLOR, _OTHER_COLOR = "#4472a8", "#2a7f62", "#bbbbbb"
+_WALL_COLOR, _GRID_COLOR = "#333333", "#dddddd"
+_MARGIN = 1.15  # what is drawn, over the half width of the world
+
+
+class Scenery(NamedTuple):
+    """What there is to see of a world besides the point."""
+
+    half_width: float  # of the square around the origin in which things happen
+    goal: np.ndarray  # [2]
+    other_goals: Sequence[np.ndarray] = ()  # each [2], goals that tasks can have
+    walls: Sequence[np.ndarray] = ()  # lines, each [n, 2]
+
+
+def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:
+    """Draws a point, the way it has come, its goal, and the world.
+
+    Args:
+        trail: positions since the start, `[T, 2]`; the last is where the point is. The picture grows with its way where
+            that leads out of the world.
+        scenery: the world.
+
+    Returns:
+        uint8 `[480, 480, 3]`, red, green and blue.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(SIZE / _DPI, SIZE / _DPI), dpi=_DPI)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.09, 0.07, 0.88, 0.88))
+    limit = _MARGIN * max(scenery.half_width, float(np.abs(trail).max()))
+    axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
+    axes.grid(color=_GRID_COLOR, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, length=0)
+    for spine in axes.spines.values():
+        spine.set_color(_GRID_COLOR)
+    for wall in scenery.walls:
+        axes.plot(*wall.T, color=_WALL_COLOR, linewidth=2.5, solid_capstyle="butt")
+    for goal in scenery.other_goals:
+        _mark(axes, goal, marker="*", markersize=16, markerfacecolor="white", markeredgecolor=_OTHER_COLOR)
+    _mark(axes, scenery.goal, marker="*", markersize=18, color=_GOAL_COLOR)
+    axes.plot(*trail.T, color=_TRAIL_COLOR, linewidth=1.2, marker=".", markersize=4)
+    _mark(axes, trail[0], marker="o", markersize=7, markerfacecolor="white", markeredgecolor=_TRAIL_COLOR)
+    _mark(axes, trail[-1], marker="o", markersize=9, color=_TRAIL_COLOR)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+
+
+def _mark(axes: object, place: Tuple[float, float], **style: object) -> None:
+    axes.plot(*place, linestyle="none", zorder=3, clip_on=False, **style)

@@ -1,0 +1,391 @@
+"""Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots, and going on with a run."""
+import os
+import time
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.types import Path
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.snapshotter import MODES, PathLike, list_snapshots, load_snapshot
+from meta_policy_search.utils.training import Callback, ask_to_stop, check_callbacks, log_interruption
+
+__all__ = ["LocalRunner"]
+
+
+class LocalRunner:
+    """Trains an algorithm, epoch by epoch, in this process.
+
+    Usage::
+
+        runner = LocalRunner("data/my_run")
+        runner.setup(algo, env)
+        runner.train(n_epochs=100, batch_size=1000)
+
+    and to go on with that run, in another process::
+
+        runner = LocalRunner("data/my_run")
+        runner.restore("data/my_run")
+        runner.resume(n_epochs=200)
+
+    Every epoch logs one row (`utils.logger`) and then saves a snapshot. A run that was stopped and resumed equals one
+    that was not, bit for bit, apart from its times.
+
+    Args:
+        snapshot_dir: run folder, which the logger is configured for (`utils.logger.configure`) when training begins or
+            a run is restored. Default: the logger stays as it is; what the caller configured gets rows and snapshots.
+        snapshot_mode (str): which epochs to save: `all`, `last`, `gap`, `last_gap` or `none`. Default: `last`.
+        snapshot_gap (int): epochs, at least 1; used by `gap` and `last_gap`. Default: 1.
+        callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch, `row` being what
+            was logged; training stops after an epoch for which one of them returns True.
+
+    Attributes:
+        algo (RLAlgorithm): the algorithm, or None before `setup`.
+        env: the environment.
+        sampler: the sampler; None where the algorithm has none.
+        epoch (int): number of the epoch that is under way, or of the next one: that of the epochs done.
+        step_itr (int): number of iterations done, which the algorithm counts up.
+        step_path (list of dict or None): the paths of the epoch, which the algorithm sets.
+        total_timesteps_sampled (int): environment steps taken so far.
+
+    Raises:
+        ValueError: unknown snapshot mode, or `snapshot_gap` below 1.
+        TypeError: an argument of the wrong type.
+    """
+
+    def __init__(
+        self,
+        snapshot_dir: Optional[PathLike] = None,
+        snapshot_mode: str = "last",
+        snapshot_gap: int = 1,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self._snapshot_dir = snapshot_dir
+        self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
+        self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
+        self.callbacks = check_callbacks("callbacks", callbacks)
+        self.algo: Optional[RLAlgorithm] = None
+        self.env: Any = None
+        self.sampler: Any = None
+        self._plan: Optional[Dict[str, Any]] = None  # the arguments of train
+        self._begin_counting()
+
+    def _begin_counting(self) -> None:
+        self.epoch = self.step_itr = self.total_timesteps_sampled = 0
+        self.step_path: Optional[List[Path]] = None
+        self._sampling_time = 0.0  # seconds, in this epoch
+        self._started = time.perf_counter()
+
+    def setup(
+        self,
+        algo: RLAlgorithm,
+        env: Any,
+        sampler_cls: Optional[Any] = None,
+        sampler_args: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        """Sets what is to be trained, and makes the sampler.
+
+        Args:
+            algo (RLAlgorithm): the algorithm.
+            env: the environment, of gym, Gymnasium or the classic form.
+            sampler_cls: class of the sampler, made as `sampler_cls(algo, env, **sampler_args)`, with a method
+                `obtain_samples(itr, batch_size)` that returns a list of path dicts, and where it needs them
+                `start_worker()`, `shutdown_worker()` and `obtain_population_samples` (`PopulationSampler`). Default:
+                `algo.sampler_cls`; without any there is no sampler.
+            sampler_args (dict): further arguments of that class. Default: none.
+
+        Raises:
+            TypeError: `algo` is no `RLAlgorithm`; `env` cannot be stepped; or `sampler_args` without a class.
+        """
+        if not isinstance(algo, RLAlgorithm):
+            raise TypeError(f"algo: expected an RLAlgorithm, got {algo!r}")
+        sampler_cls = getattr(algo, "sampler_cls", None) if sampler_cls is None else sampler_cls
+        sampler_args = dict(sampler_args or {})
+        if sampler_cls is None and sampler_args:
+            raise TypeError(f"sampler_args: expected none, as there is no sampler_cls, got {sampler_args}")
+        sampler = None if sampler_cls is None else sampler_cls(algo, env, **sampler_args)
+        self._shutdown_worker()
+        self.algo, self.env, self.sampler = algo, env, sampler
+        self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
+
+    def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
+        """Trains for a number of epochs, beginning with epoch 0, whatever was done before.
+
+        Args:
+            n_epochs (int): number of epochs, at least 1.
+            batch_size (int or None): environment steps per iteration, at least 1; `PopulationSampler` says how they
+                become paths. None where there is no sampler, or the algorithm tells it for itself.
+            store_paths (bool): whether a snapshot holds the paths of its epoch (`step_path`). Default: False.
+
+        Returns:
+            What `algo.train` returns, such as the average return in the last epoch.
+
+        Raises:
+            RuntimeError: `setup` was not called.
+            ValueError: a number is below one; the run folder holds an earlier run.
+            TypeError: an argument of the wrong type.
+            KeyboardInterrupt: Ctrl-C; a message says what was saved last.
+        """
+        self._algo("train")
+        plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
+        self._configure_logger(None)
+        self._plan = plan
+        self._begin_counting()
+        return self._run()
+
+    def resume(
+        self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None, store_paths: Optional[bool] = None
+    ) -> Any:
+        """Goes on with a run that was restored, or trained here before.
+
+        Args:
+            n_epochs (int or None): total number of epochs, those done included, and at least as many as they. Default:
+                that of the run.
+            batch_size (int or None): as for `train`. Default: that of the run.
+            store_paths (bool or None): as for `train`. Default: that of the run.
+
+        Returns:
+            What `algo.train` returns.
+
+        Raises:
+            RuntimeError: there is no run to go on with.
+            ValueError: `n_epochs` is below the number of epochs done, or `batch_size` below one.
+            TypeError: an argument of the wrong type.
+            KeyboardInterrupt: Ctrl-C; a message says what was saved last.
+        """
+        self._algo("resume")
+        if self._plan is None:
+            raise RuntimeError("resume: expected a run to go on with; call restore() or train() first")
+        n_epochs = self._plan["n_epochs"] if n_epochs is None else check_int_at_least("n_epochs", n_epochs, 1)
+        if n_epochs < self.epoch:
+            raise ValueError(f"n_epochs: expected at least {self.epoch}, the number of epochs done, got {n_epochs}")
+        self._plan = _check_plan(
+            n_epochs,
+            self._plan["batch_size"] if batch_size is None else batch_size,
+            self._plan["store_paths"] if store_paths is None else store_paths,
+        )
+        return self._run()
+
+    def _run(self) -> Any:
+        try:
+            return self._algo("train").train(self)
+        except KeyboardInterrupt:
+            log_interruption("epoch", self.epoch)
+            raise
+        finally:
+            self._shutdown_worker()
+
+    def step_epochs(self) -> Iterator[int]:
+        """Yields the number of each epoch; the algorithm trains in it, and asks for the next one.
+
+        Starts the sampler's workers first. After each epoch the row is logged, the snapshot saved and the callbacks
+        called; in the end the workers are shut down.
+
+        Raises:
+            RuntimeError: no training is under way.
+        """
+        if self._plan is None:
+            raise RuntimeError("step_epochs: expected to be called by an algorithm in training; call train()")
+        self._start_worker()
+        try:
+            while self.epoch < self._plan["n_epochs"]:
+                started = time.perf_counter()
+                self.step_path, self._sampling_time = None, 0.0
+                logger.logkv("Epoch", self.epoch)
+                yield self.epoch
+                row = self._log_row(started)
+                self.save(self.epoch)
+                self.epoch += 1
+                if ask_to_stop(self.callbacks, self, row):
+                    logger.log(f"Stopped by a callback after epoch {self.epoch - 1}")
+                    break
+        finally:
+            self._shutdown_worker()
+
+    def _log_row(self, started: float) -> logger.Row:
+        now = time.perf_counter()
+        logger.logkvs({
+            "Itr": self.step_itr,
+            "n_timesteps": self.total_timesteps_sampled,
+            "Time-Sampling": self._sampling_time,
+            "EpochTime": now - started,
+            "Time": now - self._started,
+        })
+        return logger.dumpkvs()
+
+    def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
+        """Collects paths with the algorithm's policy as it is now, and counts their steps.
+
+        Args:
+            itr (int): iteration, which random numbers are drawn for.
+            batch_size (int or None): environment steps; see `train`. Default: that of the run.
+
+        Returns:
+            List of path dicts, see `types.Path`.
+
+        Raises:
+            RuntimeError: there is no sampler.
+            ValueError: no `batch_size` was given, neither here nor to `train`; else as for the sampler.
+        """
+        (paths,) = self._sample("obtain_samples", batch_size, lambda steps: [self.sampler.obtain_samples(itr, steps)])
+        return paths
+
+    def obtain_population_samples(
+        self, itr: int, flat_params: np.ndarray, batch_size: Optional[int] = None
+    ) -> List[List[Path]]:
+        """Collects paths with the algorithm's policy, once for each of several sets of parameters.
+
+        A sampler without such a method does it one candidate after the other, and leaves the policy with the last.
+
+        Args:
+            itr (int): iteration of the first candidate; each of the others has one of its own, in order.
+            flat_params: `[n, D]`, the candidates.
+            batch_size (int or None): environment steps of each candidate; see `train`. Default: that of the run.
+
+        Returns:
+            For each candidate a list of path dicts.
+
+        Raises:
+            RuntimeError, ValueError: as in `obtain_samples`.
+        """
+        return self._sample("obtain_population_samples", batch_size,
+                            lambda steps: self._sample_population(itr, steps, flat_params))
+
+    def _sample_population(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
+        if hasattr(self.sampler, "obtain_population_samples"):
+            return self.sampler.obtain_population_samples(itr, batch_size, flat_params)
+        population = []
+        for number, candidate in enumerate(flat_params, start=itr):
+            self.algo.policy.set_flat_params(candidate)
+            population.append(self.sampler.obtain_samples(number, batch_size))
+        return population
+
+    def _sample(self, method: str, batch_size: Optional[int], collect: Any) -> List[List[Path]]:
+        """Collects paths with `collect(batch_size)`; counts their steps, and the time."""
+        algo = self._algo(method)
+        if self.sampler is None:
+            raise RuntimeError(f"{method}: {type(algo).__name__} has no sampler; give setup() a sampler_cls")
+        batch_size = (self._plan or {}).get("batch_size") if batch_size is None else batch_size
+        if batch_size is None:
+            raise ValueError("batch_size: expected an integer of at least 1 here or in train(), got None")
+        started = time.perf_counter()
+        lists = collect(check_positive_int("batch_size", batch_size))
+        self._sampling_time += time.perf_counter() - started
+        self.total_timesteps_sampled += sum(len(path["rewards"]) for paths in lists for path in paths)
+        return lists
+
+    def save(self, epoch: int) -> Optional[str]:
+        """Saves a snapshot, where the logger's snapshot mode wants one of this epoch.
+
+        Args:
+            epoch (int): number of the epoch, all of which is done.
+
+        Returns:
+            The file written, or None.
+
+        Raises:
+            RuntimeError: `setup` was not called.
+            SnapshotError: it could not be written.
+        """
+        return logger.save_itr_params(check_int_at_least("epoch", epoch, 0), self.get_snapshot(epoch))
+
+    def get_snapshot(self, epoch: int) -> Dict[str, Any]:
+        """Returns what is saved of an epoch.
+
+        Args:
+            epoch: number of the epoch.
+
+        Returns:
+            Dict of `itr` (the epoch), `policy`, `env` and `baseline` (None where the algorithm has none), `algo`,
+            `paths` (None unless they are stored), and `state`: all else that `restore` needs.
+        """
+        algo, plan = self._algo("get_snapshot"), self._plan or _check_plan(epoch + 1, None, False)
+        return {
+            "itr": epoch,
+            "policy": getattr(algo, "policy", None),
+            "env": self.env,
+            "baseline": getattr(algo, "baseline", None),
+            "algo": algo,
+            "paths": self.step_path if plan["store_paths"] else None,
+            "state": {
+                **self._sampler_setup,
+                "plan": plan,
+                "step_itr": self.step_itr,
+                "total_timesteps_sampled": self.total_timesteps_sampled,
+                **seeding.get_process_state(),
+                "outputs": logger.output_positions(),
+                "time": time.perf_counter() - self._started,
+            },
+        }
+
+    def restore(self, from_dir: PathLike, from_epoch: Union[int, str] = "last") -> None:
+        """Goes back to a saved epoch: algorithm, environment, sampler, counts and random numbers; then call `resume`.
+
+        Where `from_dir` is the runner's own `snapshot_dir`, rows that were logged after that epoch vanish.
+
+        Args:
+            from_dir: run folder.
+            from_epoch (int or str): number of the epoch, or `'last'` or `'first'` of those saved. Default: `'last'`.
+
+        Raises:
+            SnapshotError: there is no such snapshot, or it is damaged.
+            ValueError: `from_epoch` is none of these, or the snapshot is not one of a `LocalRunner`.
+        """
+        snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
+        self.restore_snapshot(snapshot)
+        is_own = self._snapshot_dir is not None and os.path.realpath(self._snapshot_dir) == os.path.realpath(from_dir)
+        self._configure_logger(snapshot["state"]["outputs"] if is_own else None)
+
+    def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
+        """Goes back to a snapshot that was loaded (`utils.snapshotter.load_snapshot`), and leaves the logger as it is.
+
+        To go on in the same folder, the caller configures the logger with `positions=snapshot["state"]["outputs"]`.
+
+        Raises:
+            ValueError: the snapshot is not one of a `LocalRunner`.
+        """
+        if "algo" not in snapshot or "plan" not in snapshot["state"]:
+            raise ValueError(f"snapshot: expected one that a LocalRunner saved, got one of {', '.join(snapshot)}")
+        state = snapshot["state"]
+        self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"], state["sampler_args"])
+        self._plan = dict(state["plan"])
+        self.epoch, self.step_itr = snapshot["itr"] + 1, state["step_itr"]
+        self.total_timesteps_sampled, self.step_path = state["total_timesteps_sampled"], snapshot["paths"]
+        self._started = time.perf_counter() - state["time"]
+        seeding.set_process_state(state)
+
+    def _algo(self, method: str) -> RLAlgorithm:
+        if self.algo is None:
+            raise RuntimeError(f"{method}: call setup() first")
+        return self.algo
+
+    def _configure_logger(self, positions: Optional[Mapping[str, Any]]) -> None:
+        if self._snapshot_dir is not None:
+            logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, positions)
+
+    def _start_worker(self) -> None:
+        if hasattr(self.sampler, "start_worker"):
+            self.sampler.start_worker()
+
+    def _shutdown_worker(self) -> None:
+        if hasattr(self.sampler, "shutdown_worker"):
+            self.sampler.shutdown_worker()
+
+
+def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:
+    return {
+        "n_epochs": n_epochs,
+        "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size),
+        "store_paths": check_bool("store_paths", store_paths),
+    }
+
+
+def _find_epoch(folder: PathLike, from_epoch: Union[int, str]) -> Optional[int]:
+    """Returns the number of the epoch, None for the one saved last."""
+    if not isinstance(from_epoch, str):
+        return check_int_at_least("from_epoch", from_epoch, 0)
+    if check_choice("from_epoch", from_epoch, ("last", "first")) == "last" or not list_snapshots(folder):
+        return None
+    return min(snapshot.itr for snapshot in list_snapshots(folder))

@@ -1,0 +1,247 @@
+"""What algorithms share that learn from a memory of what earlier policies did."""
+import abc
+from collections import deque
+from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+
+import numpy as np
+
+from meta_policy_search.baselines import ZeroBaseline
+from meta_policy_search.envs.env_spec import check_env_spec
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.samplers.base import PathBatch, SampleProcessor
+from meta_policy_search.samplers.meta_sampler import check_spaces
+from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
+from meta_policy_search.types import Path
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int
+
+if TYPE_CHECKING:
+    from meta_policy_search.local_runner import LocalRunner
+
+__all__ = ["OffPolicyRLAlgorithm", "Transitions"]
+
+Transitions = Mapping[str, np.ndarray]
+"""What `ReplayBuffer.sample_transitions` returns, the rewards scaled."""
+
+_SMOOTHED_OVER = 100  # paths
+_SUCCESS_KEYS = ("is_success", "success")  # what environments of Gymnasium and Meta-World say
+
+
+class OffPolicyRLAlgorithm(RLAlgorithm):
+    """This class implements OffPolicyRLAlgorithm for off-policy RL algorithms.
+
+    Off-policy algorithms such as DQN, DDPG can inherit from it. A subclass supplies `init_opt`, which its constructor
+    calls last, and `optimize_policy`.
+
+    An epoch is `steps_per_epoch` cycles, each an iteration of the runner: paths are collected with the exploration
+    policy and stored; then, once the buffer holds `min_buffer_size` transitions, `n_train_steps` updates are made, each
+    on `buffer_batch_size` transitions drawn from it. After the last cycle the policy itself is evaluated.
+
+    Args:
+        env_spec (EnvSpec): environment specification.
+        policy: policy that is learnt, such as a `np.policies.DeterministicMLPPolicy`.
+        qf (object): the Q-value network, such as a `np.q_functions.MLPQFunction`.
+        replay_buffer (ReplayBuffer): where transitions are stored, and drawn from.
+        use_target (bool): whether to learn from the values of target networks, which follow slowly, rather than from
+            those of the networks themselves. Default: False.
+        discount (float): discount factor for the cumulative return, in [0, 1]. Default: 0.99.
+        steps_per_epoch (int): number of `train_once` calls per epoch. Default: 20.
+        max_path_length (int or None): steps after which a path ends. Default: the environment's own time limit.
+        max_eval_path_length (int or None): maximum length of paths used for evaluation. If None, defaults to
+            `max_path_length`.
+        n_train_steps (int): updates in each cycle. Default: 50.
+        buffer_batch_size (int): transitions of an update. Default: 64.
+        min_buffer_size (int): transitions that the buffer has to hold for updates to begin. Default: 10000.
+        rollout_batch_size (int): environments that step together while exploring; the data do not depend on it.
+            Default: 1.
+        reward_scale (float): factor of the rewards that are learnt from; logged returns are without it. Default: 1.
+        smooth_return (bool): whether the logged return is the mean over the latest 100 paths that explored, rather than
+            over those of the epoch alone. Default: True.
+        exploration_policy (ExplorationPolicy): acts while paths are collected. Default: `policy` itself.
+        num_eval_paths (int): paths of an evaluation; none if 0. Default: 10.
+
+    Raises:
+        ValueError: a number out of range; `policy` does not fit `env_spec`; `exploration_policy` explores with another
+            policy; or the buffer is smaller than `min_buffer_size`.
+        TypeError: an argument of the wrong type.
+    """
+
+    sampler_cls = OffPolicySampler
+
+    def __init__(
+        self,
+        env_spec: Any,
+        policy: Any,
+        qf: Any,
+        replay_buffer: Any,
+        *,
+        use_target: bool = False,
+        discount: float = 0.99,
+        steps_per_epoch: int = 20,
+        max_path_length: Optional[int] = None,
+        max_eval_path_length: Optional[int] = None,
+        n_train_steps: int = 50,
+        buffer_batch_size: int = 64,
+        min_buffer_size: int = 10000,
+        rollout_batch_size: int = 1,
+        reward_scale: float = 1.0,
+        smooth_return: bool = True,
+        exploration_policy: Any = None,
+        num_eval_paths: int = 10,
+    ) -> None:
+        self.env_spec = check_env_spec("env_spec", env_spec)
+        check_spaces(policy, env_spec)
+        self.policy, self.qf = policy, qf
+        self.replay_buffer = _check_buffer(replay_buffer)
+        self.use_target = check_bool("use_target", use_target)
+        self._processor = SampleProcessor(ZeroBaseline(), discount=discount)  # for the figures of an evaluation
+        self.steps_per_epoch = check_positive_int("steps_per_epoch", steps_per_epoch)
+        self.max_path_length = _check_length("max_path_length", max_path_length)
+        self.max_eval_path_length = _check_length("max_eval_path_length", max_eval_path_length)
+        self.n_train_steps = check_positive_int("n_train_steps", n_train_steps)
+        self.buffer_batch_size = check_positive_int("buffer_batch_size", buffer_batch_size)
+        self.min_buffer_size = check_positive_int("min_buffer_size", min_buffer_size)
+        size = getattr(replay_buffer, "size_in_transitions", self.min_buffer_size)
+        if self.min_buffer_size > size:
+            raise ValueError(f"min_buffer_size: expected at most {size}, the size of replay_buffer, got "
+                             f"{min_buffer_size}")
+        self.rollout_batch_size = check_positive_int("rollout_batch_size", rollout_batch_size)
+        self.reward_scale = check_finite("reward_scale", reward_scale)
+        self.smooth_return = check_bool("smooth_return", smooth_return)
+        self.exploration_policy = exploration_policy
+        if exploration_policy is not None and getattr(exploration_policy, "policy", policy) is not policy:
+            raise ValueError("exploration_policy: expected one that explores with policy itself, got one with another")
+        self.num_eval_paths = check_int_at_least("num_eval_paths", num_eval_paths, 0)
+        self._returns: Deque[float] = deque(maxlen=_SMOOTHED_OVER if self.smooth_return else None)
+        self._successes: Deque[float] = deque(maxlen=self._returns.maxlen)
+        self._average_return: Optional[float] = None
+
+    @property
+    def discount(self) -> float:
+        """The discount factor per step."""
+        return self._processor.discount
+
+    @abc.abstractmethod
+    def init_opt(self) -> None:
+        """Initializes the optimization procedure.
+
+        If using TensorFlow, this may include declaring all the variables and compiling functions.
+        """
+
+    @abc.abstractmethod
+    def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
+        """Makes an update on each of several batches.
+
+        Args:
+            batches: dicts as `ReplayBuffer.sample_transitions` returns them, the rewards scaled.
+
+        Returns:
+            What to log of the updates.
+        """
+
+    def train(self, runner: "LocalRunner") -> Optional[float]:
+        """Obtains samplers and starts actual training for each epoch.
+
+        Args:
+            runner (LocalRunner): runs the epochs and collects the paths.
+
+        Returns:
+            The average return in the last epoch cycle, an undiscounted sum of rewards, as `smooth_return` says.
+        """
+        for _ in runner.step_epochs():
+            if not self.smooth_return:
+                self._returns.clear()
+                self._successes.clear()
+            for _ in range(self.steps_per_epoch):
+                runner.step_path = runner.obtain_samples(runner.step_itr)
+                self.train_once(runner.step_itr, runner.step_path)
+                runner.step_itr += 1
+            self.log_diagnostics(runner.step_path)
+            if self.num_eval_paths and hasattr(runner.sampler, "obtain_evaluation_samples"):
+                paths = runner.sampler.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths)
+                self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")
+        return self._average_return
+
+    def train_once(self, itr: int, paths: Sequence[Path]) -> float:
+        """Performs one step of policy optimization given one batch of samples, which are stored first.
+
+        Args:
+            itr (int): iteration number.
+            paths (list of dict): collected paths.
+
+        Returns:
+            The average return of paths that explored, an undiscounted sum of rewards, as `smooth_return` says.
+
+        Raises:
+            ValueError: there are no paths, or one is malformed.
+        """
+        processed = self.process_samples(itr, paths)
+        self.replay_buffer.add_paths(paths)
+        ended = [path for path, is_complete in enumerate(processed["complete"]) if is_complete]
+        self._returns.extend(processed["undiscounted_returns"][path] for path in ended)
+        self._successes.extend(processed["success_history"][path] for path in ended)
+        if self.replay_buffer.n_transitions_stored >= self.min_buffer_size:
+            for key, value in self.optimize_policy(self._draw_batches()).items():
+                logger.logkv_mean(key, value)
+        self._average_return = float(np.mean(self._returns)) if self._returns else float("nan")
+        return self._average_return
+
+    def _draw_batches(self) -> Iterator[Transitions]:
+        for _ in range(self.n_train_steps):
+            transitions = self.replay_buffer.sample_transitions(self.buffer_batch_size)
+            yield {**transitions, "rewards": transitions["rewards"] * np.float32(self.reward_scale)}
+
+    def process_samples(self, itr: int, paths: Sequence[Path]) -> Dict[str, List]:
+        """Returns processed sample data based on the collected paths.
+
+        Args:
+            itr (int): iteration number.
+            paths (list of dict): collected paths. A sampler that returns parts of paths marks those that go on by
+                `complete=False`.
+
+        Returns:
+            Processed sample data, one entry for each path, with the keys
+
+            * `undiscounted_returns` (list of float): sums of rewards.
+            * `success_history` (list of float): 1 where the environment reported a success (`env_infos['is_success']`
+              or `['success']`) at any step, else 0.
+            * `complete` (list of bool): whether the path has come to its end.
+
+        Raises:
+            ValueError: there are no paths, or one is malformed.
+        """
+        batch = PathBatch(paths)
+        return {
+            "undiscounted_returns": batch.pad(batch.rewards).sum(axis=1).tolist(),
+            "success_history": [float(_has_success(path)) for path in paths],
+            "complete": [bool(path.get("complete", True)) for path in paths],
+        }
+
+    def log_diagnostics(self, paths: Sequence[Path]) -> None:
+        """Logs diagnostic information on current paths.
+
+        Args:
+            paths (list of dict): paths of the last cycle.
+        """
+        logger.logkv("AverageReturn", self._average_return)
+        if self._successes and any(key in path.get("env_infos", {}) for path in paths for key in _SUCCESS_KEYS):
+            logger.logkv("SuccessRate", float(np.mean(self._successes)))
+        logger.logkv("BufferSize", self.replay_buffer.n_transitions_stored)
+        if hasattr(self.policy, "log_diagnostics"):
+            self.policy.log_diagnostics(paths)
+
+
+def _check_buffer(replay_buffer: Any) -> Any:
+    for name in ("add_paths", "sample_transitions", "n_transitions_stored"):
+        if not hasattr(replay_buffer, name):
+            raise TypeError(f"replay_buffer: expected a ReplayBuffer, got {replay_buffer!r}")
+    return replay_buffer
+
+
+def _check_length(name: str, length: Optional[int]) -> Optional[int]:
+    return None if length is None else check_positive_int(name, length)
+
+
+def _has_success(path: Path) -> bool:
+    infos = path.get("env_infos", {})
+    return any(np.any(np.nan_to_num(np.asarray(infos[key], float))) for key in _SUCCESS_KEYS if key in infos)

@@ -1,0 +1,104 @@
+"""A memory of transitions, for algorithms that learn from what earlier policies did."""
+from typing import Any, Dict, Sequence
+
+import numpy as np
+
+from meta_policy_search.envs.env_spec import check_env_spec
+from meta_policy_search.trajectory_batch import TrajectoryBatch
+from meta_policy_search.types import Path
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_positive_int
+
+__all__ = ["ReplayBuffer"]
+
+
+class ReplayBuffer:
+    """Holds the latest transitions, and returns random ones.
+
+    Pickling keeps transitions and random state, so that a run that is resumed goes on with the same draws.
+
+    Args:
+        env_spec (EnvSpec): spaces of the environment.
+        size_in_transitions (int): transitions that it holds at most, at least 1; then the oldest make room.
+
+    Attributes:
+        n_transitions_stored (int): transitions that it holds.
+
+    Raises:
+        ValueError: `size_in_transitions` is below one.
+        TypeError: `size_in_transitions` is not an integer, or `env_spec` has no spaces.
+    """
+
+    def __init__(self, env_spec: Any, size_in_transitions: int) -> None:
+        self.env_spec = check_env_spec("env_spec", env_spec)
+        self.size_in_transitions = check_positive_int("size_in_transitions", size_in_transitions)
+        self.n_transitions_stored = 0
+        self._next_row = 0
+        self._rng = seeding.next_rng(seeding.Stream.REPLAY)
+        self._allocate()
+
+    def _allocate(self) -> None:
+        rows, spec = self.size_in_transitions, self.env_spec
+        observation_shape, action_shape = tuple(spec.observation_space.shape), tuple(spec.action_space.shape)
+        self._columns = {
+            "observations": np.zeros((rows, *observation_shape), np.float32),
+            "actions": np.zeros((rows, *action_shape), np.float32 if action_shape else np.int64),
+            "rewards": np.zeros(rows, np.float32),
+            "next_observations": np.zeros((rows, *observation_shape), np.float32),
+            "terminals": np.zeros(rows, bool),
+        }
+
+    @property
+    def full(self) -> bool:
+        """Whether it holds as many transitions as it can."""
+        return self.n_transitions_stored == self.size_in_transitions
+
+    def add_paths(self, paths: Sequence[Path]) -> None:
+        """Stores all transitions of paths, as samplers return them.
+
+        Raises:
+            ValueError: there are no paths, one is malformed, or does not fit the spaces; names path or field.
+            TypeError: `paths` is not a list, or holds something that is not a number.
+        """
+        self.add_trajectories(TrajectoryBatch.from_paths(self.env_spec, paths))
+
+    def add_trajectories(self, trajectories: TrajectoryBatch) -> None:
+        """Stores all transitions of a `TrajectoryBatch`; of more than fit in, the last ones."""
+        number = min(len(trajectories.rewards), self.size_in_transitions)
+        rows = (self._next_row + np.arange(number)) % self.size_in_transitions
+        for name, column in self._columns.items():
+            column[rows] = getattr(trajectories, name)[-number:]
+        self._next_row = (self._next_row + number) % self.size_in_transitions
+        self.n_transitions_stored = min(self.n_transitions_stored + number, self.size_in_transitions)
+
+    def sample_transitions(self, batch_size: int) -> Dict[str, np.ndarray]:
+        """Draws transitions, each as likely as any other, with replacement.
+
+        Args:
+            batch_size: number of transitions `B`, at least 1.
+
+        Returns:
+            Dict of `observations` `[B, O]`, `actions` `[B, A]` (int64 `[B]` where they are discrete), `rewards` `[B]`,
+            `next_observations` `[B, O]`, float32, and `terminals`, bool `[B]`: whether the task itself ended there.
+
+        Raises:
+            ValueError: the buffer is empty, or `batch_size` is below one.
+            TypeError: `batch_size` is not an integer.
+        """
+        batch_size = check_positive_int("batch_size", batch_size)
+        if self.n_transitions_stored == 0:
+            raise ValueError(f"batch_size: expected no draw from an empty buffer, got {batch_size}; add paths first")
+        rows = self._rng.integers(self.n_transitions_stored, size=batch_size)
+        return {name: column[rows] for name, column in self._columns.items()}
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Leaves out rows that hold nothing."""
+        columns = {name: column[:self.n_transitions_stored] for name, column in self._columns.items()}
+        return {**vars(self), "_columns": columns}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """Makes room again for rows that were left out."""
+        vars(self).update(state)
+        self._allocate()
+        for name, rows in state["_columns"].items():
+            self._columns[name][:len(rows)] = rows

@@ -1,0 +1,380 @@
+"""What holds for every environment of the package: the registry says which there are, so new ones are held to it."""
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, make_env, normalize
+from meta_policy_search.envs.gym_forms import batched_form, set_rng
+from meta_policy_search.envs.spaces import is_box, is_discrete
+from meta_policy_search.utils import logger
+
+ALL = available_envs()
+FORMS = {
+    "plain": lambda env: env,
+    "normalized": lambda env: normalize(env, scale_reward=0.5, normalize_obs=True, normalize_reward=True),
+}
+FORMS_OF_ALL = pytest.mark.parametrize("form", list(FORMS))
+CLONES = pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+
+every_env = pytest.mark.parametrize("name", ALL)
+
+
+def draw_actions(space, rng, count=None):
+    """Actions for `count` environments, or one: a third of the entries of a box's is outside of it."""
+    shape = () if count is None else (count,)
+    if is_discrete(space):
+        return rng.integers(space.n, size=shape)
+    middle, half = (space.high + space.low) / 2.0, (space.high - space.low) / 2.0
+    return middle + half * rng.normal(0.0, 1.0, (*shape, *space.shape))
+
+
+def mixed_tasks(env, count):
+    """Tasks of the environment, each for two of `count` environments but the last."""
+    tasks = env.sample_tasks((count + 1) // 2, np.random.default_rng(0))
+    return [tasks[i // 2] for i in range(count)]
+
+
+def start(batched, seed=0):
+    """Resets all; environment `i` draws from a generator of its own."""
+    rngs = [np.random.default_rng((seed, i)) for i in range(batched.num_envs)]
+    return batched.reset(np.arange(batched.num_envs), rngs)
+
+
+def start_alone(env, seed, i=0):
+    """Resets one environment as `start` resets environment `i`."""
+    set_rng(env, np.random.default_rng((seed, i)))
+    return env.reset()[0]
+
+
+def walk(env, seed=0, steps=5):
+    """Observations and rewards of a few steps under seeded actions; nothing of them is shared with the environment."""
+    rng = np.random.default_rng(seed)
+    answers = [env.step(draw_actions(env.action_space, rng)) for _ in range(steps)]
+    return [answer[0].copy() for answer in answers], [answer[1] for answer in answers]
+
+
+def arrays_in(value):
+    """All arrays that a task consists of."""
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
+    return [item for item in values if isinstance(item, np.ndarray)]
+
+
+@every_env
+@FORMS_OF_ALL
+def test_what_is_returned_fits_the_spaces(name, form):
+    env = FORMS[form](make_env(name))
+    assert isinstance(env, MetaEnv) and batched_form(env) is not None
+    assert is_box(env.observation_space) and env.observation_space.dtype == np.float64
+    assert is_discrete(env.action_space) or (is_box(env.action_space) and env.action_space.dtype == np.float64)
+
+    observation, info = env.reset(seed=3)
+    assert env.observation_space.contains(observation) and observation.dtype == np.float64 and info == {}
+    env.action_space.seed(0)
+    for _ in range(3):
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        assert env.observation_space.contains(observation) and observation.dtype == np.float64
+        assert [type(value) for value in (reward, terminated, truncated, info)] == [float, bool, bool, dict]
+        assert np.isfinite(reward) and all(np.isfinite(value).all() for value in info.values())
+
+
+@every_env
+def test_many_together_answer_in_arrays(name):
+    env = make_env(name)
+    batched = env.make_batched(5)
+    assert isinstance(batched, BatchedEnv) and batched.num_envs == 5 and batched.max_callers >= 1
+    assert (batched.observation_space, batched.action_space) == (env.observation_space, env.action_space)
+    env.reset(seed=0)
+    keys = set(env.step(draw_actions(env.action_space, np.random.default_rng(0)))[4])
+
+    assert start(batched).shape == (5, *env.observation_space.shape)
+    for env_ids, count in ((None, 5), (np.array([4, 1]), 2), (np.array([], dtype=int), 0)):
+        answer = batched.step(draw_actions(env.action_space, np.random.default_rng(0), count), env_ids)
+        assert answer.observations.shape == (count, *env.observation_space.shape)
+        assert answer.rewards.shape == answer.terminated.shape == answer.truncated.shape == (count,)
+        assert answer.observations.dtype == answer.rewards.dtype == np.float64
+        assert answer.terminated.dtype == answer.truncated.dtype == bool
+        assert set(answer.env_infos) == keys and all(len(values) == count for values in answer.env_infos.values())
+
+
+@every_env
+@FORMS_OF_ALL
+def test_many_together_equal_each_alone_bit_for_bit(name, form):
+    """Given environments with mixed tasks, when they step in changing groups and start anew, each fares as alone."""
+    n, steps, looked_at = 19, 40, (0, 7, 18)
+    env = FORMS[form](make_env(name))
+    batched = env.make_batched(n)
+    tasks = mixed_tasks(env, n)
+    batched.set_tasks(tasks)
+    alone = {i: FORMS[form](make_env(name)) for i in looked_at}
+    observations = start(batched)
+    for i, single in alone.items():
+        single.set_task(tasks[i])
+        np.testing.assert_array_equal(start_alone(single, 0, i), observations[i])
+
+    rng = np.random.default_rng(1)
+    for step in range(steps):
+        env_ids = None if step % 3 == 0 else rng.permutation(n)[: 1 + step % n]
+        rows = np.arange(n) if env_ids is None else env_ids
+        actions = draw_actions(env.action_space, rng, len(rows))
+        answer = batched.step(actions, env_ids)
+        for row, i in enumerate(rows):
+            if i in alone:
+                observation, reward, terminated, truncated, info = alone[i].step(actions[row])
+                np.testing.assert_array_equal(observation, answer.observations[row])
+                assert (reward, terminated, truncated) == (
+                    answer.rewards[row], answer.terminated[row], answer.truncated[row])
+                assert info == {key: values[row] for key, values in answer.env_infos.items()}
+
+        has_ended = rows[answer.terminated | answer.truncated | (rng.random(len(rows)) < 0.05)]
+        if len(has_ended):
+            rngs = [np.random.default_rng((step, i)) for i in has_ended]
+            observations = batched.reset(has_ended, rngs)
+            for row, i in enumerate(has_ended):
+                if i in alone:
+                    np.testing.assert_array_equal(start_alone(alone[i], step, i), observations[row])
+
+
+@every_env
+def test_some_step_and_start_while_the_others_stay(name):
+    whole, parts = (make_env(name).make_batched(3) for _ in range(2))
+    tasks = mixed_tasks(make_env(name), 3)
+    for batched in (whole, parts):
+        batched.set_tasks(tasks)
+    first = start(whole)
+    np.testing.assert_array_equal(start(parts), first)
+    actions = draw_actions(whole.action_space, np.random.default_rng(0), 3)
+    together = whole.step(actions)
+    ids = np.array([2, 0])
+    some = parts.step(actions[ids], ids)
+    np.testing.assert_array_equal(some.observations, together.observations[ids])
+    np.testing.assert_array_equal(some.rewards, together.rewards[ids])
+    again = parts.reset(ids, [np.random.default_rng((0, i)) for i in ids])
+    np.testing.assert_array_equal(again, first[ids])
+    rest = parts.step(actions[[1]], np.array([1]))
+    np.testing.assert_array_equal(rest.observations[0], together.observations[1])
+    assert rest.rewards[0] == together.rewards[1]
+
+
+@every_env
+@FORMS_OF_ALL
+def test_the_same_seed_gives_the_same_run_and_another_seed_another_one(name, form):
+    def run(seed):
+        env = FORMS[form](make_env(name))
+        first = env.reset(seed=seed)[0].copy()
+        tasks = env.sample_tasks(3)
+        env.set_task(tasks[0])
+        return tasks, first, walk(env)
+
+    np.testing.assert_equal(run(1), run(1))
+    with pytest.raises(AssertionError):
+        np.testing.assert_equal(run(1), run(2))
+
+
+@every_env
+def test_tasks_come_from_the_generator_given_or_the_environments_own(name):
+    env = make_env(name)
+    given = env.sample_tasks(20, rng=np.random.default_rng(7))
+    assert isinstance(given, list) and len(given) == 20
+    np.testing.assert_equal(env.sample_tasks(20, rng=np.random.default_rng(7)), given)
+    env.np_random = np.random.default_rng(7)
+    np.testing.assert_equal(env.sample_tasks(20), given)
+    with pytest.raises(AssertionError):
+        np.testing.assert_equal(env.sample_tasks(20), given)
+
+
+@every_env
+@FORMS_OF_ALL
+def test_the_task_given_is_the_task_returned(name, form):
+    env = FORMS[form](make_env(name))
+    first = env.get_task()
+    tasks = env.sample_tasks(3, np.random.default_rng(0))
+    for task in tasks:
+        env.set_task(pickle.loads(pickle.dumps(task)))
+        np.testing.assert_equal(env.get_task(), task)
+        env.set_task(env.get_task())
+        np.testing.assert_equal(env.get_task(), task)
+    env.set_task(first)
+    np.testing.assert_equal(env.get_task(), first)
+
+    batched = env.make_batched(3)
+    np.testing.assert_equal(batched.get_tasks(), [first] * 3)
+    batched.set_tasks(tasks)
+    np.testing.assert_equal(batched.get_tasks(), tasks)
+
+
+@every_env
+def test_tasks_are_told_from_rewards_or_motion(name):
+    """Given the same start and actions, then some of a few tasks differ in what they pay or where they lead."""
+    env = make_env(name)
+    answers = []
+    for task in env.sample_tasks(6, np.random.default_rng(0)):
+        env.set_task(task)
+        start_alone(env, 0)
+        answers.append(np.array(walk(env, steps=30)[1]))
+    assert any((answer != answers[0]).any() for answer in answers[1:])
+
+
+@every_env
+@FORMS_OF_ALL
+@CLONES
+def test_a_copy_made_in_the_middle_of_a_path_goes_on_alike_and_alone(name, form, clone):
+    env = FORMS[form](make_env(name))
+    env.set_task(env.sample_tasks(1, np.random.default_rng(1))[0])
+    env.reset(seed=0)
+    walk(env, seed=0)
+    twin = clone(env)
+    ours = walk(env, seed=1)
+    np.testing.assert_equal(walk(twin, seed=1), ours)  # that the original moved did not move the copy
+    np.testing.assert_equal(twin.get_task(), env.get_task())
+    np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])  # the generator was copied, too
+
+
+@every_env
+@CLONES
+def test_a_copy_of_many_goes_on_alike(name, clone):
+    batched = make_env(name).make_batched(3)
+    batched.set_tasks(mixed_tasks(make_env(name), 3))
+    start(batched)
+    actions = draw_actions(batched.action_space, np.random.default_rng(0), 3)
+    batched.step(actions)
+    twin = clone(batched)
+    ours, theirs = batched.step(actions), twin.step(actions)
+    np.testing.assert_array_equal(theirs.observations, ours.observations)
+    np.testing.assert_array_equal(theirs.rewards, ours.rewards)
+
+
+@every_env
+def test_environments_share_no_state(name):
+    one, other, reference = (make_env(name) for _ in range(3))
+    for env in (other, reference):
+        env.reset(seed=0)
+    one.set_task(one.sample_tasks(5, np.random.default_rng(1))[-1])
+    one.reset(seed=1)
+    walk(one)
+    one.make_batched(2).set_tasks(one.sample_tasks(2))
+    np.testing.assert_equal(other.get_task(), reference.get_task())
+    np.testing.assert_equal(walk(other), walk(reference))
+
+
+@every_env
+@FORMS_OF_ALL
+def test_what_is_handed_in_and_out_is_the_callers_to_change(name, form):
+    env, reference = (FORMS[form](make_env(name)) for _ in range(2))
+    (task,) = env.sample_tasks(1, np.random.default_rng(1))
+    for one in (env, reference):
+        one.set_task(copy.deepcopy(task))
+    env.set_task(task)
+    start_alone(env, 0)[:] = 99.0
+    start_alone(reference, 0)
+    for array in arrays_in(task) + arrays_in(env.get_task()):
+        array[...] = 77.0
+    np.testing.assert_equal(env.get_task(), reference.get_task())
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        action = draw_actions(env.action_space, rng)
+        expected = reference.step(np.array(action))
+        answer = env.step(action)
+        np.testing.assert_array_equal(answer[0], expected[0])
+        assert answer[1] == expected[1]
+        answer[0][:] = 99.0
+        if is_box(env.action_space):
+            action[:] = 99.0
+
+
+@every_env
+def test_actions_outside_of_a_box_count_as_the_nearest_inside(name):
+    env, reference = make_env(name), make_env(name)
+    if is_discrete(env.action_space):
+        pytest.skip("there is no nearest choice")
+    low, high = env.action_space.low, env.action_space.high
+    for one in (env, reference):
+        one.reset(seed=0)
+    far = np.full_like(low, np.finfo(float).max)
+    for outside, nearest in ((low - 5.0, low), (high * 3.0 + 1.0, high), (far, high)):
+        answer, expected = env.step(outside), reference.step(nearest)
+        np.testing.assert_array_equal(answer[0], expected[0])
+        assert answer[1] == expected[1]
+
+
+@every_env
+def test_actions_that_are_none_are_refused_and_move_nothing(name):
+    env, reference = make_env(name), make_env(name)
+    for one in (env, reference):
+        one.reset(seed=0)
+    bad = [(np.zeros((3, 2)), "shape"), (np.zeros(env.action_space.shape + (1,)), "shape")]
+    if is_box(env.action_space):
+        for value in (np.nan, np.inf):
+            action = np.zeros(env.action_space.shape)
+            action[-1] = value
+            bad.append((action, "finite"))
+    else:
+        bad += [(0.5, "integers"), (-1, "integers from 0 to"), (env.action_space.n, "integers from 0 to")]
+    for action, complaint in bad:
+        with pytest.raises(ValueError, match=f"actions: expected .*{complaint}"):
+            env.step(action)
+    np.testing.assert_equal(walk(env), walk(reference))
+
+    batched = env.make_batched(3)
+    start(batched)
+    with pytest.raises(ValueError, match="actions: expected shape"):
+        batched.step(draw_actions(env.action_space, np.random.default_rng(0), 2))
+
+
+@every_env
+@pytest.mark.parametrize("task", [None, "north", object(), [1.0, 2.0, 3.0], np.nan, {"colour": "red"}])
+def test_what_is_no_task_is_refused_and_changes_nothing(name, task):
+    env = make_env(name)
+    before = env.get_task()
+    with pytest.raises((TypeError, ValueError), match="task 0.*: .*expected"):
+        env.set_task(task)
+    np.testing.assert_equal(env.get_task(), before)
+
+    batched = env.make_batched(2)
+    with pytest.raises((TypeError, ValueError), match="task 1.*: .*expected"):
+        batched.set_tasks([before, task])
+    with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 3"):
+        batched.set_tasks([before] * 3)
+    np.testing.assert_equal(batched.get_tasks(), [before] * 2)
+
+
+@every_env
+@pytest.mark.parametrize("count, error", [(0, ValueError), (-1, ValueError), (2.0, TypeError), (True, TypeError)])
+def test_counts_are_checked(name, count, error):
+    env = make_env(name)
+    with pytest.raises(error, match="n_tasks: expected an integer"):
+        env.sample_tasks(count)
+    with pytest.raises(error, match="num_envs: expected an integer"):
+        env.make_batched(count)
+
+
+@every_env
+def test_an_unknown_argument_is_refused(name):
+    with pytest.raises(TypeError, match="colour"):
+        make_env(name, colour="red")
+
+
+@every_env
+@FORMS_OF_ALL
+def test_diagnostics_are_finite_numbers_under_their_prefix(name, form, monkeypatch):
+    logged = {}
+    monkeypatch.setattr(logger, "logkv", logged.__setitem__)
+    env = FORMS[form](make_env(name))
+    paths = []
+    for seed, length in ((0, 3), (1, 2)):
+        env.reset(seed=seed)
+        rng = np.random.default_rng(seed)
+        infos = [env.step(draw_actions(env.action_space, rng))[4] for _ in range(length)]
+        paths.append({"env_infos": {key: np.array([info[key] for info in infos]) for key in infos[0]}})
+    env.log_diagnostics(paths, prefix="Step_1-")
+    assert all(key.startswith("Step_1-") and np.isfinite(value) for key, value in logged.items())
+
+
+@every_env
+def test_making_and_using_one_prints_nothing(name, capfd):
+    env = make_env(name)
+    env.reset(seed=0)
+    walk(env)
+    env.close()
+    assert tuple(capfd.readouterr()) == ("", "")

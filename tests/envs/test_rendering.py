@@ -1,0 +1,290 @@
+"""Pictures of environments, and what is said where there can be none."""
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import (
+    MetaPointEnv,
+    MetaPointEnvCorner,
+    MetaPointEnvWalls,
+    available_envs,
+    get_env_class,
+    make_env,
+    normalize,
+)
+from meta_policy_search.envs.mujoco_envs import AntRandGoalEnv, HopperRandParamsEnv, SwimmerRandVelEnv, camera
+from meta_policy_search.envs.point_envs import base, drawing
+
+DRAWN = [name for name in available_envs() if get_env_class(name).metadata["render_modes"]]
+NOT_DRAWN = [name for name in available_envs() if name not in DRAWN]
+ONE_PER_ROBOT = ["AntRandGoalEnv", "HalfCheetahRandDirecEnv", "HopperRandParamsEnv", "HumanoidRandDirec2DEnv",
+                 "SwimmerRandVelEnv", "Walker2DRandVelEnv"]
+POINTS = [name for name in DRAWN if "Point" in name]
+
+
+@pytest.fixture(scope="module")
+def opengl():
+    """Skips a test where no pictures of robots can be drawn."""
+    try:
+        env = SwimmerRandVelEnv(render_mode="rgb_array")
+        env.render()
+        env.close()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+needs_opengl = pytest.mark.usefixtures("opengl")
+
+
+def assert_is_picture(picture):
+    assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8 and picture.flags.c_contiguous
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 10  # there is something on it
+
+
+def test_robots_and_points_have_pictures():
+    assert set(ONE_PER_ROBOT) <= set(DRAWN) and len(POINTS) == 6
+    assert NOT_DRAWN == [name for name in available_envs() if "Bandit" in name or "MDP" in name]
+
+
+@needs_opengl
+@pytest.mark.parametrize("name", ONE_PER_ROBOT)
+def test_a_robot_is_drawn_where_it_is(name):
+    env = make_env(name, render_mode="rgb_array")
+    assert env.render_mode == "rgb_array" and env.metadata["render_modes"] == ["rgb_array"]
+    assert env.metadata["render_fps"] == round(1.0 / env.dt)
+    env.reset(seed=0)
+    first = env.render()
+    assert_is_picture(first)
+    np.testing.assert_array_equal(env.render(), first)
+    for _ in range(5):
+        env.step(env.action_space.high)
+    assert (env.render() != first).mean() > 0.001
+    env.reset(seed=0)
+    np.testing.assert_array_equal(env.render(), first)
+    env.close()
+
+
+@needs_opengl
+def test_the_camera_follows_the_robot_and_up_is_up():
+    """Given pictures of an ant here and far away, then it is in the middle of both, under the sky, above the ground."""
+    env = AntRandGoalEnv(render_mode="rgb_array")
+    engine = env._batched.engine
+    for x in (0.0, 7.3):  # m
+        qpos = engine.init_qpos.copy()
+        qpos[0] = x
+        engine.set_state(qpos[None], np.zeros((1, engine.nv)))
+        red, green, blue = env.render().astype(int).transpose(2, 0, 1)
+        is_ant = red > blue + 30  # the only thing that is brown
+        rows, columns = np.nonzero(is_ant)
+        assert 0.02 < is_ant.mean() < 0.5
+        assert 150 < rows.mean() < 330 and 200 < columns.mean() < 280
+        assert np.ptp(green[:60], axis=1).max() < 10 and np.ptp(green[-60:], axis=1).max() > 50  # plain; chequered
+    env.close()
+
+
+@needs_opengl
+def test_drawing_changes_nothing_and_survives_copies_and_closing():
+    env, reference = HopperRandParamsEnv(render_mode="rgb_array"), HopperRandParamsEnv()
+    task = env.sample_tasks(1, np.random.default_rng(0))[0]
+    for one in (env, reference):
+        one.set_task(task)
+        one.reset(seed=0)
+    for _ in range(3):
+        env.render()
+        np.testing.assert_array_equal(env.step(np.ones(3))[0], reference.step(np.ones(3))[0])
+    picture = env.render()
+    for twin in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        np.testing.assert_array_equal(twin.render(), picture)
+        twin.close()
+    env.close()
+    env.close()
+    np.testing.assert_array_equal(env.render(), picture)
+
+
+@needs_opengl
+def test_a_script_that_draws_ends_quietly(tmp_path):
+    script = ("from meta_policy_search.envs import make_env\n"
+              "env = make_env('SwimmerRandVelEnv', render_mode='rgb_array')\n"
+              "env.reset(seed=0)\n"
+              "print(env.render().shape)\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "(480, 480, 3)\n", "")
+
+
+@needs_opengl
+def test_robots_are_drawn_next_to_tensorflow():
+    """TensorFlow and software OpenGL crash each other in one process."""
+    from meta_policy_search.tf_compat import tf
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        session.run(tf.constant(1.0))
+        assert_is_picture(SwimmerRandVelEnv(render_mode="rgb_array").render())
+        session.run(tf.constant(1.0))
+
+
+def test_without_opengl_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "crayons")
+    env = SwimmerRandVelEnv(render_mode="rgb_array")
+    env.reset(seed=0)
+    expected = r"render: there is no OpenGL .*crayons: .*\): run `apt-get install libegl1 .*libosmesa6` and set .*_GL"
+    with pytest.raises(RuntimeError, match=expected):
+        env.render()
+    env.step(np.ones(2))  # it goes on without
+    env.close()
+
+
+@pytest.mark.parametrize("platform, variable, expected", [
+    ("linux", None, ["egl", "osmesa"]), ("linux", "osmesa", ["osmesa"]), ("linux", "glfw", ["glfw"]),
+    ("darwin", None, [""]), ("darwin", "cgl", ["cgl"])])
+def test_which_opengl_is_tried(monkeypatch, platform, variable, expected):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("MUJOCO_GL", variable)
+    assert camera._backends() == expected
+
+
+@needs_opengl
+def test_the_next_opengl_is_tried_where_one_fails(monkeypatch):
+    backends = ["crayons", *camera._backends()]
+    monkeypatch.setattr(camera, "_backends", lambda: backends)
+    monkeypatch.setenv("PYOPENGL_PLATFORM", "crayons")
+    assert_is_picture(SwimmerRandVelEnv(render_mode="rgb_array").render())
+
+
+def test_a_process_that_dies_is_an_error_with_its_last_words(monkeypatch):
+    monkeypatch.setattr(camera, "_START", "import sys; print('no more ink\\n', file=sys.stderr); sys.exit(3)")
+    monkeypatch.setattr(camera, "_backends", lambda: ["egl"])
+    with pytest.raises(RuntimeError, match="egl: the process that draws ended with exit code 3: no more ink"):
+        SwimmerRandVelEnv(render_mode="rgb_array").render()
+
+
+@needs_opengl
+@pytest.mark.parametrize("end", [lambda env: env.close(), lambda env: None])
+def test_the_process_that_draws_ends_with_the_environment(end):
+    env = SwimmerRandVelEnv(render_mode="rgb_array")
+    env.render()
+    process = env._batched.engine._camera._process
+    assert process.poll() is None
+    end(env)
+    del env
+    gc.collect()
+    assert process.poll() == 0
+
+
+def test_physics_with_a_missing_library_named_by_the_environment_says_so(monkeypatch, tmp_path):
+    (tmp_path / "mujoco").mkdir()
+    (tmp_path / "mujoco" / "__init__.py").write_text("None.glGetError\n")
+    script = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+              "from meta_policy_search.envs import make_env\n"
+              "make_env('SwimmerRandVelEnv')\n")
+    monkeypatch.setenv("MUJOCO_GL", "osmesa")
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: mujoco finds no OpenGL library for the environment variable MUJOCO_GL=osmesa")
+    assert "unset it, or run `apt-get install" in last
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_point_is_drawn_with_its_way_and_its_goal(name):
+    env = make_env(name, render_mode="rgb_array")
+    goals = {str(env._batched.scenery(0).goal): env.get_task()}
+    for task in env.sample_tasks(20, np.random.default_rng(0)):
+        env.set_task(task)
+        goals[str(env._batched.scenery(0).goal)] = task
+    first_task, other_task = list(goals.values())[:2]
+    env.set_task(first_task)
+    with pytest.raises(RuntimeError, match=r"render: call reset\(\) first"):
+        env.render()
+    env.reset(seed=0)
+    first = env.render()
+    assert_is_picture(first)
+    env.step(env.action_space.high)
+    second = env.render()
+    assert (second != first).any()
+    np.testing.assert_array_equal(env.render(), second)
+    env.reset(seed=0)
+    np.testing.assert_array_equal(env.render(), first)  # the way is that since the start
+    env.set_task(other_task)
+    assert (env.render() != first).any()
+
+
+def test_what_is_drawn_is_where_the_point_has_been(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(base, "draw", lambda *args: drawn.append(args))
+    env = MetaPointEnv(render_mode="rgb_array")
+    env.set_task((-0.4, 0.3))
+    env.reset()
+    env.step(np.array([0.1, 0.0]))
+    env.step(np.array([0.0, -0.1]))[0][:] = 99.0  # what was returned is the caller's
+    env.render()
+    (trail, scenery), = drawn
+    np.testing.assert_allclose(trail, [[0.0, 0.0], [0.1, 0.0], [0.1, -0.1]])
+    assert scenery.goal.tolist() == [-0.4, 0.3] and scenery.half_width == 0.5
+    assert len(scenery.other_goals) == len(scenery.walls) == 0
+
+
+def test_corners_and_walls_are_drawn_where_they_are():
+    scenery = MetaPointEnvCorner().make_batched(1).scenery(0)
+    assert sorted(map(tuple, scenery.other_goals)) == [(-2, -2), (-2, 2), (2, -2), (2, 2)]
+    batched = MetaPointEnvWalls().make_batched(2)
+    tasks = batched.sample_tasks(2, np.random.default_rng(0))
+    batched.set_tasks(tasks)
+    scenery = batched.scenery(1)
+    assert scenery.goal.tolist() == tasks[1]["goal"].tolist()
+    for wall, radius, gap in zip(scenery.walls, (1.0, 2.0), (tasks[1]["gap_1"], tasks[1]["gap_2"])):
+        np.testing.assert_allclose(np.linalg.norm(wall, axis=1), radius)
+        to_gap = np.linalg.norm(wall - gap, axis=1)
+        assert to_gap.min() == pytest.approx(1.0) and to_gap.max() == pytest.approx(2.0 * radius, rel=1e-3)
+
+
+def test_a_point_that_leaves_the_world_stays_in_the_picture():
+    scenery = drawing.Scenery(half_width=0.5, goal=np.array([0.5, 0.5]))
+    picture = drawing.draw(np.array([[0.0, 0.0], [30.0, -40.0]]), scenery)
+    is_point = np.abs(picture.astype(int) - [0x44, 0x72, 0xa8]).sum(axis=2) < 30
+    rows, columns = np.nonzero(is_point)
+    assert rows.max() > 380 and columns.max() > 380  # below, to the right
+
+
+def test_nothing_is_kept_for_pictures_that_nobody_draws():
+    env = MetaPointEnv()
+    env.reset()
+    env.step(np.zeros(2))
+    assert env._trail == [] and env.render_mode is None
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_without_a_render_mode_the_error_says_how_to_ask_for_it(name):
+    env = make_env(name)
+    env.reset(seed=0)
+    with pytest.raises(RuntimeError, match=rf'render: .*{type(env).__name__}\(render_mode="rgb_array"\)'):
+        env.render()
+    with pytest.raises(ValueError, match="render_mode: expected one of None, 'rgb_array', got 'human'"):
+        make_env(name, render_mode="human")
+
+
+@pytest.mark.parametrize("name", NOT_DRAWN)
+def test_environments_without_pictures_say_so(name):
+    with pytest.raises(NotImplementedError, match=f"render: there are no pictures of {name}"):
+        make_env(name).render()
+
+
+def test_a_wrapped_environment_is_drawn():
+    env = normalize(MetaPointEnv(render_mode="rgb_array"))
+    env.reset()
+    env.step(np.ones(2))
+    assert env.render_mode == "rgb_array" and env.metadata["render_fps"] == 10
+    assert_is_picture(env.render())
+
+
+def test_matplotlib_is_loaded_for_the_first_picture():
+    script = ("import sys; from meta_policy_search.envs import make_env\n"
+              "env = make_env('MetaPointEnv', render_mode='rgb_array'); env.reset()\n"
+              "assert 'matplotlib' not in sys.modules and 'OpenGL' not in sys.modules\n"
+              "env.render(); assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules\n")
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -1,0 +1,127 @@
+"""The experiments in a single task, as a user runs them."""
+import csv
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import cem, cma_es, ddpg, evaluate, single_task
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import load_snapshot
+
+SCRIPTS = {"cem": cem, "cma_es": cma_es, "ddpg": ddpg}
+POINT = ("--env", "MetaPointEnv")
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run(script, *arguments):
+    logger.reset()
+    return script.main([str(argument) for argument in arguments])
+
+
+def rows(folder):
+    """Returns the rows of `progress.csv` as they are written there, without times."""
+    with open(Path(folder, "progress.csv"), newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+def mistake(capsys, script, *arguments):
+    """Returns what an experiment says about a mistake: one line, and exit status 2."""
+    with pytest.raises(SystemExit) as stop:
+        run(script, *arguments)
+    output = capsys.readouterr()
+    assert stop.value.code == 2 and output.err.count("\n") == 1 and output.out == ""
+    return output.err
+
+
+@pytest.mark.parametrize("name, env", [("cem", "CartPole-v1"), ("cma_es", "Pendulum-v1"), ("cem", "MetaPointEnv"),
+                                       ("ddpg", "Pendulum-v1")])
+def test_each_script_runs_from_end_to_end(name, env, tmp_path, capsys):
+    assert run(SCRIPTS[name], "--smoke", "--env", env, "--dump_path", tmp_path / "run") == 0
+    *lines, summary, last = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("epoch ") for line in lines) == 2
+    assert last == f"Run folder: {tmp_path / 'run'}"
+    assert re.fullmatch(r"In the end the policy returns -?[\d.]+ on average, 95% interval .* \(20 new paths\)", summary)
+    assert {file.name for file in (tmp_path / "run").iterdir()} == {
+        "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl", "learning_curve.png"
+    }
+    iterations = ["2", "4"] if name == "ddpg" else ["20", "40"]
+    assert [(row["Epoch"], row["Itr"]) for row in rows(tmp_path / "run")] == list(zip("01", iterations, strict=True))
+    assert summary in (tmp_path / "run" / "log.txt").read_text()
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, tmp_path):
+    run(script, "--smoke", *POINT, "--n_itr", 4, "--dump_path", tmp_path / "whole")
+    run(script, "--smoke", *POINT, "--n_itr", 2, "--dump_path", tmp_path / "parts")
+    run(script, "--resume", tmp_path / "parts", "--n_itr", 4)
+    assert rows(tmp_path / "parts") == rows(tmp_path / "whole") and len(rows(tmp_path / "parts")) == 4
+    ours, theirs = (load_snapshot(tmp_path / folder)["policy"].get_flat_params() for folder in ("parts", "whole"))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_settings_reach_the_algorithm(tmp_path):
+    config = cem.Config(env="MetaPointEnv", n_samples=10, best_frac=0.3, init_std=0.2, extra_std=0.0, n_itr=2,
+                        extra_decay_time=7.0, max_path_length=9, discount=0.5, hidden_sizes=(4,),
+                        baseline="ZeroBaseline", candidates_at_once=3)
+    trainer = cem.build(config)
+    algo = trainer.runner.algo
+    assert (algo.n_samples, algo.n_best, algo.init_std, algo.extra_std, algo.extra_decay_time) == (10, 3, 0.2, 0, 7)
+    assert (algo.max_path_length, algo.discount, algo.policy.hidden_sizes) == (9, 0.5, (4,))
+    assert type(algo.baseline).__name__ == "ZeroBaseline" and trainer.sampler._candidates_at_once == 3
+    assert cma_es.build(cma_es.Config(env="MetaPointEnv", sigma0=0.7)).runner.algo.sigma0 == 0.7
+
+
+def test_settings_reach_ddpg():
+    given = {"steps_per_epoch": 3, "rollout_batch_size": 2, "n_train_steps": 4, "buffer_batch_size": 5,
+             "min_buffer_size": 6, "use_target": False, "target_update_tau": 0.3, "policy_lr": 0.01, "qf_lr": 0.02,
+             "reward_scale": 3.0, "smooth_return": False, "max_path_length": 9, "discount": 0.5}
+    algo = ddpg.build(ddpg.Config(env="MetaPointEnv", noise="GaussianNoisePolicy", sigma=0.7, buffer_size=50,
+                                  hidden_sizes=(4,), **given)).runner.algo
+    assert {name: getattr(algo, name) for name in given} == given
+    assert type(algo.exploration_policy).__name__ == "GaussianNoisePolicy" and algo.exploration_policy.sigma == 0.7
+    assert algo.replay_buffer.size_in_transitions == 50
+    assert algo.qf.hidden_sizes == algo.policy.hidden_sizes == (4,)
+
+
+def test_the_task_is_drawn_for_the_seed():
+    goals = [cem.build(cem.Config(env="MetaPointEnv", seed=seed)).runner.env.get_task() for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(goals[0], goals[1])
+    assert (goals[0] != goals[2]).any()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--env", "Nowhere-v0"], r"env: expected one of .*'?MetaPointEnv'?.*, or the name of one of Gymnasium, got "
+                              r"'Nowhere-v0'"),
+    (["--n_samples", "4"], "best_frac: expected at least 1 / n_samples = 0.25"),
+    (["--baseline", "Best"], "baseline: expected one of 'LinearFeatureBaseline'"),
+])
+def test_mistakes(arguments, message, tmp_path, capsys):
+    assert re.search(message, mistake(capsys, cem, *arguments, "--dump_path", tmp_path))
+
+
+def test_runs_of_a_search_are_not_for_the_evaluation_of_meta_learning(tmp_path, capsys):
+    run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
+    capsys.readouterr()
+    assert "expected a run of a meta-learning script" in mistake(capsys, evaluate, tmp_path / "run")
+
+
+def test_neither_tensorflow_nor_gymnasium_nor_cma_is_loaded_before_it_is_needed(tmp_path):
+    program = (
+        "import sys\n"
+        "from experiments import cem, cma_es, ddpg\n"
+        "assert not {'tensorflow', 'gymnasium', 'cma', 'matplotlib'} & set(sys.modules)\n"
+        "cem.main(['--smoke', '--env', 'MetaPointEnv', '--dump_path', 'run'])\n"
+        "assert not {'tensorflow', 'gymnasium', 'cma'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_smoke_settings_are_settings():
+    for script in SCRIPTS.values():
+        assert script.Config(**(ddpg.SMOKE if script is ddpg else single_task.SEARCH_SMOKE)).n_itr == 2

@@ -1,0 +1,243 @@
+"""The base of off-policy algorithms: what each of its arguments does."""
+import csv
+import re
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import MetaPointEnv
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.np.algos import OffPolicyRLAlgorithm
+from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
+from meta_policy_search.np.policies import DeterministicMLPPolicy
+from meta_policy_search.replay_buffer import ReplayBuffer
+from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
+from meta_policy_search.utils import logger
+
+T = 5  # steps of a path, which never ends early
+SPEC = EnvSpec.of(MetaPointEnv())
+
+
+class Recording(OffPolicyRLAlgorithm):
+    """Keeps the batches it is given."""
+
+    def init_opt(self):
+        pass
+
+    def optimize_policy(self, batches):
+        self.batches = list(batches)
+        return {"Loss": float(len(self.batches))}
+
+
+def make(**arguments):
+    policy = DeterministicMLPPolicy(2, 2, ())
+    buffer = ReplayBuffer(SPEC, 1000)
+    return Recording(SPEC, policy, None, buffer, **{"max_path_length": T, "min_buffer_size": 1, "steps_per_epoch": 2,
+                                                    **arguments})
+
+
+def train(algo, n_epochs=1, batch_size=T, env=None):
+    rows = []
+    runner = LocalRunner(callbacks=[lambda runner, row: rows.append(row)])
+    runner.setup(algo, MetaPointEnv() if env is None else env)
+    return runner, rows, runner.train(n_epochs, batch_size)
+
+
+def make_paths(*returns):
+    return [{"observations": np.zeros((2, 2)), "actions": np.zeros((2, 2)), "rewards": np.array([r - 1.0, 1.0]),
+             "last_observation": np.zeros(2), "terminated": False} for r in returns]
+
+
+# Each argument
+
+
+def test_steps_per_epoch_are_the_calls_of_train_once():
+    algo, calls = make(steps_per_epoch=3), []
+    train_once = algo.train_once
+    algo.train_once = lambda itr, paths: calls.append((itr, len(paths))) or train_once(itr, paths)
+    runner, _, _ = train(algo, n_epochs=2, batch_size=2 * T)
+    assert calls == [(itr, 2) for itr in range(6)] and runner.step_itr == 6
+    assert runner.total_timesteps_sampled == algo.replay_buffer.n_transitions_stored == 6 * 2 * T
+
+
+def test_max_path_length_is_that_of_paths():
+    runner, _, _ = train(make(max_path_length=7), batch_size=14)
+    assert [len(path["rewards"]) for path in runner.step_path] == [7, 7]
+
+
+def test_by_default_paths_end_with_the_environments_own_limit():
+    env = gymnasium.make("Pendulum-v1", max_episode_steps=9, disable_env_checker=True)
+    policy = DeterministicMLPPolicy(3, 1, ())
+    algo = Recording(env, policy, None, ReplayBuffer(env, 100), min_buffer_size=1, steps_per_epoch=1)
+    runner, _, _ = train(algo, env=env, batch_size=10)
+    assert [len(path["rewards"]) for path in runner.step_path] == [9, 9]
+    with pytest.raises(ValueError, match="max_path_length: expected a number .*MetaPointEnv has no time limit"):
+        train(make(max_path_length=None))
+
+
+@pytest.mark.parametrize("arguments, length", [({}, T), ({"max_eval_path_length": 8}, 8),
+                                               ({"max_eval_path_length": 2}, 2)])
+def test_max_eval_path_length_is_that_of_evaluations(arguments, length):
+    algo = make(**arguments, num_eval_paths=3)
+    paths = OffPolicySampler(algo, MetaPointEnv()).obtain_evaluation_samples(0, 3)
+    assert [len(path["rewards"]) for path in paths] == [length] * 3
+
+
+def test_n_train_steps_and_buffer_batch_size_are_those_of_updates():
+    algo = make(n_train_steps=4, buffer_batch_size=6)
+    algo.policy.set_flat_params(np.ones(6))  # so that no transition is like another
+    _, rows, _ = train(algo)
+    assert [batch["rewards"].shape for batch in algo.batches] == [(6,)] * 4
+    assert rows[0]["Loss"] == 4.0
+    assert not np.array_equal(algo.batches[0]["observations"], algo.batches[1]["observations"])
+
+
+def test_min_buffer_size_is_reached_before_updates_begin():
+    algo = make(min_buffer_size=2 * T)
+    algo.batches = None
+    algo.train_once(0, make_paths(*[1.0] * 4))  # 8 transitions
+    assert algo.batches is None
+    algo.train_once(1, make_paths(1.0))  # 10
+    assert len(algo.batches) == 50
+
+
+def test_rollout_batch_size_is_the_number_of_environments_and_the_data_are_the_same():
+    paths = []
+    for size in (1, 3, 50):
+        algo = make(rollout_batch_size=size)
+        sampler = OffPolicySampler(algo, MetaPointEnv())
+        algo.policy.set_flat_params(np.arange(6.0))
+        paths.append(sampler.obtain_samples(3, 4 * T))
+        (inner,) = sampler._samplers.values()
+        assert inner.vec_env.num_envs == min(size, 4)
+    for other in paths[1:]:
+        for path, expected in zip(other, paths[0], strict=True):
+            np.testing.assert_array_equal(path["actions"], expected["actions"])
+
+
+def test_reward_scale_is_for_learning_alone():
+    algo = make(reward_scale=-3.0)
+    assert algo.train_once(0, make_paths(5.0)) == 5.0
+    assert set(np.concatenate([batch["rewards"] for batch in algo.batches])) == {-12.0, -3.0}
+    assert set(algo.replay_buffer.sample_transitions(100)["rewards"]) == {4.0, 1.0}
+
+
+@pytest.mark.parametrize("smooth, expected", [(True, [1.0, 2.0, 2.5]), (False, [1.0, 3.0, 3.5])])
+def test_smooth_return_averages_over_epochs(smooth, expected):
+    algo = make(smooth_return=smooth, steps_per_epoch=1, num_eval_paths=0)
+    returns = iter([[1.0], [3.0], [3.0, 4.0]])  # of the paths of three epochs
+    expected = [1.0, 2.0, np.mean([1, 3, 3, 4])] if smooth else expected
+    runner, rows = LocalRunner(), []
+    runner.setup(algo, None, lambda algo, env: SimpleNamespace(
+        obtain_samples=lambda itr, batch_size: make_paths(*next(returns))))
+    runner.callbacks = [lambda runner, row: rows.append(row["AverageReturn"])]
+    assert runner.train(3, 1) == expected[-1]
+    assert rows == pytest.approx(expected)
+
+
+def test_the_smoothed_return_is_over_the_latest_hundred_paths():
+    algo = make()
+    algo.train_once(0, make_paths(*[0.0] * 80))
+    assert algo.train_once(1, make_paths(*[1.0] * 60)) == pytest.approx(0.6)
+
+
+def test_the_exploration_policy_explores_and_the_policy_is_evaluated():
+    algo = make()
+    algo.exploration_policy = GaussianNoisePolicy(SPEC, algo.policy, sigma=0.01)
+    algo.policy.set_flat_params(np.zeros(6))
+    sampler = OffPolicySampler(algo, MetaPointEnv())
+    noise = np.concatenate([path["actions"] for path in sampler.obtain_samples(0, 200 * T)])
+    assert noise.std() == pytest.approx(0.01, rel=0.1)
+    (path,) = sampler.obtain_evaluation_samples(0, 1)
+    np.testing.assert_array_equal(path["actions"], 0.0)
+    algo.exploration_policy = None
+    np.testing.assert_array_equal(OffPolicySampler(algo, MetaPointEnv()).obtain_samples(0, T)[0]["actions"], 0.0)
+
+
+def test_an_evaluation_draws_random_numbers_of_its_own_and_is_logged(tmp_path):
+    env = gymnasium.make("Pendulum-v1", disable_env_checker=True)
+    algo = Recording(env, DeterministicMLPPolicy(3, 1, ()), None, ReplayBuffer(env, 100), max_path_length=T,
+                     min_buffer_size=1, steps_per_epoch=1, discount=0.5, num_eval_paths=4)
+    sampler = OffPolicySampler(algo, env)
+    starts = [paths[0]["observations"][0] for paths in (sampler.obtain_samples(0, T),
+                                                        sampler.obtain_evaluation_samples(0, 1))]
+    assert (starts[0] != starts[1]).any()
+    runner, (row,), _ = train(algo, env=env)
+    paths = OffPolicySampler(algo, env).obtain_evaluation_samples(1, 4)
+    returns = [path["rewards"].sum() for path in paths]
+    assert row["Evaluation-AverageReturn"] == pytest.approx(np.mean(returns)) and row["Evaluation-NumTrajs"] == 4
+    assert row["Evaluation-AverageDiscountedReturn"] == pytest.approx(
+        np.mean([path["rewards"] @ 0.5 ** np.arange(T) for path in paths]))
+    assert runner.total_timesteps_sampled == T  # an evaluation does not count
+    algo.num_eval_paths = 0
+    assert not any(key.startswith("Evaluation-") for key in train(algo, env=env)[1][0])
+
+
+# What else it does
+
+
+def test_processed_samples():
+    paths = make_paths(3.0, 5.0, -1.0, 2.0)
+    paths[0]["env_infos"] = {"is_success": np.array([True, False])}
+    paths[1]["env_infos"] = {"success": np.array([0.0, np.nan])}
+    paths[2]["complete"] = False
+    answer = make().process_samples(0, paths)
+    assert answer == {"undiscounted_returns": [3.0, 5.0, -1.0, 2.0], "success_history": [1.0, 0.0, 0.0, 0.0],
+                      "complete": [True, True, False, True]}
+
+
+def test_parts_of_paths_are_stored_but_not_counted():
+    algo = make()
+    paths = make_paths(3.0, 100.0)
+    paths[1]["complete"] = False
+    assert algo.train_once(0, paths) == 3.0
+    assert algo.replay_buffer.n_transitions_stored == 4
+
+
+def test_a_row(tmp_path):
+    logger.configure(tmp_path, ["csv"])
+    algo = make()
+    paths = make_paths(2.0, 4.0)
+    paths[0]["env_infos"] = paths[1]["env_infos"] = {"success": np.array([0.0, 1.0])}
+    algo.train_once(0, paths)
+    algo.log_diagnostics(paths)
+    row = logger.dumpkvs()
+    assert {"AverageReturn": 3.0, "SuccessRate": 1.0, "BufferSize": 4, "Loss": 50.0}.items() <= row.items()
+    with open(tmp_path / "progress.csv") as file:
+        assert len(list(csv.DictReader(file))) == 1
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"steps_per_epoch": 0}, ValueError, "steps_per_epoch: expected an integer of at least 1, got 0"),
+    ({"max_path_length": 0}, ValueError, "max_path_length: expected an integer of at least 1, got 0"),
+    ({"max_eval_path_length": -1}, ValueError, "max_eval_path_length: expected an integer of at least 1, got -1"),
+    ({"n_train_steps": 0}, ValueError, "n_train_steps: expected"),
+    ({"buffer_batch_size": 0}, ValueError, "buffer_batch_size: expected"),
+    ({"min_buffer_size": 0}, ValueError, "min_buffer_size: expected an integer of at least 1, got 0"),
+    ({"min_buffer_size": 1001}, ValueError, "min_buffer_size: expected at most 1000, the size of replay_buffer"),
+    ({"rollout_batch_size": 0}, ValueError, "rollout_batch_size: expected"),
+    ({"num_eval_paths": -1}, ValueError, "num_eval_paths: expected"),
+    ({"discount": 1.01}, ValueError, "discount: expected"),
+    ({"reward_scale": np.inf}, ValueError, "reward_scale: expected a finite number, got inf"),
+    ({"use_target": 1}, TypeError, "use_target: expected True or False, got 1"),
+    ({"smooth_return": None}, TypeError, "smooth_return: expected True or False, got None"),
+    ({"exploration_policy": GaussianNoisePolicy(SPEC, DeterministicMLPPolicy(2, 2))}, ValueError,
+     "exploration_policy: expected one that explores with policy itself"),
+])
+def test_arguments_are_checked(arguments, error, message):
+    with pytest.raises(error, match=message):
+        make(**arguments)
+
+
+def test_what_is_no_buffer_policy_or_path_is_refused():
+    with pytest.raises(TypeError, match=re.escape("replay_buffer: expected a ReplayBuffer, got []")):
+        Recording(SPEC, DeterministicMLPPolicy(2, 2), None, [])
+    with pytest.raises(ValueError, match=r"policy.obs_dim: expected \(2,\)"):
+        Recording(SPEC, DeterministicMLPPolicy(3, 2), None, ReplayBuffer(SPEC, 10))
+    with pytest.raises(ValueError, match="paths: expected at least one path"):
+        make().train_once(0, [])
+    with pytest.raises(TypeError, match="abstract"):
+        OffPolicyRLAlgorithm(SPEC, DeterministicMLPPolicy(2, 2), None, ReplayBuffer(SPEC, 10))

@@ -1,0 +1,366 @@
+"""CEM and CMA-ES: how their distributions move, what they return, log and leave in the policy, and that they search."""
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.envs import MetaPointEnvCorner, MetaPointEnvMomentum
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.np.algos import CEM, CMAES
+from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.utils import set_seed
+
+T = 6  # steps of a path
+N = 5  # candidates of a cycle
+SPEC = EnvSpec.of(MetaPointEnvCorner())
+
+
+def make_algo(cls=CEM, hidden_sizes=(), n_samples=N, baseline=None, policy=None, max_path_length=T, **arguments):
+    policy = DeterministicMLPPolicy(2, 2, hidden_sizes) if policy is None else policy
+    if cls is CEM:
+        arguments = {"best_frac": 0.4, "extra_decay_time": 10, **arguments}
+    return cls(SPEC, policy, baseline or LinearFeatureBaseline(), n_samples, max_path_length=max_path_length,
+               **arguments)
+
+
+def make_env():
+    env = MetaPointEnvCorner(reward_type="dense")
+    env.set_task((-2.0, 2.0))
+    return env
+
+
+def make_paths(*returns):
+    """Paths with the given undiscounted returns, earned in two steps."""
+    return [{"observations": np.ones((2, 2)), "actions": np.zeros((2, 2)), "rewards": np.array([r - 1.0, 1.0]),
+             "last_observation": np.zeros(2), "terminated": False} for r in returns]
+
+
+def run_cycle(algo, cycle, returns):
+    """Gives each candidate of a cycle its return; the algorithm's answers."""
+    return [algo.train_once(cycle * algo.n_samples + i, make_paths(r)) for i, r in enumerate(returns)]
+
+
+# The distribution of CEM
+
+
+def test_cem_fits_its_distribution_to_the_best_candidates():
+    algo = make_algo()
+    candidates = algo.candidates.copy()
+    assert algo.n_best == 2  # 5 * 0.4
+    run_cycle(algo, 0, [1.0, 7.0, -3.0, 8.0, 2.0])
+    best = candidates[[3, 1]]
+    np.testing.assert_allclose(algo.cur_mean, (best[0] + best[1]) / 2)
+    np.testing.assert_allclose(algo.cur_std, np.abs(best[0] - best[1]) / 2)  # ddof 0
+    # and goes on from there
+    run_cycle(algo, 1, [0.0, 0.0, 0.0, 0.0, 0.0])
+    assert (algo.cur_mean != (best[0] + best[1]) / 2).all()
+
+
+@pytest.mark.parametrize("extra_std, decay_time, cycle, variance", [
+    (2.0, 4.0, 0, 0.5 ** 2 + 2.0 ** 2),
+    (2.0, 4.0, 1, 0.5 ** 2 + 2.0 ** 2 * 3 / 4),
+    (2.0, 4.0, 3, 0.5 ** 2 + 2.0 ** 2 / 4),
+    (2.0, 4.0, 4, 0.5 ** 2),
+    (2.0, 4.0, 9, 0.5 ** 2),
+    (2.0, 0.5, 1, 0.5 ** 2),
+    (0.0, 4.0, 0, 0.5 ** 2),
+])
+def test_cem_draws_with_extra_variance_that_decays_over_epochs(extra_std, decay_time, cycle, variance):
+    algo = make_algo(n_samples=2000, init_std=0.5, extra_std=extra_std, extra_decay_time=decay_time)
+    start = algo.policy.get_flat_params()
+    draws = algo._draw(cycle)
+    assert draws.shape == (2000, 6)
+    np.testing.assert_allclose(draws.mean(axis=0), start, atol=4 * np.sqrt(variance / 2000))
+    np.testing.assert_allclose(draws.var(axis=0), variance, rtol=0.15)
+
+
+def test_cem_counts_epochs_not_iterations():
+    algo = make_algo(extra_decay_time=3)
+    drawn, draw = [], algo._draw
+    algo._draw = lambda cycle: drawn.append(cycle) or draw(cycle)
+    for cycle in range(3):
+        run_cycle(algo, cycle, range(N))
+    assert drawn == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("n_samples, best_frac, n_best", [
+    (20, 0.05, 1), (20, 0.149, 2), (49, 1 / 49, 1), (100, 0.29, 29), (3, 1.0, 3), (39, 0.05, 1),
+])
+def test_the_best_fraction_is_rounded_down(n_samples, best_frac, n_best):
+    assert make_algo(n_samples=n_samples, best_frac=best_frac).n_best == n_best
+
+
+def test_candidates_are_compared_by_the_mean_of_their_paths_whatever_the_discount():
+    for discount in (0.0, 1.0):
+        algo = make_algo(n_samples=2, best_frac=0.5, discount=discount)
+        candidates = algo.candidates.copy()
+        algo.train_once(0, make_paths(9.0, -3.0))  # 3 on average
+        algo.train_once(1, make_paths(4.0, 4.0, 4.0))
+        np.testing.assert_array_equal(algo.cur_mean, candidates[1])
+
+
+# The distribution of CMA-ES
+
+
+def test_cma_es_moves_to_where_returns_are_higher():
+    algo = make_algo(CMAES, n_samples=8, sigma0=0.5)
+    target = algo.policy.get_flat_params() + 2.0
+    start = np.linalg.norm(algo.cur_mean - target)
+    for cycle in range(40):
+        run_cycle(algo, cycle, [-np.sum((candidate - target) ** 2) for candidate in algo.candidates])
+    assert np.linalg.norm(algo.cur_mean - target) < 0.02 * start and algo.sigma < 0.1
+
+
+def test_cma_es_begins_with_its_sigma_around_the_policy():
+    algo = make_algo(CMAES, n_samples=2000, sigma0=0.3)
+    np.testing.assert_array_equal(algo.cur_mean, algo.policy.get_flat_params())
+    np.testing.assert_allclose(algo.candidates.std(axis=0), 0.3, rtol=0.1)
+    assert algo.sigma == 0.3
+
+
+def test_cma_es_leaves_global_random_numbers_and_the_folder_alone(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    np.random.seed(3)
+    expected = np.random.random()
+    np.random.seed(3)
+    algo = make_algo(CMAES)
+    for cycle in range(3):
+        run_cycle(algo, cycle, range(N))
+    assert np.random.random() == expected
+    assert os.listdir(tmp_path) == [] and capfd.readouterr() == ("", "")
+
+
+# What both do
+
+BOTH = pytest.mark.parametrize("cls", [CEM, CMAES])
+
+
+@BOTH
+def test_train_once_answers_with_the_average_of_the_cycle_so_far(cls):
+    algo = make_algo(cls)
+    answers = run_cycle(algo, 0, [1.0, 3.0, 5.0, -1.0, 2.0])
+    np.testing.assert_allclose(answers, [1.0, 2.0, 3.0, 2.0, 2.0])
+    assert all(type(answer) is float for answer in answers)
+    assert algo.train_once(N, make_paths(10.0)) == 10.0  # a new cycle
+
+
+@BOTH
+def test_after_each_iteration_the_policy_is_the_next_candidate(cls):
+    algo = make_algo(cls)
+    for itr in range(2 * N):
+        algo.train_once(itr, make_paths(float(itr % 3)))
+        np.testing.assert_array_equal(algo.policy.get_flat_params(),
+                                      algo.candidates[(itr + 1) % N].astype(np.float32))
+
+
+def train(algo, n_epochs=4, batch_size=2 * T, **sampler_args):
+    runner = LocalRunner()
+    runner.setup(algo, make_env(), sampler_args=sampler_args)
+    return runner, runner.train(n_epochs, batch_size)
+
+
+@BOTH
+def test_after_training_the_policy_has_the_mean(cls, tmp_path):
+    logger.configure(tmp_path, ["csv"])
+    algo = make_algo(cls)
+    start = algo.policy.get_flat_params()
+    rows = []
+    runner = LocalRunner(callbacks=[lambda runner, row: rows.append((row, runner.algo.policy.get_flat_params()))])
+    runner.setup(algo, make_env())
+    average = runner.train(4, 2 * T)
+    np.testing.assert_array_equal(algo.policy.get_flat_params(), algo.cur_mean.astype(np.float32))
+    assert (algo.policy.get_flat_params() != start).all()
+    assert type(average) is float and average == pytest.approx(rows[-1][0]["AverageReturn"])
+    assert len({params.tobytes() for _, params in rows}) == 4  # and so it has after each epoch
+    assert runner.step_itr == 4 * N and runner.total_timesteps_sampled == 4 * N * 2 * T
+
+
+@BOTH
+@pytest.mark.parametrize("policy", [DeterministicMLPPolicy, GaussianMLPPolicy])
+def test_a_population_at_once_learns_what_candidates_one_at_a_time_do(cls, policy):
+    ends = []
+    for sampler_args in ({}, {"candidates_at_once": 1}, {"candidates_at_once": 2, "executor": "iterative"}):
+        set_seed(3)
+        algo = make_algo(cls, policy=policy(2, 2, (3,)))
+        ends.append((train(algo, **sampler_args)[1], algo.cur_mean, algo.policy.get_flat_params()))
+    for average, mean, params in ends[1:]:
+        assert average == ends[0][0]
+        np.testing.assert_array_equal(mean, ends[0][1])
+        np.testing.assert_array_equal(params, ends[0][2])
+
+
+@BOTH
+def test_a_loop_of_ones_own_does_the_same(cls):
+    set_seed(3)
+    algo = make_algo(cls, policy=GaussianMLPPolicy(2, 2, ()))
+    _, average = train(algo, n_epochs=2)
+    # by hand
+    set_seed(3)
+    own = make_algo(cls, policy=GaussianMLPPolicy(2, 2, ()))
+    runner = LocalRunner()
+    runner.setup(own, make_env())
+    own.policy.set_flat_params(own.candidates[0])
+    for itr in range(2 * N):
+        last = own.train_once(itr, runner.obtain_samples(itr, 2 * T))
+    assert last == average
+    np.testing.assert_array_equal(own.cur_mean, algo.cur_mean)
+
+
+@BOTH
+def test_training_begins_at_the_parameters_that_the_policy_has_then(cls):
+    algo = make_algo(cls, **({"init_std": 1e-3, "extra_std": 0.0} if cls is CEM else {"sigma0": 1e-3}))
+    algo.policy.set_flat_params(np.full(6, 7.0))
+    train(algo, n_epochs=1)
+    np.testing.assert_allclose(algo.cur_mean, 7.0, atol=0.01)
+    algo.policy.set_flat_params(np.full(6, -7.0))
+    train(algo, n_epochs=1)
+    np.testing.assert_allclose(algo.cur_mean, -7.0, atol=0.01)
+
+
+@BOTH
+def test_a_row_describes_the_cycle(cls):
+    algo = make_algo(cls, baseline=LinearTimeBaseline(), n_samples=4, discount=0.5,
+                     **({"best_frac": 0.5} if cls is CEM else {}))
+    for itr, path_returns in enumerate([(1.0, 3.0), (6.0, 8.0), (0.0, 0.0), (-2.0, 2.0)]):
+        algo.train_once(itr, make_paths(*path_returns))
+    row = logger.getkvs()
+    returns = np.array([1.0, 3.0, 6.0, 8.0, 0.0, 0.0, -2.0, 2.0])
+    assert row["AverageReturn"] == returns.mean() and row["StdReturn"] == pytest.approx(returns.std())
+    assert (row["MaxReturn"], row["MinReturn"], row["NumTrajs"]) == (8.0, -2.0, 8)
+    assert row["BestCandidateReturn"] == 7.0
+    assert row["AverageDiscountedReturn"] == pytest.approx(np.mean(returns - 1.0 + 0.5))
+    # the baseline predicts from time alone: the means at the first and at the second step
+    first, second = returns - 1.0 + 0.5 * 1.0, np.ones(8)
+    targets = np.stack([first, second], axis=1)
+    explained = 1.0 - np.var(targets - targets.mean(axis=0)) / np.var(targets)
+    assert row["ExplainedVariance"] == pytest.approx(explained, abs=1e-4)
+    if cls is CEM:
+        assert row["ParamStd"] == pytest.approx(algo.cur_std.mean())
+    else:
+        assert row["Sigma"] == algo.sigma
+
+
+@BOTH
+def test_tensorflow_policies_are_searched_too(cls):
+    from meta_policy_search.policies import GaussianMLPPolicy as TFGaussianMLPPolicy
+
+    algo = make_algo(cls, policy=TFGaussianMLPPolicy(2, 2, hidden_sizes=()))
+    train(algo, n_epochs=2)
+    np.testing.assert_array_equal(algo.policy.get_flat_params(), algo.cur_mean.astype(np.float32))
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"n_samples": 0}, ValueError, "n_samples: expected an integer of at least 1, got 0"),
+    ({"n_samples": 4, "best_frac": 0.2}, ValueError,
+     "best_frac: expected at least 1 / n_samples = 0.25, .* got 0.2 with n_samples=4"),
+    ({"best_frac": 0.0}, ValueError, r"best_frac: expected a number in \(0, 1\], got 0.0"),
+    ({"best_frac": 1.1}, ValueError, "best_frac: expected a number in"),
+    ({"init_std": 0}, ValueError, "init_std: expected a finite number above 0, got 0"),
+    ({"extra_std": -1.0}, ValueError, "extra_std: expected a finite number of at least 0, got -1.0"),
+    ({"extra_decay_time": 0}, ValueError, "extra_decay_time: expected a finite number above 0, got 0"),
+    ({"discount": 1.5}, ValueError, "discount: expected a number in"),
+    ({"max_path_length": 0}, ValueError, "max_path_length: expected an integer of at least 1, got 0"),
+    ({"n_samples": 2.5}, TypeError, "n_samples: expected an integer"),
+    ({"baseline": object()}, TypeError, "baseline: expected an object with the methods fit and predict"),
+    ({"policy": object()}, TypeError, "policy: expected one with get_flat_params"),
+    ({"policy": DeterministicMLPPolicy(3, 2)}, ValueError, r"policy.obs_dim: expected \(2,\), .* got 3"),
+    ({"policy": CategoricalMLPPolicy(2, 2)}, ValueError, "policy: expected one for the environment's action space"),
+    ({"cls": CMAES, "n_samples": 1}, ValueError, "n_samples: expected an integer of at least 2, got 1"),
+    ({"cls": CMAES, "sigma0": -1.0}, ValueError, "sigma0: expected a finite number above 0, got -1.0"),
+])
+def test_arguments_are_checked(arguments, error, message):
+    with pytest.raises(error, match=message):
+        make_algo(**arguments)
+
+
+def test_what_is_no_specification_is_refused():
+    with pytest.raises(TypeError, match="env_spec: expected an EnvSpec, got None"):
+        CEM(None, DeterministicMLPPolicy(2, 2), ZeroBaseline(), 20)
+    with pytest.raises(TypeError, match="action_space: expected a space with a shape, such as a Box, got 4"):
+        EnvSpec(SPEC.observation_space, 4)
+    spec = EnvSpec(gym.spaces.Box(-1.0, 1.0, (3,)), gym.spaces.Discrete(4))
+    assert (spec.obs_dim, spec.action_dim, spec.is_discrete, spec.action_shape) == (3, 4, True, ())
+    assert (SPEC.obs_dim, SPEC.action_dim, SPEC.is_discrete, SPEC.action_shape) == (2, 2, False, (2,))
+
+
+@BOTH
+def test_paths_that_are_refused_change_nothing(cls):
+    algo = make_algo(cls)
+    algo.train_once(0, make_paths(1.0))
+    for itr, paths, message in (
+        (1, [], "paths: expected at least one path, got an empty list"),
+        (1, [{**make_paths(1.0)[0], "rewards": np.zeros(0)}], "rewards: expected shape .* at least 1"),
+        (1, [{**make_paths(1.0)[0], "rewards": np.array([np.nan, 0.0])}], "path 0, step 0: rewards: expected finite"),
+        (2, make_paths(1.0), "itr: expected 1, the number of iterations done, got 2"),
+        (-1, make_paths(1.0), "itr: expected an integer of at least 0, got -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            algo.train_once(itr, paths)
+    assert algo.train_once(1, make_paths(3.0)) == 2.0
+
+
+def test_a_policy_with_a_single_parameter_is_too_small_for_cma_es():
+    class Constant(DeterministicMLPPolicy):
+        def get_flat_params(self):
+            return np.zeros(1, np.float32)
+
+    with pytest.raises(ValueError, match="policy: expected at least 2 parameters, got one with 1"):
+        make_algo(CMAES, policy=Constant(2, 2))
+
+
+# Learning
+
+HORIZON, CANDIDATES, EPOCHS = 60, 40, 20
+
+
+def make_momentum_env():
+    """A point that has to brake at a goal two units away in each direction."""
+    env = MetaPointEnvMomentum(reward_type="dense")
+    env.set_task((-2.0, 2.0))
+    return env
+
+
+def random_search():
+    """The best of as many candidates as the algorithms see, drawn from the distribution that they begin with."""
+    policy = DeterministicMLPPolicy(4, 2, (8,))
+    sampler = PopulationSampler(SimpleNamespace(policy=policy, max_path_length=HORIZON), make_momentum_env())
+    start = policy.get_flat_params()
+    candidates = start + np.random.standard_normal((EPOCHS * CANDIDATES, len(start)))
+    population = sampler.obtain_population_samples(0, 2 * HORIZON, candidates)
+    policy.set_flat_params(candidates[np.argmax([mean_return(paths) for paths in population])])
+    return policy
+
+
+def search(cls):
+    arguments = {"best_frac": 0.2, "extra_std": 0.5, "extra_decay_time": 10} if cls is CEM else {}
+    algo = cls(EnvSpec.of(make_momentum_env()), DeterministicMLPPolicy(4, 2, (8,)), ZeroBaseline(), CANDIDATES,
+               max_path_length=HORIZON, **arguments)
+    runner = LocalRunner()
+    runner.setup(algo, make_momentum_env())
+    runner.train(EPOCHS, 2 * HORIZON)
+    return algo.policy
+
+
+def mean_return(paths):
+    return np.mean([path["rewards"].sum() for path in paths])
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
+def test_both_beat_random_search_at_equal_steps(seed):
+    """Given as many candidates drawn at random, then those that they find earn more than the best of these."""
+    returns = []
+    for find in (lambda: search(CEM), lambda: search(CMAES), random_search):
+        set_seed(seed)
+        sampler = PopulationSampler(SimpleNamespace(policy=find(), max_path_length=HORIZON), make_momentum_env())
+        returns.append(mean_return(sampler.obtain_samples(10_000, 20 * HORIZON)))
+    cem, cma_es, random = returns
+    assert cem > random + 20.0 and cma_es > random + 5.0, returns

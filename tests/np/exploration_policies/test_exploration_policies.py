@@ -1,0 +1,97 @@
+"""Exploration: what noise is added to actions, in sampled paths and by hand."""
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import MetaPointEnv
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
+from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.utils.quiet_gym import gym
+
+O = A = 2
+WIDE = EnvSpec(gym.spaces.Box(-np.inf, np.inf, (O,)), gym.spaces.Box(-100.0, 100.0, (A,)))
+KINDS = [GaussianNoisePolicy, OrnsteinUhlenbeckPolicy]
+
+
+def path_noise(explorer, num_steps, seed=0):
+    actor = explorer.numpy_copies(explorer.get_flat_params()[None])
+    noise = np.empty((num_steps, actor.noise_dim), np.float32)
+    actor.draw_noise(np.random.default_rng(seed), noise)
+    return noise
+
+
+def test_gaussian_noise_is_independent_and_of_the_given_size():
+    noise = path_noise(GaussianNoisePolicy(WIDE, DeterministicMLPPolicy(O, A), sigma=0.3), 20000)
+    np.testing.assert_allclose(noise.std(axis=0), 0.3, rtol=0.02)
+    assert abs(np.corrcoef(noise[:-1, 0], noise[1:, 0])[0, 1]) < 0.03
+    assert abs(np.corrcoef(noise.T)[0, 1]) < 0.03
+
+
+def test_ornstein_uhlenbeck_noise_follows_its_equation():
+    explorer = OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A), mu=1.0, sigma=0.4, theta=0.2, dt=0.5, x0=3.0)
+    noise = path_noise(explorer, 6)
+    normal = np.random.default_rng(0).standard_normal((6, A), dtype=np.float32)
+    x = np.full(A, 3.0)
+    for t in range(6):
+        x = x + 0.2 * (1.0 - x) * 0.5 + 0.4 * np.sqrt(0.5) * normal[t]
+        np.testing.assert_allclose(noise[t], x, rtol=1e-5)
+
+
+def test_ornstein_uhlenbeck_noise_has_the_documented_spread_and_momentum():
+    noise = path_noise(OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A)), 100000)[100:]
+    np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.03)
+    np.testing.assert_allclose(noise.std(axis=0), 0.38, rtol=0.03)
+    assert np.corrcoef(noise[:-1, 0], noise[1:, 0])[0, 1] == pytest.approx(0.85, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_hand_a_path_has_the_noise_of_a_sampled_one(kind):
+    policy = DeterministicMLPPolicy(O, A)
+    explorer, observations = kind(WIDE, policy), np.random.default_rng(3).normal(size=(7, O))
+    for _ in range(2):  # a new path begins with `reset`
+        explorer.reset()
+        explorer._rng = np.random.default_rng(4)
+        first = [explorer.get_action(observation)[0] for observation in observations[:3]]
+        actions = np.concatenate([first, explorer.get_actions(observations[3:])[0]])
+        means, _ = policy.get_actions(observations)
+        np.testing.assert_allclose(actions - means, path_noise(explorer, 7, seed=4), atol=1e-6)
+
+
+def test_without_reset_the_noise_goes_on():
+    explorer = OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A), sigma=0.0, x0=1.0)
+    mean, _ = explorer.policy.get_action(np.ones(O))
+    noise = [explorer.get_action(np.ones(O))[0] - mean for _ in range(3)]
+    np.testing.assert_allclose(noise, 0.85 ** np.arange(1, 4)[:, None] * np.ones(A), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_actions_stay_within_the_bounds(kind):
+    spec = EnvSpec.of(MetaPointEnv())  # within 0.1
+    explorer = kind(spec, DeterministicMLPPolicy(O, A), sigma=1.0)
+    actions, _ = explorer.get_actions(np.zeros((100, O)))
+    assert np.abs(actions).max() == np.float32(0.1) and np.abs(actions).min() < 0.1
+
+
+def test_parameters_are_those_of_the_other_policy_and_a_gaussian_one_acts_by_its_mean():
+    policy = GaussianMLPPolicy(O, A, (), init_std=5.0)
+    explorer = GaussianNoisePolicy(WIDE, policy, sigma=0.0)
+    policy.set_flat_params(np.arange(8.0))
+    np.testing.assert_array_equal(explorer.get_flat_params(), np.arange(8.0))
+    action, info = explorer.get_action(np.ones(O))
+    np.testing.assert_array_equal(action, info["mean"])
+    explorer.set_flat_params(np.zeros(8))
+    np.testing.assert_array_equal(policy.get_flat_params(), np.zeros(8))
+
+
+@pytest.mark.parametrize("build, error, message", [
+    (lambda: GaussianNoisePolicy(WIDE, DeterministicMLPPolicy(O, A), sigma=-0.1), ValueError, "sigma: expected"),
+    (lambda: OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A), dt=0.0), ValueError, "dt: expected"),
+    (lambda: OrnsteinUhlenbeckPolicy(WIDE, DeterministicMLPPolicy(O, A), theta="x"), TypeError, "theta: expected"),
+    (lambda: GaussianNoisePolicy(None, DeterministicMLPPolicy(O, A)), TypeError, "env_spec: expected an EnvSpec"),
+    (lambda: GaussianNoisePolicy(WIDE, DeterministicMLPPolicy(O, A + 1)), ValueError, r"policy.action_dim: expected"),
+    (lambda: GaussianNoisePolicy(EnvSpec(WIDE.observation_space, gym.spaces.Discrete(A)), CategoricalMLPPolicy(O, A)),
+     ValueError, "env_spec: expected one whose action space is a box"),
+])
+def test_arguments_are_checked(build, error, message):
+    with pytest.raises(error, match=message):
+        build()

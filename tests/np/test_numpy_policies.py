@@ -1,0 +1,169 @@
+"""Policies on NumPy whose parameters are one flat vector."""
+import pickle
+
+import numpy as np
+import pytest
+
+from meta_policy_search.np.policies import (
+    CategoricalMLPPolicy,
+    DeterministicMLPPolicy,
+    GaussianMLPPolicy,
+    flatten_params,
+    unflatten_params,
+)
+from meta_policy_search.utils.utils import set_seed
+
+O, A, B = 3, 2, 5
+POLICIES = {
+    "gaussian": lambda: GaussianMLPPolicy(O, A, (4,)),
+    "fixed_std": lambda: GaussianMLPPolicy(O, A, (), learn_std=False, init_std=0.5),
+    "categorical": lambda: CategoricalMLPPolicy(O, A, (4,)),
+    "deterministic": lambda: DeterministicMLPPolicy(O, A, (4, 3), "relu", "tanh"),
+    "greedy": lambda: DeterministicMLPPolicy(O, A, (), is_discrete=True),
+}
+SIZES = {"gaussian": 4 * 3 + 4 + 2 * 4 + 2 + 2, "fixed_std": 2 * 3 + 2, "categorical": 26, "deterministic": 39,
+         "greedy": 8}
+
+
+@pytest.fixture(params=POLICIES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def policy(name):
+    return POLICIES[name]()
+
+
+@pytest.fixture
+def observations():
+    return np.random.default_rng(0).normal(size=(B, O))
+
+
+def test_parameters_as_a_vector_and_back(name, policy):
+    flat = policy.get_flat_params()
+    assert flat.shape == (SIZES[name],) and flat.dtype == np.float32
+    policy.set_flat_params(np.arange(len(flat)))
+    np.testing.assert_array_equal(policy.get_flat_params(), np.arange(len(flat), dtype=np.float32))
+    np.testing.assert_array_equal(flatten_params(policy.get_param_values()), np.arange(len(flat)))
+    policy.get_flat_params()[:] = 7.0  # a copy
+    assert policy.get_flat_params()[1] == 1.0
+
+
+def test_copies_act_as_the_policy_with_their_parameters_does(policy, observations):
+    # given two candidates
+    candidates = np.outer([1.0, -1.0], np.random.default_rng(1).normal(size=len(policy.get_flat_params())))
+    copies = policy.numpy_copies(candidates)
+    noise = np.empty((2, B, copies.noise_dim), np.float32)
+    for rows in noise:
+        copies.draw_noise(np.random.default_rng(2), rows)
+    # when they act together, then each acts as the policy does that has its parameters
+    together, _ = copies.act(np.stack([observations, observations]), noise)
+    for candidate, actions in zip(candidates, together, strict=True):
+        policy.set_flat_params(candidate)
+        policy._rng = np.random.default_rng(2)
+        np.testing.assert_array_equal(policy.get_actions(observations)[0], actions)
+    assert (together[0] != together[1]).any()
+
+
+def test_one_action_is_the_first_of_many(policy, observations):
+    copy = pickle.loads(pickle.dumps(policy))
+    actions, infos = policy.get_actions(observations[:1])
+    action, info = copy.get_action(observations[0])
+    np.testing.assert_array_equal(action, actions[0])
+    assert np.shape(action) == policy.action_shape
+    assert {key: value.shape for key, value in info.items()} == {key: value.shape[1:] for key, value in infos.items()}
+
+
+def test_a_policy_that_was_pickled_goes_on_as_the_original(policy, observations):
+    policy.get_actions(observations)
+    other = pickle.loads(pickle.dumps(policy))
+    for _ in range(2):
+        np.testing.assert_array_equal(other.get_actions(observations)[0], policy.get_actions(observations)[0])
+
+
+def test_what_the_outputs_mean(observations):
+    weights = np.random.default_rng(3).normal(size=(O, A))
+    linear = observations @ weights
+    flat = np.concatenate([weights.ravel(), [0.5, -0.5]])
+
+    deterministic = DeterministicMLPPolicy(O, A, (), output_nonlinearity="tanh")
+    deterministic.set_flat_params(flat)
+    np.testing.assert_allclose(deterministic.get_actions(observations)[0], np.tanh(linear + [0.5, -0.5]), rtol=1e-5)
+
+    greedy = DeterministicMLPPolicy(O, A, (), is_discrete=True)
+    greedy.set_flat_params(flat)
+    np.testing.assert_array_equal(greedy.get_actions(observations)[0], np.argmax(linear + [0.5, -0.5], axis=1))
+
+    gaussian = GaussianMLPPolicy(O, A, ())
+    gaussian.set_flat_params(np.concatenate([flat, np.log([0.1, 0.2])]))
+    _, infos = gaussian.get_actions(observations)
+    np.testing.assert_allclose(infos["mean"], linear + [0.5, -0.5], rtol=1e-5)
+    np.testing.assert_allclose(np.exp(infos["log_std"]), np.tile([0.1, 0.2], (B, 1)), rtol=1e-5)
+
+    categorical = CategoricalMLPPolicy(O, A, ())
+    categorical.set_flat_params(flat)
+    odds = np.exp(linear + [0.5, -0.5])
+    _, infos = categorical.get_actions(observations)
+    np.testing.assert_allclose(np.exp(infos["log_prob"]), odds / odds.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_the_standard_deviation_has_a_floor_and_may_be_fixed(observations):
+    policy = GaussianMLPPolicy(O, A, (), min_std=0.3)
+    policy.set_flat_params(np.full(len(policy.get_flat_params()), -5.0))
+    np.testing.assert_allclose(np.exp(policy.get_actions(observations)[1]["log_std"]), 0.3, rtol=1e-6)
+    fixed = POLICIES["fixed_std"]()
+    fixed.set_flat_params(np.zeros(SIZES["fixed_std"]))
+    actions, infos = fixed.get_actions(np.zeros((1000, O)))
+    np.testing.assert_allclose(np.exp(infos["log_std"]), 0.5, rtol=1e-6)
+    np.testing.assert_allclose(actions.std(axis=0), 0.5, rtol=0.1)
+
+
+def test_the_seed_decides_parameters_and_actions(name, observations):
+    answers = []
+    for seed in (5, 5, 6):
+        set_seed(seed)
+        policy = POLICIES[name]()
+        answers.append((policy.get_flat_params(), policy.get_actions(observations)[0]))
+    np.testing.assert_array_equal(answers[0][0], answers[1][0])
+    np.testing.assert_array_equal(answers[0][1], answers[1][1])
+    assert (answers[0][0] != answers[2][0]).any()
+
+
+@pytest.mark.parametrize("build, message", [
+    (lambda: GaussianMLPPolicy(0, A), "obs_dim: expected an integer of at least 1, got 0"),
+    (lambda: GaussianMLPPolicy(O, A, (4, 0)), r"hidden_sizes\[1\]: expected an integer of at least 1, got 0"),
+    (lambda: CategoricalMLPPolicy(O, A, hidden_nonlinearity="gelu"), "hidden_nonlinearity: expected one of .*'tanh'"),
+    (lambda: GaussianMLPPolicy(O, A, init_std=0.1, min_std=0.2), "init_std: expected at least min_std=0.2, got 0.1"),
+    (lambda: GaussianMLPPolicy(O, A, init_std=-1.0), "init_std: expected a finite number above 0, got -1.0"),
+])
+def test_arguments_are_checked(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda policy: policy.set_flat_params(np.zeros(25)), r"flat_params: expected 28 numbers .*\(25,\)"),
+    (lambda policy: policy.set_flat_params(np.zeros((1, 28))), r"flat_params: expected 1 axes, got shape \(1, 28\)"),
+    (lambda policy: policy.set_flat_params(np.full(28, np.nan)), "flat_params: expected finite numbers, got nan"),
+    (lambda policy: policy.set_flat_params(np.full(28, 1e39)), r"flat_params: expected finite numbers, got 1e\+39"),
+    (lambda policy: policy.numpy_copies(np.zeros(28)), r"flat_params: expected 2 axes, got shape \(28,\)"),
+    (lambda policy: policy.get_action(np.zeros(O + 1)), r"observation: expected shape \(3,\), got \(4,\)"),
+    (lambda policy: policy.get_actions(np.zeros(O)), r"observations: expected shape \(any, 3\), got \(3,\)"),
+    (lambda policy: policy.get_action(np.full(O, np.inf)), "observation: expected finite numbers"),
+])
+def test_a_call_that_does_not_fit_changes_nothing(call, message):
+    policy = GaussianMLPPolicy(O, A, (4,))
+    before = policy.get_flat_params()
+    with pytest.raises(ValueError, match=message):
+        call(policy)
+    np.testing.assert_array_equal(policy.get_flat_params(), before)
+
+
+def test_unflattened_parameters_are_copies_of_their_part():
+    flat = np.arange(12.0).reshape(2, 6)
+    params = unflatten_params("flat", flat, {"a": (2, 2), "b": (2,)})
+    np.testing.assert_array_equal(params["a"][1], [[6, 7], [8, 9]])
+    np.testing.assert_array_equal(params["b"], [[4, 5], [10, 11]])
+    flat[:] = 0.0
+    assert params["b"][1, 1] == 11.0

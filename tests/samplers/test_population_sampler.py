@@ -1,0 +1,197 @@
+"""Populations act together or one after the other: the same paths, bit for bit."""
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import MetaPointEnv
+from meta_policy_search.envs.adapters import SingleTaskEnv
+from meta_policy_search.np.exploration_policies import OrnsteinUhlenbeckPolicy
+from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.utils.utils import set_seed
+
+T = 12
+NUM_CANDIDATES = 5
+
+
+def make_algo(policy, max_path_length=T):
+    return SimpleNamespace(policy=policy, max_path_length=max_path_length)
+
+
+def cart_pole():
+    return gymnasium.make("CartPole-v1", disable_env_checker=True).unwrapped
+
+
+def pendulum():
+    return gymnasium.make("Pendulum-v1", disable_env_checker=True)
+
+
+def tensorflow_policy():
+    from meta_policy_search.policies import GaussianMLPPolicy as TFGaussianMLPPolicy
+
+    return TFGaussianMLPPolicy(2, 2, hidden_sizes=(4,))
+
+
+class WithoutNumpyForm:
+    """A user's policy with the least that is asked for, which draws its own noise from nowhere."""
+
+    obs_dim = action_dim = 2
+
+    def __init__(self):
+        self.weights = np.zeros((2, 2))
+
+    def get_flat_params(self):
+        return self.weights.ravel()
+
+    def set_flat_params(self, flat_params):
+        self.weights = np.reshape(flat_params, (2, 2))
+
+    def get_actions(self, observations):
+        return observations @ self.weights + 0.01, {"twice": 2.0 * observations}
+
+
+WORLDS = {
+    "batched": (MetaPointEnv, lambda: GaussianMLPPolicy(2, 2, (4,)), {}),
+    "processes": (MetaPointEnv, lambda: GaussianMLPPolicy(2, 2, (4,)), {"parallel": True}),
+    "iterative": (MetaPointEnv, lambda: DeterministicMLPPolicy(2, 2, (4,)), {"executor": "iterative"}),
+    "discrete": (cart_pole, lambda: CategoricalMLPPolicy(4, 2, ()), {}),
+    "pendulum": (pendulum, lambda: GaussianMLPPolicy(3, 1, (4,)), {}),
+    "tensorflow": (MetaPointEnv, tensorflow_policy, {}),
+    "no_numpy_form": (MetaPointEnv, WithoutNumpyForm, {}),
+    "exploring": (MetaPointEnv, lambda: OrnsteinUhlenbeckPolicy(MetaPointEnv(), DeterministicMLPPolicy(2, 2)), {}),
+}
+NOISY = ("batched", "processes", "pendulum", "tensorflow")  # where two paths are never the same
+
+
+def assert_same_paths(paths, others):
+    assert len(paths) == len(others)
+    for path, other in zip(paths, others, strict=True):
+        assert path.keys() == other.keys()
+        for key in ("observations", "actions", "rewards", "last_observation", "terminated"):
+            np.testing.assert_array_equal(path[key], other[key], err_msg=key)
+        for key, values in path["agent_infos"].items():
+            np.testing.assert_array_equal(values, other["agent_infos"][key])
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_population_has_the_paths_of_its_candidates_alone(world):
+    make_env, make_policy, arguments = WORLDS[world]
+    env, policy = make_env(), make_policy()
+    candidates = np.random.default_rng(0).normal(size=(NUM_CANDIDATES, len(policy.get_flat_params())))
+    # when they act all together, two at a time, and one after the other
+    populations = []
+    for at_once in (None, 2, 1):
+        sampler = PopulationSampler(make_algo(policy), env, candidates_at_once=at_once, **arguments)
+        populations.append(sampler.obtain_population_samples(10, 3 * T, candidates))
+        sampler.shutdown_worker()
+    sampler = PopulationSampler(make_algo(policy), env, **arguments)
+    alone = []
+    for i, candidate in enumerate(candidates):
+        policy.set_flat_params(candidate)
+        alone.append(sampler.obtain_samples(10 + i, 3 * T))
+    sampler.shutdown_worker()
+    # then the paths are the same, three of each candidate, and each one is another
+    for population in populations:
+        assert len(population) == NUM_CANDIDATES
+        for paths, expected in zip(population, alone, strict=True):
+            assert_same_paths(paths, expected)
+    assert [len(paths) for paths in alone] == [3] * NUM_CANDIDATES
+    returns = [path["actions"].sum() + path["observations"].sum() for paths in alone for path in paths]
+    assert len(set(returns)) >= (3 * NUM_CANDIDATES if world in NOISY else NUM_CANDIDATES)
+
+
+def test_the_iteration_and_the_seed_decide():
+    policy = GaussianMLPPolicy(2, 2, ())
+    actions = []
+    for seed, itr in ((1, 0), (1, 0), (1, 1), (2, 0)):
+        set_seed(seed)
+        sampler = PopulationSampler(make_algo(policy), MetaPointEnv())
+        actions.append(sampler.obtain_samples(itr, T)[0]["actions"])
+    np.testing.assert_array_equal(actions[0], actions[1])
+    assert (actions[0] != actions[2]).all() and (actions[0] != actions[3]).all()
+
+
+@pytest.mark.parametrize("batch_size, num_paths", [(1, 1), (T, 1), (T + 1, 2), (3 * T, 3)])
+def test_a_batch_is_whole_paths(batch_size, num_paths):
+    sampler = PopulationSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv())
+    paths = sampler.obtain_samples(0, batch_size)
+    assert [len(path["rewards"]) for path in paths] == [T] * num_paths
+
+
+def test_paths_that_end_early_make_the_batch_smaller_and_not_fewer_paths():
+    sampler = PopulationSampler(make_algo(CategoricalMLPPolicy(4, 2, ()), max_path_length=200), cart_pole())
+    paths = sampler.obtain_samples(0, 1000)
+    assert len(paths) == 5 and all(path["terminated"] and len(path["rewards"]) < 200 for path in paths)
+
+
+def test_the_task_is_the_one_that_the_environment_has():
+    env, policy = MetaPointEnv(), DeterministicMLPPolicy(2, 2, ())
+    policy.set_flat_params(np.zeros(6))  # stays at the origin
+    sampler = PopulationSampler(make_algo(policy), env)
+    for goal in ([0.3, 0.4], [-0.6, 0.8]):
+        env.set_task(goal)
+        np.testing.assert_allclose(sampler.obtain_samples(0, T)[0]["rewards"], -np.linalg.norm(goal))
+        np.testing.assert_array_equal(env.get_task(), goal)
+
+
+def test_after_a_shutdown_it_works_again():
+    sampler = PopulationSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv(), parallel=True)
+    paths = sampler.obtain_samples(0, T)
+    sampler.shutdown_worker()
+    sampler.shutdown_worker()
+    assert_same_paths(sampler.obtain_samples(0, T), paths)
+    sampler.shutdown_worker()
+
+
+def test_a_changed_path_length_takes_effect():
+    algo = make_algo(GaussianMLPPolicy(2, 2, ()))
+    sampler = PopulationSampler(algo, MetaPointEnv())
+    sampler.obtain_samples(0, T)
+    algo.max_path_length = 2 * T
+    assert [len(path["rewards"]) for path in sampler.obtain_samples(0, T)] == [2 * T]
+
+
+class Nameless(MetaPointEnv):
+    """Does not say which task it has."""
+
+    def get_task(self):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("build, error, message", [
+    (lambda policy: PopulationSampler(make_algo(policy), MetaPointEnv(), candidates_at_once=0), ValueError,
+     "candidates_at_once: expected an integer of at least 1, got 0"),
+    (lambda policy: PopulationSampler(make_algo(policy), pendulum()), ValueError, r"policy.obs_dim: expected \(3,\)"),
+    (lambda policy: PopulationSampler(make_algo(policy), cart_pole()), ValueError,
+     "action space .*, such as a CategoricalMLPPolicy"),
+    (lambda policy: PopulationSampler(make_algo(policy), object()), TypeError, "env: expected an environment"),
+    (lambda policy: PopulationSampler(make_algo(policy), MetaPointEnv).obtain_samples(0, 1), TypeError,
+     "env: expected an environment"),
+    (lambda policy: PopulationSampler(make_algo(policy), Nameless()).obtain_samples(0, 1), TypeError,
+     "env: .*Nameless has no get_task"),
+    (lambda policy: PopulationSampler(make_algo(policy), MetaPointEnv()).obtain_samples(0, 0), ValueError,
+     "batch_size: expected an integer of at least 1, got 0"),
+    (lambda policy: PopulationSampler(make_algo(policy), MetaPointEnv()).obtain_samples(-1, 1), ValueError,
+     "itr: expected an integer of at least 0, got -1"),
+])
+def test_mistakes(build, error, message):
+    with pytest.raises(error, match=message):
+        build(GaussianMLPPolicy(2, 2, ()))
+
+
+def test_an_environment_without_tasks_has_a_single_one():
+    assert SingleTaskEnv(cart_pole()).gravity == 9.8  # attributes are those of the wrapped one
+    env = SingleTaskEnv(pendulum())
+    assert env.sample_tasks(3) == [None] * 3 and env.get_task() is None
+    env.set_task(None)
+    with pytest.raises(ValueError, match="task: expected None, as TimeLimit has no tasks, got 1"):
+        env.set_task(1)
+    observation, info = env.reset(seed=3)
+    assert observation.shape == (3,) and info == {}
+    assert len(env.step(np.zeros(1))) == 5
+    assert env.unwrapped is env.wrapped_env.unwrapped
+    with pytest.raises(AttributeError, match="make_batched"):
+        _ = env.make_batched
+    env.close()

@@ -1,0 +1,401 @@
+"""The runner: epochs, samples, rows, snapshots, and runs that are stopped and resumed."""
+import csv
+import os
+
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnv
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.np.algos import CEM, CMAES, NOP, RLAlgorithm
+from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots, load_snapshot
+from meta_policy_search.utils.training import EarlyStopping
+from meta_policy_search.utils.utils import set_seed
+
+T = 5  # steps of a path, which never ends early
+
+
+class Counting(RLAlgorithm):
+    """Two iterations per epoch; what it learns is the sum of all rewards and of random numbers."""
+
+    sampler_cls = PopulationSampler
+
+    def __init__(self, epochs_until_failure=None):
+        self.policy = GaussianMLPPolicy(2, 2, ())
+        self.max_path_length = T
+        self.learnt = 0.0
+        self._fails_in = epochs_until_failure
+
+    def train(self, runner):
+        if runner.step_itr == 0:
+            self.learnt = 0.0
+        for epoch in runner.step_epochs():
+            for _ in range(2):
+                runner.step_path = runner.obtain_samples(runner.step_itr)
+                self.learnt += sum(path["rewards"].sum() for path in runner.step_path) + np.random.random()
+                runner.step_itr += 1
+            if epoch == self._fails_in:
+                raise OverflowError
+            logger.logkv("Learnt", self.learnt)
+        return self.learnt
+
+
+class Workers(PopulationSampler):
+    """Says when its workers are started and shut down."""
+
+    def __init__(self, algo, env, **kwargs):
+        super().__init__(algo, env, **kwargs)
+        self.calls = []
+
+    def start_worker(self):
+        self.calls.append("start")
+        super().start_worker()
+
+    def shutdown_worker(self):
+        self.calls.append("shutdown")
+        super().shutdown_worker()
+
+
+@pytest.fixture
+def runner():
+    runner = LocalRunner()
+    runner.setup(Counting(), MetaPointEnv())
+    return runner
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    said = []
+    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
+    return said
+
+
+def read_rows(folder):
+    """The rows of a run without its times."""
+    with open(os.path.join(folder, "progress.csv"), newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+# Epochs
+
+
+def test_training_returns_what_the_algorithm_returns(runner):
+    assert runner.train(3, 2 * T) == runner.algo.learnt < 0.0
+    assert (runner.epoch, runner.step_itr, runner.total_timesteps_sampled) == (3, 6, 6 * 2 * T)
+
+
+def test_every_epoch_is_a_row_and_a_call(runner, tmp_path):
+    calls = []
+    runner.callbacks = [lambda runner, row: calls.append((runner.epoch, row))]
+    logger.configure(tmp_path, ["csv"], snapshot_mode="none")
+    runner.train(2, T)
+    assert [number for number, _ in calls] == [1, 2]  # that epoch is done
+    rows = [row for _, row in calls]
+    assert [row["Epoch"] for row in rows] == [0, 1] and [row["Itr"] for row in rows] == [2, 4]
+    assert [row["n_timesteps"] for row in rows] == [2 * T, 4 * T]
+    assert rows[1]["Learnt"] == runner.algo.learnt
+    for row in rows:
+        assert 0.0 < row["Time-Sampling"] <= row["EpochTime"] <= row["Time"]
+    assert rows[1]["Time"] >= rows[0]["Time"] + rows[1]["EpochTime"]
+    assert [row["Epoch"] for row in read_rows(tmp_path)] == ["0", "1"]
+
+
+def test_a_callback_may_stop_training(runner, messages):
+    runner.callbacks = [EarlyStopping("Itr", patience=2, higher_is_better=False)]
+    runner.train(50, T)
+    assert runner.epoch == 3 and any("Stopped by a callback after epoch 2" in message for message in messages)
+
+
+def test_training_again_begins_again_and_resuming_goes_on(runner):
+    runner.train(2, T)
+    runner.train(2, T)
+    assert (runner.epoch, runner.total_timesteps_sampled) == (2, 4 * T)
+    runner.resume(5)
+    assert (runner.epoch, runner.step_itr, runner.total_timesteps_sampled) == (5, 10, 10 * T)
+    learnt = runner.algo.learnt
+    assert runner.resume() == learnt  # nothing left to do
+    runner.resume(6, batch_size=3 * T)
+    assert runner.total_timesteps_sampled == 10 * T + 2 * 3 * T
+
+
+def test_workers_are_started_and_shut_down():
+    runner = LocalRunner()
+    runner.setup(Counting(), MetaPointEnv(), Workers)
+    runner.train(3, T)
+    assert runner.sampler.calls[0] == "start" and runner.sampler.calls.count("start") == 1
+    assert runner.sampler.calls[-1] == "shutdown" and not runner.sampler._samplers
+
+
+def test_workers_are_shut_down_when_training_fails():
+    runner = LocalRunner()
+    runner.setup(Counting(epochs_until_failure=1), MetaPointEnv(), Workers)
+    with pytest.raises(OverflowError):
+        runner.train(3, T)
+    assert runner.epoch == 1 and runner.sampler.calls[-1] == "shutdown" and not runner.sampler._samplers
+
+
+class Evaluating(Counting):
+    """Samples once more after its last epoch."""
+
+    def train(self, runner):
+        super().train(runner)
+        return runner.obtain_samples(1000)
+
+
+def test_workers_of_samples_after_the_last_epoch_are_shut_down_too():
+    runner = LocalRunner()
+    runner.setup(Evaluating(), MetaPointEnv(), Workers)
+    assert len(runner.train(1, 3 * T)) == 3
+    assert runner.sampler.calls[-1] == "shutdown" and not runner.sampler._samplers
+
+
+class Interrupted(Counting):
+    """Ctrl-C is pressed in its third epoch."""
+
+    def train(self, runner):
+        for epoch in runner.step_epochs():
+            if epoch == 2:
+                raise KeyboardInterrupt
+
+
+def test_an_interruption_says_what_was_saved(messages, tmp_path):
+    runner = LocalRunner(tmp_path)
+    runner.setup(Interrupted(), MetaPointEnv())
+    with pytest.raises(KeyboardInterrupt):
+        runner.train(5)
+    assert (f"Interrupted in epoch 2, which is not saved; epochs before it are complete, and the last snapshot is in "
+            f"{tmp_path}") in messages
+
+
+# Samples
+
+
+def test_samples_can_be_obtained_without_training(runner):
+    paths = runner.obtain_samples(7, batch_size=3 * T)
+    assert len(paths) == 3 and runner.total_timesteps_sampled == 3 * T
+    # they are those of this iteration
+    runner.train(4, 3 * T)
+    for path, expected in zip(runner.step_path, paths, strict=True):
+        np.testing.assert_array_equal(path["actions"], expected["actions"])
+
+
+def test_the_batch_size_is_that_of_training_unless_one_is_given(runner):
+    runner.train(1, 2 * T)
+    assert len(runner.obtain_samples(0)) == 2
+    assert len(runner.obtain_samples(0, T)) == 1
+
+
+class OnlyPaths:
+    """A sampler of a user's, with the method that is asked for."""
+
+    def __init__(self, algo, env, length):
+        self._algo, self._length = algo, length
+
+    def obtain_samples(self, itr, batch_size):
+        rewards = np.full(self._length, self._algo.policy.get_flat_params()[0] + itr)
+        return [{"observations": np.zeros((self._length, 2)), "actions": np.zeros((self._length, 2)),
+                 "rewards": rewards}]
+
+
+def test_a_sampler_of_another_make_will_do_for_populations_too():
+    runner = LocalRunner()
+    runner.setup(Counting(), MetaPointEnv(), OnlyPaths, {"length": 4})
+    size = len(runner.algo.policy.get_flat_params())
+    population = runner.obtain_population_samples(10, np.array([[1.0], [2.0]]) * np.ones(size), batch_size=1)
+    assert [paths[0]["rewards"][0] for paths in population] == [11.0, 13.0]
+    assert runner.total_timesteps_sampled == 8
+
+
+def test_arguments_of_the_sampler(monkeypatch):
+    runner = LocalRunner()
+    runner.setup(Counting(), MetaPointEnv(), sampler_args={"candidates_at_once": 2, "executor": "iterative"})
+    assert type(runner.sampler) is PopulationSampler and runner.sampler._candidates_at_once == 2
+
+
+# Snapshots, and going on
+
+
+ALGORITHMS = {
+    "counting": lambda env: Counting(),
+    "cem": lambda env: CEM(EnvSpec.of(env), DeterministicMLPPolicy(2, 2, ()), LinearFeatureBaseline(), n_samples=4,
+                           max_path_length=T, best_frac=0.5, extra_decay_time=3),
+    "cma_es": lambda env: CMAES(EnvSpec.of(env), GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), n_samples=4,
+                                max_path_length=T),
+    "nop": lambda env: NOP(GaussianMLPPolicy(2, 2, ()), max_path_length=T),
+}
+
+
+def set_up(folder, name, seed=1, mode="all"):
+    set_seed(seed)
+    env = MetaPointEnv()
+    env.set_task([0.2, -0.3])
+    runner = LocalRunner(folder, snapshot_mode=mode)
+    runner.setup(ALGORITHMS[name](env), env)
+    return runner
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(name, tmp_path):
+    # given a run of five epochs
+    runner = set_up(tmp_path / "whole", name)
+    whole = runner.train(5, 2 * T)
+    logger.reset()
+    # when one that was to have three is stopped after two, and another process goes on with it
+    set_up(tmp_path / "stopped", name).train(3, 2 * T)
+    logger.reset()
+    set_seed(77)
+    np.random.random(10)
+    resumed = LocalRunner(tmp_path / "stopped", snapshot_mode="all")
+    resumed.restore(tmp_path / "stopped", 1)
+    assert len(read_rows(tmp_path / "stopped")) == 2 and resumed.epoch == 2
+    # then it ends the same, bit for bit
+    assert resumed.resume(5) == whole
+    assert read_rows(tmp_path / "stopped") == read_rows(tmp_path / "whole")
+    np.testing.assert_array_equal(resumed.algo.policy.get_flat_params(), runner.algo.policy.get_flat_params())
+    assert (resumed.step_itr, resumed.total_timesteps_sampled) == (runner.step_itr, runner.total_timesteps_sampled)
+    np.testing.assert_array_equal(resumed.env.get_task(), [0.2, -0.3])
+
+
+def test_restoring_the_first_the_last_or_a_given_epoch(tmp_path):
+    set_up(tmp_path, "counting", mode="gap").train(4, T)
+    for from_epoch, done in (("first", 1), ("last", 4), (2, 3)):
+        runner = LocalRunner()
+        runner.restore(tmp_path, from_epoch)
+        assert (runner.epoch, runner.step_itr) == (done, 2 * done)
+    with pytest.raises(SnapshotError, match="holds no snapshot of iteration 9; it holds those of: 0, 1, 2, 3"):
+        LocalRunner().restore(tmp_path, 9)
+
+
+def test_a_run_can_go_on_in_another_folder(tmp_path):
+    set_up(tmp_path / "first", "counting").train(3, T)
+    logger.reset()
+    runner = LocalRunner(tmp_path / "second")
+    runner.restore(tmp_path / "first", 1)
+    runner.resume(4)
+    assert [row["Epoch"] for row in read_rows(tmp_path / "second")] == ["2", "3"]
+    assert [row["Epoch"] for row in read_rows(tmp_path / "first")] == ["0", "1", "2"]
+
+
+def test_a_snapshot_holds_what_is_documented(tmp_path):
+    runner = set_up(tmp_path, "cem")
+    runner.train(2, 2 * T, store_paths=True)
+    snapshot = load_snapshot(tmp_path)
+    assert {"itr", "policy", "env", "baseline", "algo", "paths", "state"} == snapshot.keys()
+    assert snapshot["itr"] == 1 and snapshot["policy"] is snapshot["algo"].policy
+    np.testing.assert_array_equal(snapshot["policy"].get_flat_params(), runner.algo.policy.get_flat_params())
+    assert len(snapshot["paths"]) == 4 * 2
+    np.testing.assert_array_equal(snapshot["paths"][3]["rewards"], runner.step_path[3]["rewards"])
+
+
+def test_paths_are_stored_only_if_asked_for_and_the_plan_is_kept(tmp_path):
+    set_up(tmp_path / "a", "counting").train(1, T)
+    assert load_snapshot(tmp_path / "a")["paths"] is None
+    logger.reset()
+    set_up(tmp_path / "b", "counting").train(1, 2 * T, store_paths=True)
+    runner = LocalRunner(tmp_path / "b")
+    runner.restore(tmp_path / "b")
+    assert len(runner.step_path) == 2
+    runner.resume(2)
+    assert runner.total_timesteps_sampled == 8 * T and len(load_snapshot(tmp_path / "b")["paths"]) == 2
+    runner.resume(3, store_paths=False)
+    assert load_snapshot(tmp_path / "b")["paths"] is None
+
+
+def test_snapshot_modes_are_those_of_the_logger(tmp_path):
+    runner = LocalRunner(tmp_path, "gap", 2)
+    runner.setup(Counting(), MetaPointEnv())
+    runner.train(4, T)
+    assert [snapshot.itr for snapshot in list_snapshots(tmp_path)] == [0, 2]
+
+
+def test_the_logger_of_the_caller_is_used_where_no_folder_is_given(runner, tmp_path):
+    logger.configure(tmp_path, ["csv"])
+    runner.train(2, T)
+    assert len(read_rows(tmp_path)) == 2 and load_snapshot(tmp_path)["itr"] == 1
+    assert runner.save(5) == str(tmp_path / "params.pkl") and load_snapshot(tmp_path)["itr"] == 5
+
+
+def test_random_numbers_of_the_process_are_restored_too(runner, tmp_path):
+    logger.configure(tmp_path, ["csv"])
+    runner.train(1, T)
+    first = np.random.random(), seeding.next_rng(seeding.Stream.POLICY).random()
+    LocalRunner().restore(tmp_path)
+    assert (np.random.random(), seeding.next_rng(seeding.Stream.POLICY).random()) == first
+
+
+# The algorithm that does nothing
+
+
+def test_nop_leaves_the_policy_as_it_is_and_logs_what_it_returns(tmp_path):
+    runner = set_up(tmp_path, "nop")
+    before = runner.algo.policy.get_flat_params()
+    average = runner.train(3, 4 * T)
+    np.testing.assert_array_equal(runner.algo.policy.get_flat_params(), before)
+    rows = read_rows(tmp_path)
+    assert float(rows[-1]["AverageReturn"]) == pytest.approx(average) and [row["NumTrajs"] for row in rows] == ["4"] * 3
+    assert len({row["AverageReturn"] for row in rows}) == 3
+
+
+def test_nop_without_a_policy_runs_epochs(tmp_path):
+    runner = LocalRunner(tmp_path)
+    runner.setup(NOP(), MetaPointEnv())
+    assert runner.sampler is None
+    assert runner.train(3) is None
+    assert [row["Itr"] for row in read_rows(tmp_path)] == ["1", "2", "3"]
+    assert NOP().init_opt() is None and NOP().optimize_policy([]) is None
+
+
+# Mistakes
+
+
+def test_calls_in_the_wrong_order(runner):
+    for call in ("train", "resume", "obtain_samples", "save"):
+        with pytest.raises(RuntimeError, match=r"call setup\(\) first"):
+            getattr(LocalRunner(), call)(1)
+    with pytest.raises(RuntimeError, match=r"resume: .*call restore\(\) or train\(\) first"):
+        runner.resume(3)
+    with pytest.raises(RuntimeError, match="step_epochs: expected to be called by an algorithm"):
+        next(runner.step_epochs())
+    without_sampler = LocalRunner()
+    without_sampler.setup(NOP(), MetaPointEnv())
+    with pytest.raises(RuntimeError, match="obtain_samples: NOP has no sampler; give setup"):
+        without_sampler.obtain_samples(0, 1)
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda runner: runner.train(0, T), ValueError, "n_epochs: expected an integer of at least 1, got 0"),
+    (lambda runner: runner.train(1, 0), ValueError, "batch_size: expected an integer of at least 1, got 0"),
+    (lambda runner: runner.train(1, 2.5), TypeError, "batch_size: expected an integer"),
+    (lambda runner: runner.train(1, T, store_paths=1), TypeError, "store_paths: expected True or False, got 1"),
+    (lambda runner: runner.train(1), ValueError, "batch_size: expected an integer .* here or in train"),
+    (lambda runner: runner.setup(None, MetaPointEnv()), TypeError, "algo: expected an RLAlgorithm, got None"),
+    (lambda runner: runner.setup(Counting(), None), TypeError, "env: expected an environment"),
+    (lambda runner: runner.setup(NOP(), None, sampler_args={"a": 1}), TypeError, "sampler_args: .*no sampler"),
+    (lambda runner: runner.restore(".", "latest"), ValueError, "from_epoch: expected one of 'last', 'first'"),
+    (lambda runner: runner.restore(".", -1), ValueError, "from_epoch: expected an integer of at least 0, got -1"),
+    (lambda runner: runner.restore_snapshot({"itr": 0, "state": {}}), ValueError, "snapshot: .* got one of itr, state"),
+    (lambda runner: LocalRunner(snapshot_mode="best"), ValueError, "snapshot_mode: expected one of 'all'"),
+    (lambda runner: LocalRunner(snapshot_gap=0), ValueError, "snapshot_gap: expected an integer of at least 1, got 0"),
+    (lambda runner: LocalRunner(callbacks=[1]), TypeError, "callbacks: expected a list of callables"),
+])
+def test_arguments_are_checked(runner, call, error, message):
+    with pytest.raises(error, match=message):
+        call(runner)
+
+
+def test_resuming_to_fewer_epochs_than_are_done(runner):
+    runner.train(3, T)
+    with pytest.raises(ValueError, match="n_epochs: expected at least 3, the number of epochs done, got 2"):
+        runner.resume(2)
+
+
+def test_a_folder_with_another_run_is_refused(tmp_path):
+    set_up(tmp_path, "counting").train(1, T)
+    logger.reset()
+    with pytest.raises(ValueError, match="expected a folder without an earlier run"):
+        set_up(tmp_path, "counting").train(1, T)

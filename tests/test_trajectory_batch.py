@@ -1,0 +1,124 @@
+"""Trajectories as flat arrays: from paths and back, and what is refused."""
+import dataclasses
+
+import numpy as np
+import pytest
+
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.trajectory_batch import TrajectoryBatch
+from meta_policy_search.utils.quiet_gym import gym
+
+O, A = 2, 1
+SPEC = EnvSpec(gym.spaces.Box(-10.0, 10.0, (O,)), gym.spaces.Box(-1.0, 1.0, (A,)))
+LENGTHS = (3, 1)
+N = sum(LENGTHS)
+
+
+def make_fields(**changes):
+    """Two trajectories of three steps and of one, of which the first ends by itself."""
+    fields = {
+        "env_spec": SPEC,
+        "observations": np.arange(N * O, dtype=float).reshape(N, O),
+        "last_observations": np.array([[100.0, 101.0], [200.0, 201.0]]),
+        "actions": np.arange(N * A, dtype=float).reshape(N, A),
+        "rewards": np.arange(N, dtype=float),
+        "terminals": np.array([False, False, True, False]),
+        "env_infos": {"x": np.arange(N)},
+        "agent_infos": {"mean": np.zeros((N, A))},
+        "lengths": np.array(LENGTHS),
+    }
+    return {**fields, **changes}
+
+
+@pytest.fixture
+def batch():
+    return TrajectoryBatch(**make_fields())
+
+
+def assert_same(batch, other):
+    for field in dataclasses.fields(batch)[1:]:
+        ours, theirs = getattr(batch, field.name), getattr(other, field.name)
+        if isinstance(ours, dict):
+            assert ours.keys() == theirs.keys()
+            for key in ours:
+                np.testing.assert_array_equal(ours[key], theirs[key])
+        else:
+            np.testing.assert_array_equal(ours, theirs, err_msg=field.name)
+
+
+def test_paths_of_a_batch(batch):
+    assert len(batch) == 2
+    first, second = batch.to_paths()
+    np.testing.assert_array_equal(first["observations"], [[0, 1], [2, 3], [4, 5]])
+    np.testing.assert_array_equal(second["actions"], [[3]])
+    np.testing.assert_array_equal(first["env_infos"]["x"], [0, 1, 2])
+    np.testing.assert_array_equal(second["last_observation"], [200, 201])
+    assert (first["terminated"], second["terminated"]) == (True, False)
+
+
+def test_a_batch_of_the_paths_is_the_batch(batch):
+    assert_same(TrajectoryBatch.from_paths(SPEC, batch.to_paths()), batch)
+
+
+def test_split_and_concatenated_it_is_the_batch(batch):
+    parts = batch.split()
+    assert [part.lengths.tolist() for part in parts] == [[3], [1]]
+    assert_same(TrajectoryBatch.concatenate(*parts), batch)
+
+
+def test_next_observations_stay_within_their_trajectory(batch):
+    np.testing.assert_array_equal(batch.next_observations, [[2, 3], [4, 5], [100, 101], [200, 201]])
+
+
+def test_discrete_actions_have_no_axis():
+    spec = EnvSpec(SPEC.observation_space, gym.spaces.Discrete(3))
+    batch = TrajectoryBatch(**make_fields(env_spec=spec, actions=np.array([0, 2, 1, 1])))
+    np.testing.assert_array_equal(batch.to_paths()[0]["actions"], [0, 2, 1])
+    assert_same(TrajectoryBatch.from_paths(spec, batch.to_paths()), batch)
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"observations": np.zeros((N + 1, O))}, r"observations: expected shape \(4, 2\), by the sum .*\(5, 2\)"),
+    ({"observations": np.zeros((N, O + 1))}, r"observations: expected shape \(4, 2\), .*, got \(4, 3\)"),
+    ({"last_observations": np.zeros((3, O))}, r"last_observations: expected shape \(2, 2\), .*, got \(3, 2\)"),
+    ({"actions": np.zeros((N - 1, A))}, r"actions: expected shape \(4, 1\), .*, got \(3, 1\)"),
+    ({"actions": np.zeros(N)}, r"actions: expected shape \(4, 1\), .*action space, got \(4,\)"),
+    ({"rewards": np.zeros((N, 1))}, r"rewards: expected shape \(4,\), by the sum of lengths, got \(4, 1\)"),
+    ({"terminals": np.zeros(3, bool)}, r"terminals: expected shape \(4,\), .*, got \(3,\)"),
+    ({"env_infos": {"x": np.zeros(5)}}, r"env_infos\['x'\]: expected 4 steps, .*, got shape \(5,\)"),
+    ({"agent_infos": {"mean": np.zeros((3, A))}}, r"agent_infos\['mean'\]: expected 4 steps, .*, got shape \(3, 1\)"),
+    ({"lengths": np.array([3, 2])}, r"observations: expected shape \(5, 2\)"),
+    ({"lengths": np.array([4, 0])}, r"lengths: expected at least one, each at least 1, got \[4 0\]"),
+    ({"lengths": np.array([], int)}, r"lengths: expected at least one"),
+    ({"terminals": np.array([False, True, False, False])}, r"terminals: .* put at \[2 3\], got True at 1"),
+    ({"rewards": np.array([0.0, np.nan, 0.0, 0.0])}, "rewards: expected finite numbers, got nan"),
+    ({"last_observations": np.full((2, O), np.inf)}, "last_observations: expected finite numbers, got inf"),
+])
+def test_fields_that_disagree(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrajectoryBatch(**make_fields(**changes))
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"terminals": np.zeros(N)}, "terminals: expected an array of booleans, got one of dtype float64"),
+    ({"lengths": np.array([3.0, 1.0])}, "lengths: expected an array of integers, got one of dtype float64"),
+    ({"rewards": np.array(["a"] * N)}, "rewards: expected an array of numbers"),
+    ({"env_infos": [1]}, "env_infos: expected a dict of arrays, got list"),
+    ({"env_spec": None}, "env_spec: expected an EnvSpec, got None"),
+])
+def test_fields_of_the_wrong_type(changes, message):
+    with pytest.raises(TypeError, match=message):
+        TrajectoryBatch(**make_fields(**changes))
+
+
+def test_paths_that_cannot_be_a_batch(batch):
+    with pytest.raises(ValueError, match="paths: expected at least one path"):
+        TrajectoryBatch.from_paths(SPEC, [])
+    first, second = batch.to_paths()
+    del second["last_observation"]
+    with pytest.raises(ValueError, match="path 1: expected a key 'last_observation'"):
+        TrajectoryBatch.from_paths(SPEC, [first, second])
+    with pytest.raises(ValueError, match="path 0: observations: expected 3 steps, as many as rewards"):
+        TrajectoryBatch.from_paths(SPEC, [{**first, "observations": np.zeros((2, O))}])
+    with pytest.raises(ValueError, match="batches: expected at least one"):
+        TrajectoryBatch.concatenate()
