@@ -33,12 +33,12 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     return 0
 
 
-def write_csv(path: str, runs: Sequence[Progress]) -> None:
+def write_csv(path: str, runs: Sequence[Progress], columns: Sequence[str] = COLUMNS) -> None:
     """Writes the columns that the picture shows, to six digits, with the number of the run before them."""
     with open(path, "w", encoding="utf-8") as file:
-        file.write(",".join(("run", *COLUMNS)) + "\n")
+        file.write(",".join(("run", *columns)) + "\n")
         for number, run in enumerate(runs, 1):
-            for row in zip(*(run[column] for column in COLUMNS)):
+            for row in zip(*(run[column] for column in columns)):
                 file.write(",".join([str(number), *(f"{value:.6g}" for value in row)]) + "\n")
 
 
