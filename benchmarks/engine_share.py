@@ -1,13 +1,15 @@
 """How much of the speed of the physics engine is left when a policy acts in HalfCheetahRandDirecEnv.
 
-Three things take turns, so that whatever else the machine does meets all of them alike:
+Four things take turns, so that whatever else the machine does meets all of them alike:
 
 * sampling: a `MetaSampler` collects paths;
+* population: a `PopulationSampler` collects paths of candidates in place of tasks, as searches do;
 * alone: `mujoco.rollout` simulates the same start states under the same controls, in one call from start to end;
 * stepwise: the library's engine simulates them in calls of one control step each, as sampling does.
 """
 import statistics
 import time
+from types import SimpleNamespace
 from typing import Any, Callable, Mapping, NamedTuple
 
 import mujoco
@@ -18,6 +20,7 @@ from benchmarks.processes import Figures
 from benchmarks.sampling import collect
 from experiments import common
 from meta_policy_search.envs.mujoco_envs.engine import MujocoEngine
+from meta_policy_search.samplers.population_sampler import PopulationSampler
 from meta_policy_search.types import PathsMetaBatch
 from meta_policy_search.utils.cores import available_cores
 
@@ -33,7 +36,7 @@ class Recording(NamedTuple):
 
 
 def measure_share(threads: str, settings: Mapping[str, Any], rounds: int) -> Figures:
-    """Measures the three in turns.
+    """Measures them in turns.
 
     Args:
         threads: `"one_thread"` or `"all_cores"`.
@@ -42,21 +45,41 @@ def measure_share(threads: str, settings: Mapping[str, Any], rounds: int) -> Fig
     """
     num_threads = {"one_thread": 1, "all_cores": available_cores()}[threads]
     config = common.Config(**{**settings, "env": "HalfCheetahRandDirecEnv", "env_kwargs": {"num_threads": num_threads}})
-    sampler = common.build_parts(config).sampler
-    recording = _record(sampler.obtain_samples())
+    parts = common.build_parts(config)
+    recording = _record(parts.sampler.obtain_samples())
     alone, stepwise = _make_alone(recording, num_threads), _make_stepwise(recording, num_threads)
-    turns: list[tuple[float, float, float]] = []
+    population = _make_population(config, parts)
+    turns: list[tuple[float, float, float, float]] = []
     for _ in range(1 + rounds):
-        turns.append((collect(sampler), alone(), stepwise()))
-    sampling_rate, alone_rate, stepwise_rate = map(statistics.median, zip(*turns[1:], strict=True))
+        turns.append((collect(parts.sampler), population(), alone(), stepwise()))
+    sampling_rate, population_rate, alone_rate, stepwise_rate = map(statistics.median, zip(*turns[1:], strict=True))
     prefix = f"engine.{threads}"
     return {
         f"{prefix}.alone_steps_per_s": alone_rate,
         f"{prefix}.stepwise_steps_per_s": stepwise_rate,
         f"{prefix}.sampling_steps_per_s": sampling_rate,
+        f"{prefix}.population_steps_per_s": population_rate,
         f"{prefix}.stepwise_share": stepwise_rate / alone_rate,
         f"{prefix}.sampling_share": sampling_rate / alone_rate,
+        f"{prefix}.population_share": population_rate / alone_rate,
     }
+
+
+def _make_population(config: common.Config, parts: common.Parts) -> Callable[[], float]:
+    """Returns a function that collects paths of as many candidates as there are tasks, and returns steps per second."""
+    algo = SimpleNamespace(policy=parts.policy, max_path_length=config.max_path_length)
+    sampler = PopulationSampler(algo, parts.env)
+    params = parts.policy.get_flat_params()
+    candidates = params + 0.1 * np.random.standard_normal((config.meta_batch_size, len(params)))
+    batch_size = config.rollouts_per_meta_task * config.max_path_length
+
+    def population() -> float:
+        started = time.perf_counter()
+        paths = sampler.obtain_population_samples(0, batch_size, candidates)
+        elapsed = time.perf_counter() - started
+        return sum(len(path["rewards"]) for candidate in paths for path in candidate) / elapsed
+
+    return population
 
 
 def _record(samples: PathsMetaBatch) -> Recording:

@@ -220,12 +220,20 @@ def test_arguments_of_the_sampler(monkeypatch):
 # Snapshots, and going on
 
 
+def make_tensorflow_policy():
+    from meta_policy_search.policies import GaussianMLPPolicy as TFGaussianMLPPolicy
+
+    return TFGaussianMLPPolicy(2, 2, hidden_sizes=())
+
+
 ALGORITHMS = {
     "counting": lambda env: Counting(),
     "cem": lambda env: CEM(EnvSpec.of(env), DeterministicMLPPolicy(2, 2, ()), LinearFeatureBaseline(), n_samples=4,
                            max_path_length=T, best_frac=0.5, extra_decay_time=3),
     "cma_es": lambda env: CMAES(EnvSpec.of(env), GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), n_samples=4,
                                 max_path_length=T),
+    "cem_tensorflow": lambda env: CEM(EnvSpec.of(env), make_tensorflow_policy(), LinearFeatureBaseline(), n_samples=4,
+                                      max_path_length=T, best_frac=0.5),
     "nop": lambda env: NOP(GaussianMLPPolicy(2, 2, ()), max_path_length=T),
 }
 

@@ -2,8 +2,10 @@
 
 Nothing here imports TensorFlow, nor a physics engine before a robot is made.
 """
+from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
+from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
 from meta_policy_search.envs.normalized_env import NormalizedEnv, normalize
 from meta_policy_search.envs.point_envs import (
@@ -19,6 +21,7 @@ from meta_policy_search.envs.registry import available_envs, get_env_class, make
 __all__ = [
     "BatchableMetaEnv",
     "BatchedEnv",
+    "EnvSpec",
     "MetaBernoulliBanditEnv",
     "MetaEnv",
     "MetaPointEnv",
@@ -31,6 +34,7 @@ __all__ = [
     "NormalizedEnv",
     "PhysicsError",
     "RandomEnv",
+    "SingleTaskEnv",
     "available_envs",
     "get_env_class",
     "make_env",

@@ -3,12 +3,16 @@ from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.samplers.meta_sampler import MetaSampler
+from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
+from meta_policy_search.samplers.population_sampler import PopulationSampler
 
 __all__ = [
     "DiceMetaSampleProcessor",
     "DiceSampleProcessor",
     "MetaSampleProcessor",
     "MetaSampler",
+    "OffPolicySampler",
+    "PopulationSampler",
     "SampleProcessor",
     "Sampler",
 ]

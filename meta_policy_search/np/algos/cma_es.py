@@ -16,7 +16,7 @@ class CMAES(PopulationAlgorithm):
     It searches with a gaussian distribution of policy parameters whose mean, overall scale and full covariance matrix
     adapt to the candidates that do best. It starts at the policy's parameters. An iteration is one policy, an epoch a
     cycle of `n_samples` iterations; after each epoch, and so when training ends, the policy has the parameters
-    `cur_mean`, which the strategy takes for the best so far.
+    `cur_mean`, the strategy's best estimate of the optimum.
 
     Note:
         Memory grows with the square of the number of parameters, and time with its cube: for large networks use `CEM`.
