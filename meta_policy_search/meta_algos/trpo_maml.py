@@ -79,10 +79,9 @@ class TRPOMAML(ExploringMAMLAlgo):
                 are as they were.
         """
         values = self._meta_input_values(all_samples_data)
-        if log:
-            logger.logkv("MeanKLBefore", self.optimizer.constraint_val(values))
         self.optimizer.optimize(values)
         if log:
+            logger.logkv("MeanKLBefore", self.optimizer.constraint_before)
             search = self.optimizer.last_search
             logger.logkv("MeanKL", search.constraint)
             logger.logkv("LossBefore", search.loss_before)

@@ -173,6 +173,7 @@ class ConjugateGradientOptimizer(Optimizer):
             raise TypeError(f"hvp_approach: expected a HessianVectorProduct or None, got {hvp_approach!r}")
         self._hvp = FiniteDifferenceHvp() if hvp_approach is None else hvp_approach
         self.last_search: Optional[LineSearch] = None
+        self.constraint_before: Optional[float] = None
 
     def build_graph(
         self,
@@ -259,7 +260,7 @@ class ConjugateGradientOptimizer(Optimizer):
         return float(self.evaluate(self._constraint, input_val_dict))
 
     def optimize(self, input_val_dict: InputValues) -> float:
-        """Takes one constrained step. How it went is in `last_search`.
+        """Takes one constrained step. How it went is in `last_search`, where it began in `constraint_before`.
 
         Args:
             input_val_dict: name of an input to its value.
@@ -272,7 +273,7 @@ class ConjugateGradientOptimizer(Optimizer):
             FloatingPointError: the loss, its gradient, the constraint or its curvature is not finite; the variables are
                 as they were.
         """
-        loss_before, gradient = self._loss_and_gradient(input_val_dict)
+        loss_before, gradient, self.constraint_before = self._evaluate_before(input_val_dict)
         theta, state = self.get_flat(), self.get_state()
         try:
             step = self._full_step(self._subsample(input_val_dict), gradient)
@@ -283,7 +284,8 @@ class ConjugateGradientOptimizer(Optimizer):
             raise
         return loss_before
 
-    def _loss_and_gradient(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray]:
+    def _evaluate_before(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
+        """Returns loss, gradient and constraint where the step begins."""
         feed = self._feed(input_val_dict)
         tensors = {"loss": self._loss, "gradient of the loss": self._gradient, "constraint": self._constraint}
         values = self._run(tensors, feed)
@@ -293,7 +295,8 @@ class ConjugateGradientOptimizer(Optimizer):
                     f"the {quantity} {_REFUSED}"
                     + (self._find_non_finite(tensor, feed) if self._debug_nan else "; debug_nan=True names the cause")
                 )
-        return float(values["loss"]), np.asarray(values["gradient of the loss"], np.float64)
+        gradient = np.asarray(values["gradient of the loss"], np.float64)
+        return float(values["loss"]), gradient, float(values["constraint"])
 
     def _find_non_finite(self, tensor: tf.Tensor, feed: Mapping[tf.Tensor, np.ndarray]) -> str:
         name = first_non_finite(tensor, self._variables.session(), feed)
@@ -328,10 +331,10 @@ class ConjugateGradientOptimizer(Optimizer):
     def _search(
         self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray, step: np.ndarray
     ) -> LineSearch:
-        feed = self._feed(input_val_dict)
         if not step.any():
             logger.log("the gradient or the curvature along it is zero; the parameters stay as they were")
-            return LineSearch(loss_before, loss_before, float(self._run(self._constraint, feed)), 0.0, 0)
+            return LineSearch(loss_before, loss_before, self.constraint_before, 0.0, 0)
+        feed = self._feed(input_val_dict)
         loss, constraint, fraction = np.nan, np.nan, 0.0
         for trial in range(self._max_backtracks):
             fraction = self._backtrack_ratio**trial

@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, flattened
 from meta_policy_search.envs.mujoco_envs.engine import State
-from meta_policy_search.types import Path
+from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool
 
@@ -14,7 +14,6 @@ __all__ = ["BatchedAntEnv"]
 CONTACT_COST = 0.5e-3  # reward lost per squared unit of clipped contact force and torque, per step
 LARGEST_CONTACT = 1.0  # N and N m; contact forces and torques are clipped to it
 START_NOISE = 0.1  # half width of the start positions (m, rad), standard deviation of the start velocities (m/s, rad/s)
-HEIGHTS = (0.0, 1.0)  # m, between which the torso has to stay where falling over ends a path
 
 
 class BatchedAntEnv(BatchedMujocoEnv):
@@ -33,6 +32,8 @@ class BatchedAntEnv(BatchedMujocoEnv):
     frame_skip = 5  # of 0.01 s: a step takes 0.05 s
     first_observed = 2  # coordinate of the position: without x and y
     control_cost = 0.5  # reward lost per squared unit of action, per step
+    survival_reward = 1.0  # per step
+    heights = (0.0, 1.0)  # m, between which the torso has to stay
 
     def __init__(self, num_envs: int, *, contact_forces: bool = False, **engine: Any) -> None:
         self.contact_forces = check_bool("contact_forces", contact_forces)
@@ -54,22 +55,27 @@ class BatchedAntEnv(BatchedMujocoEnv):
         """Returns the mean velocity of the torso along x and y during the step, m/s, float64 `[k, 2]`."""
         return (after.qpos[:, :2] - before.qpos[:, :2]) / self.dt
 
-    def _control_reward(self, actions: np.ndarray) -> np.ndarray:
-        """Returns minus the control cost of clipped actions, float64 `[k]`."""
-        return -self.control_cost * np.square(actions).sum(axis=1)
+    def _reward_terms(self, forward: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
+        """Returns rewards and infos, given the rewards `[k]` for getting ahead."""
+        infos = {
+            "reward_forward": forward,
+            "reward_ctrl": -self.control_cost * np.square(actions).sum(axis=1),
+            "reward_contact": self._contact_reward(after),
+            "reward_survive": np.full(len(actions), self.survival_reward),
+        }
+        return sum(infos.values()), infos
 
     def _contact_reward(self, state: State) -> np.ndarray:
         """Returns minus the cost of contact forces, float64 `[k]`."""
+        if not self.contact_forces:
+            return np.zeros(len(state.qpos))
         return -CONTACT_COST * np.square(self._contacts(state)).sum(axis=1)
 
-    @staticmethod
-    def _has_fallen(state: State) -> np.ndarray:
-        """Returns whether the torso is outside the range of heights, bool `[k]`."""
+    def _terminated(self, state: State) -> np.ndarray:
         height = state.qpos[:, 2]
-        return (height < HEIGHTS[0]) | (height > HEIGHTS[1])
+        return (height < self.heights[0]) | (height > self.heights[1])
 
-    @staticmethod
-    def _log_forward_reward(paths: Sequence[Path], prefix: str) -> None:
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs the paths' mean rewards for getting ahead, and the mean control cost, per step."""
         means = [np.mean(path["env_infos"]["reward_forward"]) for path in paths]
         for name, statistic in (("Average", np.mean), ("Max", np.max), ("Min", np.min), ("Std", np.std)):

@@ -1,5 +1,5 @@
 """Ant, running forward or backward."""
-from typing import Optional, Sequence, Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -7,31 +7,16 @@ from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, Rows
 from meta_policy_search.envs.mujoco_envs.engine import State
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
-from meta_policy_search.types import Infos, Path
+from meta_policy_search.types import Infos
 
 __all__ = ["AntRandDirecEnv", "BatchedAntRandDirecEnv"]
-
-SURVIVAL_REWARD = 1.0  # per step
 
 
 class BatchedAntRandDirecEnv(DirectionTasks, BatchedAntEnv):
     """`num_envs` copies of `AntRandDirecEnv`, which says everything about them."""
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        infos = {
-            "reward_forward": self.goals[rows] * self._forward_velocity(before, after),
-            "reward_ctrl": self._control_reward(actions),
-            "reward_contact": self._contact_reward(after),
-            "reward_survive": np.full(len(actions), SURVIVAL_REWARD),
-        }
-        return sum(infos.values()), infos
-
-    def _terminated(self, state: State) -> np.ndarray:
-        return self._has_fallen(state)
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `AntRandDirecEnv`."""
-        self._log_forward_reward(paths, prefix)
+        return self._reward_terms(self.goals[rows] * self._forward_velocity(before, after), actions, after)
 
 
 class AntRandDirecEnv(MujocoMetaEnv):

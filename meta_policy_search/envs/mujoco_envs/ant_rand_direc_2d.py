@@ -7,31 +7,16 @@ from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, Rows
 from meta_policy_search.envs.mujoco_envs.engine import State
 from meta_policy_search.envs.mujoco_envs.tasks import PlanarDirectionTasks
-from meta_policy_search.types import Infos, Path
+from meta_policy_search.types import Infos
 
 __all__ = ["AntRandDirec2DEnv", "BatchedAntRandDirec2DEnv"]
-
-SURVIVAL_REWARD = 1.0  # per step
 
 
 class BatchedAntRandDirec2DEnv(PlanarDirectionTasks, BatchedAntEnv):
     """`num_envs` copies of `AntRandDirec2DEnv`, which says everything about them."""
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        infos = {
-            "reward_forward": self._along_goal(self._plane_velocity(before, after), rows),
-            "reward_ctrl": self._control_reward(actions),
-            "reward_contact": self._contact_reward(after),
-            "reward_survive": np.full(len(actions), SURVIVAL_REWARD),
-        }
-        return sum(infos.values()), infos
-
-    def _terminated(self, state: State) -> np.ndarray:
-        return self._has_fallen(state)
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `AntRandDirec2DEnv`."""
-        self._log_forward_reward(paths, prefix)
+        return self._reward_terms(self._along_goal(self._plane_velocity(before, after), rows), actions, after)
 
 
 class AntRandDirec2DEnv(MujocoMetaEnv):

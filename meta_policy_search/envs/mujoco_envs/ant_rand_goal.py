@@ -7,7 +7,7 @@ from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
 from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv, MujocoMetaEnv, Rows
 from meta_policy_search.envs.mujoco_envs.engine import State
 from meta_policy_search.envs.point_envs.base import as_point
-from meta_policy_search.types import Infos, Path, Task
+from meta_policy_search.types import Infos, Task
 
 __all__ = ["AntRandGoalEnv", "BatchedAntRandGoalEnv"]
 
@@ -19,6 +19,8 @@ class BatchedAntRandGoalEnv(BatchedGoalEnv, BatchedAntEnv):
 
     first_observed = 0
     control_cost = 0.1
+    survival_reward = 0.0
+    heights = (-np.inf, np.inf)
 
     def __init__(self, num_envs: int, *, goal: Sequence[float] = (2.0, 0.0), **settings: Any) -> None:
         super().__init__(num_envs, task=as_point("goal", goal), **settings)
@@ -34,17 +36,7 @@ class BatchedAntRandGoalEnv(BatchedGoalEnv, BatchedAntEnv):
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
         away = np.abs(after.qpos[:, :2] - self.goals[rows])
-        infos = {
-            "reward_forward": -(away[:, 0] + away[:, 1]),
-            "reward_ctrl": self._control_reward(actions),
-            "reward_contact": self._contact_reward(after),
-            "reward_survive": np.zeros(len(actions)),
-        }
-        return sum(infos.values()), infos
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `AntRandGoalEnv`."""
-        self._log_forward_reward(paths, prefix)
+        return self._reward_terms(-(away[:, 0] + away[:, 1]), actions, after)
 
 
 class AntRandGoalEnv(MujocoMetaEnv):

@@ -61,7 +61,9 @@ class BatchedHumanoidEnv(BatchedMujocoEnv):
 
     def _reward_terms(self, velocity: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
         """Returns rewards and infos, given the velocities `[k]` in the direction asked for, m/s."""
-        impact = IMPACT_COST * np.square(self._contacts(after)).sum(axis=1)
+        impact = np.zeros(len(actions))
+        if self.contact_forces:
+            impact = IMPACT_COST * np.square(self._contacts(after)).sum(axis=1)
         rewards = {
             "reward_linvel": VELOCITY_REWARD * velocity,
             "reward_quadctrl": -CONTROL_COST * np.square(actions).sum(axis=1),
