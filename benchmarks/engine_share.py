@@ -1,14 +1,16 @@
-"""How much of the speed of the physics engine is left when a policy acts in HalfCheetahRandDirecEnv.
+"""How much of the speed of the physics engine is left when a policy acts, and what more threads bring, by robot.
 
-Four things take turns, so that whatever else the machine does meets all of them alike:
+Things take turns, with one thread and with all cores, so that whatever else the machine does meets all of them alike:
 
 * sampling: a `MetaSampler` collects paths;
 * population: a `PopulationSampler` collects paths of candidates in place of tasks, as searches do;
-* alone: `mujoco.rollout` simulates the same start states under the same controls, in one call from start to end;
+* alone: `mujoco.rollout` simulates the same paths under the same controls, each in one call from start to end;
 * stepwise: the library's engine simulates them in calls of one control step each, as sampling does.
 """
+import copy
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, Callable, Mapping, NamedTuple
 
@@ -19,50 +21,91 @@ import numpy as np
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
 from experiments import common
-from meta_policy_search.envs.mujoco_envs.engine import MujocoEngine
+from meta_policy_search.envs import make_env
+from meta_policy_search.np.policies import StackedGaussianMLP
 from meta_policy_search.samplers.population_sampler import PopulationSampler
-from meta_policy_search.types import PathsMetaBatch
 from meta_policy_search.utils.cores import available_cores
 
-FRAME_SKIP = 5  # simulation steps per control step, as in the environment
+ROBOTS = {
+    "half_cheetah": "HalfCheetahRandDirecEnv",
+    "walker2d": "Walker2DRandDirecEnv",
+    "hopper": "HopperRandParamsEnv",
+    "swimmer": "SwimmerRandVelEnv",
+    "ant": "AntRandDirecEnv",
+    "humanoid": "HumanoidRandDirecEnv",
+}
+"""Environment by the name that its robot has in keys."""
 
 
 class Recording(NamedTuple):
-    """What was simulated while paths were sampled; `k` paths of `T` steps."""
+    """What was simulated while `k` paths of up to `T` steps were sampled."""
 
+    tasks: list  # [k]
     qpos: np.ndarray  # [k, nq], start positions
     qvel: np.ndarray  # [k, nv], start velocities
-    controls: np.ndarray  # [T, k, nu]
+    lengths: np.ndarray  # int [k], steps
+    controls: np.ndarray  # [k, T, nu]; those after the end of a path are zero
+    last_observations: np.ndarray  # [k, O]
 
 
-def measure_share(threads: str, settings: Mapping[str, Any], rounds: int) -> Figures:
+def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figures:
     """Measures them in turns.
 
     Args:
-        threads: `"one_thread"` or `"all_cores"`.
+        robot: one of `ROBOTS`; populations are measured with the first.
         settings: settings of an experiment that differ from its defaults.
         rounds: how many turns each of them has, at least one; there is one more, which does not count.
     """
-    num_threads = {"one_thread": 1, "all_cores": available_cores()}[threads]
-    config = common.Config(**{**settings, "env": "HalfCheetahRandDirecEnv", "env_kwargs": {"num_threads": num_threads}})
-    parts = common.build_parts(config)
-    recording = _record(parts.sampler.obtain_samples())
-    alone, stepwise = _make_alone(recording, num_threads), _make_stepwise(recording, num_threads)
-    population = _make_population(config, parts)
-    turns: list[tuple[float, float, float, float]] = []
-    for _ in range(1 + rounds):
-        turns.append((collect(parts.sampler), population(), alone(), stepwise()))
-    sampling_rate, population_rate, alone_rate, stepwise_rate = map(statistics.median, zip(*turns[1:], strict=True))
-    prefix = f"engine.{threads}"
-    return {
-        f"{prefix}.alone_steps_per_s": alone_rate,
-        f"{prefix}.stepwise_steps_per_s": stepwise_rate,
-        f"{prefix}.sampling_steps_per_s": sampling_rate,
-        f"{prefix}.population_steps_per_s": population_rate,
-        f"{prefix}.stepwise_share": stepwise_rate / alone_rate,
-        f"{prefix}.sampling_share": sampling_rate / alone_rate,
-        f"{prefix}.population_share": population_rate / alone_rate,
-    }
+    things: dict[str, Callable[[], float]] = {}
+    for name, num_threads in (("one_thread", 1), ("all_cores", available_cores())):
+        config = common.Config(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
+        parts = common.build_parts(config)
+        recording = _record(config, parts)
+        things[f"{name}.sampling"] = lambda sampler=parts.sampler: collect(sampler)
+        if robot == next(iter(ROBOTS)):
+            things[f"{name}.population"] = _make_population(config, parts)
+        things[f"{name}.alone"] = _make_alone(config, recording, num_threads)
+        things[f"{name}.stepwise"] = _make_stepwise(config, recording)
+    turns = [{key: thing() for key, thing in things.items()} for _ in range(1 + rounds)]
+    rates = {key: statistics.median(turn[key] for turn in turns[1:]) for key in things}
+    figures = {f"engine.{robot}.{key}_steps_per_s": rate for key, rate in rates.items()}
+    for key, rate in rates.items():
+        threads, thing = key.split(".")
+        if thing != "alone":
+            figures[f"engine.{robot}.{key}_share"] = rate / rates[f"{threads}.alone"]
+    for thing in ("alone", "sampling"):
+        figures[f"engine.{robot}.{thing}_scaling"] = rates[f"all_cores.{thing}"] / rates[f"one_thread.{thing}"]
+    return figures
+
+
+def _record(config: common.Config, parts: common.Parts) -> Recording:
+    """Samples paths and takes from them what was simulated."""
+    sampler, policy = parts.sampler, parts.policy
+    sampler.update_tasks()
+    places = [(m, r) for m in range(config.meta_batch_size) for r in range(config.rollouts_per_meta_task)]
+    rngs = [sampler.path_rng(*place) for place in places]
+    for rng in rngs:  # a path draws the policy's noise first
+        StackedGaussianMLP.draw_noise(rng, np.empty((config.max_path_length, policy.action_dim), np.float32))
+    tasks = [sampler.tasks[m] for m, _ in places]
+    start = _make_batched(config, tasks)
+    start.reset(np.arange(len(rngs)), rngs)
+    state = start.engine.get_state()
+    samples = sampler.obtain_samples()
+    paths = [samples[m][r] for m, r in places]
+    controls = np.zeros((len(paths), config.max_path_length, policy.action_dim))
+    low, high = start.engine.control_low, start.engine.control_high
+    for row, path in zip(controls, paths, strict=True):
+        wanted = low + (path["actions"] / config.normalization_scale + 1.0) / 2.0 * (high - low)  # as `normalize` does
+        row[:len(wanted)] = np.clip(wanted, low, high)
+    return Recording(tasks, state.qpos, state.qvel, np.array([len(path["rewards"]) for path in paths]), controls,
+                     np.array([path["last_observation"] for path in paths]))
+
+
+def _make_batched(config: common.Config, tasks: list) -> Any:
+    """Returns as many copies of the environment as there are tasks, each in its task."""
+    batched = make_env(config.env, **config.env_kwargs).make_batched(len(tasks))
+    batched.set_tasks(tasks)
+    return batched
 
 
 def _make_population(config: common.Config, parts: common.Parts) -> Callable[[], float]:
@@ -82,50 +125,60 @@ def _make_population(config: common.Config, parts: common.Parts) -> Callable[[],
     return population
 
 
-def _record(samples: PathsMetaBatch) -> Recording:
-    """Takes start states and controls from paths; their positions along x are not observed, and do not matter."""
-    paths = [path for task_paths in samples.values() for path in task_paths]
-    starts = np.array([path["observations"][0] for path in paths])
-    actions = np.stack([path["actions"] for path in paths], axis=1).astype(np.float64)
-    return Recording(
-        qpos=np.concatenate((np.zeros((len(paths), 1)), starts[:, :8]), axis=1),
-        qvel=starts[:, 8:],
-        controls=np.clip(actions / 10.0, -1.0, 1.0),  # the scale of `normalize`; the robot's controls span -1 to 1
-    )
+def _make_alone(config: common.Config, recording: Recording, num_threads: int) -> Callable[[], float]:
+    """Returns a function that simulates path after path and returns the control steps per second."""
+    batched = _make_batched(config, recording.tasks)
+    model, frame_skip = batched.engine.model, batched.frame_skip
+    models = {id(task): _model_of(task, model) for task in recording.tasks}
+    states = np.concatenate((np.zeros((len(recording.tasks), 1)), recording.qpos, recording.qvel), axis=1)
+    shares = [np.argsort(recording.lengths)[first::num_threads] for first in range(num_threads)]  # of equal work
+    paths = [[(models[id(recording.tasks[p])], states[p:p + 1],
+               np.repeat(recording.controls[p:p + 1, :recording.lengths[p]], frame_skip, axis=1)) for p in share]
+             for share in shares]
 
-
-def _make_alone(recording: Recording, num_threads: int) -> Callable[[], float]:
-    """Returns a function that simulates all at once and returns the control steps per second."""
-    model = MujocoEngine("half_cheetah", 1, FRAME_SKIP).model
-    engine = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
-    scratch = [mujoco.MjData(model) for _ in range(num_threads)]
-    length, count, _ = recording.controls.shape
-    controls = np.repeat(recording.controls.swapaxes(0, 1), FRAME_SKIP, axis=1)
-    starts = np.concatenate((np.zeros((count, 1)), recording.qpos, recording.qvel), axis=1)
-    reached = np.empty((count, length * FRAME_SKIP, starts.shape[1]))
+    def simulate(share: list) -> None:
+        data = [mujoco.MjData(model)]
+        reached = np.empty((1, config.max_path_length * frame_skip, states.shape[1]))
+        with mujoco.rollout.Rollout(nthread=0) as engine:  # on the calling thread
+            for path_model, start, controls in share:
+                num_steps = controls.shape[1]
+                engine.rollout([path_model], data, start, controls, nstep=num_steps, state=reached[:, :num_steps],
+                               skip_checks=True)
+                if not np.isclose(reached[0, num_steps - 1, 0], num_steps * model.opt.timestep):
+                    raise RuntimeError("the engine stopped a simulation before its end")
 
     def alone() -> float:
-        started = time.perf_counter()
-        engine.rollout([model] * count, scratch, starts, controls, nstep=length * FRAME_SKIP, state=reached,
-                       skip_checks=True)
-        elapsed = time.perf_counter() - started
-        if not np.allclose(reached[:, -1, 0], length * FRAME_SKIP * model.opt.timestep):
-            raise RuntimeError("the engine stopped a simulation before its end")
-        return length * count / elapsed
+        with ThreadPoolExecutor(num_threads) as threads:
+            started = time.perf_counter()
+            list(threads.map(simulate, paths))
+            return recording.lengths.sum() / (time.perf_counter() - started)
 
     return alone
 
 
-def _make_stepwise(recording: Recording, num_threads: int) -> Callable[[], float]:
+def _model_of(task: Any, model: mujoco.MjModel) -> mujoco.MjModel:
+    """Returns the model of a task, which is a changed one where the task is a dict of physical parameters."""
+    if not isinstance(task, Mapping):
+        return model
+    model = copy.copy(model)
+    for name, values in task.items():
+        getattr(model, name)[:] = values
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model
+
+
+def _make_stepwise(config: common.Config, recording: Recording) -> Callable[[], float]:
     """Returns a function that simulates step by step and returns the control steps per second."""
-    length, count, _ = recording.controls.shape
-    engine = MujocoEngine("half_cheetah", count, FRAME_SKIP, num_threads=num_threads)
+    batched = _make_batched(config, recording.tasks)
+    engine, lengths = batched.engine, recording.lengths
+    under_way = [np.flatnonzero(lengths > step) for step in range(lengths.max())]
+    controls = [recording.controls[ids, step] for step, ids in enumerate(under_way)]
 
     def stepwise() -> float:
         engine.set_state(recording.qpos, recording.qvel)
         started = time.perf_counter()
-        for controls in recording.controls:
-            engine.step(controls)
-        return length * count / (time.perf_counter() - started)
+        for ids, held in zip(under_way, controls, strict=True):
+            engine.step(held, None if len(ids) == len(lengths) else ids)
+        return lengths.sum() / (time.perf_counter() - started)
 
     return stepwise

@@ -1,6 +1,6 @@
 """Measures speed and memory, prints a table and writes `benchmarks/results.json`.
 
-    python benchmarks/run.py                          # everything, about six minutes
+    python benchmarks/run.py                          # everything, about ten minutes
     python benchmarks/run.py --only engine sampling   # some groups
     python benchmarks/run.py --smoke                  # tiny sizes: shows that everything works, and measures nothing
 
@@ -70,10 +70,10 @@ def sampling(sizes: Sizes) -> Iterator[Measurement]:
 
 
 def engine(sizes: Sizes) -> Iterator[Measurement]:
-    """Sampling as a share of the physics engine running alone."""
-    for threads in ("one_thread", "all_cores"):
+    """Sampling as a share of the physics engine running alone, and what more cores bring."""
+    for robot in ("half_cheetah", "walker2d", "hopper", "swimmer", "ant", "humanoid"):  # the keys of ROBOTS
         yield Measurement("engine_share", "measure_share", {
-            "threads": threads, "settings": sizes.settings, "rounds": sizes.rounds})
+            "robot": robot, "settings": sizes.settings, "rounds": sizes.rounds})
 
 
 GROUPS: dict[str, Callable[[Sizes], Iterator[Measurement]]] = {

@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import machine, run
+from benchmarks import engine_share, machine, run
 from benchmarks.processes import Measurement, measure_apart, measure_here
+from experiments import common
 
 BENCHMARKS = Path(run.__file__).parent
 
@@ -33,6 +35,20 @@ def test_a_group_measures_what_is_documented(group):
     figures = run.measure_group(group, run.SMOKE, measure_here)
     assert set(figures) == of_group(documented_keys(), group)
     assert all(math.isfinite(value) and value >= 0 for value in figures.values())
+
+
+@pytest.mark.parametrize("robot", ["hopper", "humanoid"])  # a model for each task; derived quantities, early ends
+def test_what_the_engine_simulates_alone_is_what_was_sampled(robot):
+    config = common.Config(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2,
+                           max_path_length=30)
+    recording = engine_share._record(config, common.build_parts(config))
+    batched = engine_share._make_batched(config, recording.tasks)
+    batched.engine.set_state(recording.qpos, recording.qvel)
+    reached = np.empty_like(recording.last_observations)
+    for step in range(recording.lengths.max()):
+        ids = np.flatnonzero(recording.lengths > step)
+        reached[ids] = batched.step(recording.controls[ids, step], ids).observations
+    np.testing.assert_allclose(reached, recording.last_observations, rtol=1e-4, atol=1e-5)  # float32 actions
 
 
 def test_the_machine_is_described_as_documented():
