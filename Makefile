@@ -13,6 +13,9 @@ CONFIG ?= $(CONFIG_$(ENV))
 CONFIG_HalfCheetahRandDirecEnv := experiments/configs/train_half_cheetah.json
 CONFIG_MetaPointEnvCorner := experiments/configs/train_point.json
 
+# Extras of setup.py that the tests need, without spaces: dev has the tools, the others what some tests skip without.
+TEST_EXTRAS := dev,metaworld,ray,tensorboard,video
+
 VENV_PYTHON := $(VENV)/bin/python
 TRAIN_FLAGS = --env $(ENV) --seed $(SEED) \
 	$(if $(CONFIG),--config_file "$(CONFIG)") \
@@ -22,26 +25,26 @@ TRAIN_FLAGS = --env $(ENV) --seed $(SEED) \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help train test lint format docs bench clean
+.PHONY: help train test lint format docs bench mujoco-py test-mujoco-py clean
 
 help: ## list targets and variables
 	@echo "make TARGET [VARIABLE=value ...]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  ENV        train: environment by name (default: HalfCheetahRandDirecEnv; others: MetaPointEnvCorner, ...)"
 	@echo "  SEED       train: root of all random numbers (default: 1)"
 	@echo "  CONFIG     train: JSON file of settings (default: a preset where ENV has one, else the published settings)"
 	@echo "  DUMP_PATH  train: run folder (default: a new one, named when training begins)"
 	@echo "  SMOKE      train, bench: 1 for tiny sizes that end within seconds (default: 0)"
-	@echo "  ARGS       train, test, bench: further arguments, such as ARGS=\"-m slow\" for test"
+	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m slow\" for test"
 	@echo "  PYTHON     interpreter that the environment is made from, 3.10 or newer (default: python3)"
 	@echo "  VENV       folder of that environment (default: .venv)"
 
 train: $(VENV)/.installed ## train ProMP on the half cheetah that runs forward or backward
 	$(VENV_PYTHON) experiments/pro_mp.py $(TRAIN_FLAGS) $(ARGS)
 
-test: $(VENV)/.installed-dev ## run the tests
+test: $(VENV)/.installed-$(TEST_EXTRAS) ## run the tests
 	$(VENV_PYTHON) -m pytest $(ARGS)
 
 lint: $(VENV)/.installed-dev ## check the code
@@ -54,8 +57,14 @@ docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html
 	$(VENV_PYTHON) -m sphinx -W --keep-going -E -q -b html docs docs/_build/html
 	@echo "The documentation begins at docs/_build/html/index.html"
 
-bench: $(VENV)/.installed ## measure speed and memory, write benchmarks/results.json
+bench: $(VENV)/.installed-ray ## measure speed and memory, write benchmarks/results.json
 	$(VENV_PYTHON) benchmarks/run.py $(if $(filter-out 0,$(SMOKE)),--smoke) $(ARGS)
+
+mujoco-py: $(VENV)/.installed-mujoco-py ## build the physics engine of the papers, MuJoCo 2.1.0 (Linux, Python 3.10 to 3.12)
+	$(VENV_PYTHON) -m meta_policy_search.envs.mujoco_envs.build_mujoco_py
+
+test-mujoco-py: mujoco-py $(VENV)/.installed-dev ## run the tests of that engine
+	$(VENV_PYTHON) -m pytest -m mujoco_py $(ARGS)
 
 clean: ## delete what make has built: .venv, documentation, packages, caches (runs stay)
 	rm -rf .venv build dist docs/_build htmlcov .coverage .pytest_cache .ruff_cache *.egg-info

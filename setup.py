@@ -21,8 +21,15 @@ DEPENDENCIES = [
 ]
 
 EXTRAS = {
-    "dev": ["psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64"],
-    "docs": ["furo>=2024.8.6", "myst-parser>=3.0", "sphinx>=7.3"],
+    "dev": ["ipykernel>=6.29", "nbclient>=0.10", "nbformat>=5.10", "psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1",
+            "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64"],
+    # `make mujoco-py` builds its engine. mujoco-py needs an old Cython, which newer NumPy does not work with.
+    "mujoco-py": ["cython>=0.29.36,<3", "mujoco-py==2.1.2.14", "numpy>=1.26,<2.5", "setuptools>=64,<81"],
+    "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # the former carries the encoder
+    "metaworld": ["metaworld>=3.0,<3.1"],  # later ones insist on mujoco 3.3.0, but work as well
+    "ray": ["ray>=2.40"],
+    "tensorboard": ["tensorboard>=2.16"],  # shows the curves that runs write; writing needs nothing
+    "docs": ["furo>=2024.8.6", "myst-nb>=1.1", "sphinx>=7.3", "sphinx-mathjax-offline==0.0.2"],
 }
 
 

@@ -35,8 +35,8 @@ def _cpu_model() -> str:
 class LoadMeter:
     """Watches what runs beside the measurements, from `with` to the end of the block.
 
-    What this process and its children compute is not counted, as soon as the children have ended. What the hypervisor
-    of a virtual machine gave to others is.
+    What this process and its descendants compute is not counted; those that end meanwhile must be waited for. What the
+    hypervisor of a virtual machine gave to others is.
 
     Args:
         group: name of the group of figures.
@@ -73,6 +73,23 @@ def _busy_time() -> float:
 
 
 def _own_time() -> float:
-    """Returns how long this process and its children that have ended were at work, s."""
+    """Returns how long this process and its descendants have been at work, s."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + _descendants_time()
+
+
+def _descendants_time() -> float:
+    """Returns how long the descendants that are alive have been at work, s."""
+    parents, times = {}, {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()  # a name may hold spaces
+        except OSError:  # it has ended
+            continue
+        process = int(file.parent.name)
+        parents[process], times[process] = int(fields[1]), sum(map(int, fields[11:15]))
+    ours, newest = set(), {os.getpid()}
+    while newest:
+        newest = {process for process, parent in parents.items() if parent in newest}
+        ours |= newest
+    return sum(times[process] for process in ours) / os.sysconf("SC_CLK_TCK")

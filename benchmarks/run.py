@@ -7,6 +7,7 @@
 README.md explains every figure, and has others to compare them with.
 """
 import argparse
+import importlib.util
 import itertools
 import json
 import statistics
@@ -76,8 +77,22 @@ def engine(sizes: Sizes) -> Iterator[Measurement]:
             "robot": robot, "settings": sizes.settings, "rounds": sizes.rounds})
 
 
+def ray(sizes: Sizes) -> Iterator[Measurement]:
+    """Sampling on Ray as a share of sampling in the process."""
+    if importlib.util.find_spec("ray") is None:
+        print("left out: the group ray, as Ray is not installed", file=sys.stderr)
+        return
+    yield Measurement("ray_sampling", "measure_ray", {
+        "env": "half_cheetah", "settings": sizes.settings, "rounds": sizes.rounds})
+
+
+def ml45_memory(sizes: Sizes) -> Iterator[Measurement]:
+    """Memory of an iteration with the sizes of Meta-World's ML45."""
+    yield Measurement("memory", "measure_ml45", {"settings": sizes.settings})
+
+
 GROUPS: dict[str, Callable[[Sizes], Iterator[Measurement]]] = {
-    group.__name__: group for group in (startup, iteration, graph, sampling, engine)
+    group.__name__: group for group in (startup, iteration, graph, sampling, engine, ray, ml45_memory)
 }
 
 
@@ -95,7 +110,7 @@ def measure_group(name: str, sizes: Sizes, measure: Callable[[Measurement], Figu
             print(f"measuring: {measurement}", file=sys.stderr)
             for key, value in measure(measurement).items():
                 answers.setdefault(key, []).append(value)
-    return {**{key: statistics.median(values) for key, values in answers.items()}, **load.figures}
+    return {**load.figures, **{key: statistics.median(values) for key, values in answers.items()}}
 
 
 def format_table(figures: Figures) -> str:

@@ -70,7 +70,7 @@ def measure_iterations(
                 times[phase].append(row[column])
     prefix = f"iteration.{env}.{algorithm}"
     figures: Figures = {f"{prefix}.{name}": statistics.median(values[warm_up:]) for name, values in times.items()}
-    figures[f"{prefix}.peak_memory_mib"] = _peak_memory()
+    figures[f"{prefix}.peak_memory_mib"] = peak_memory()
     return figures
 
 
@@ -101,7 +101,7 @@ def _make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Ite
         yield script.build(script.Config(**{**settings, "env": ENVS[env]}))
 
 
-def _peak_memory() -> float:
+def peak_memory() -> float:
     """Returns the largest resident set that this process has had, MiB."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(fields["VmHWM"].split()[0]) / 1024

@@ -1,9 +1,15 @@
 """Settings of the documentation: `make docs` builds it, and every warning is an error."""
 import inspect
+import json
 import re
+import sys
 import typing
+from pathlib import Path
 
 import meta_policy_search
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]  # extensions of our own, and `experiments`
 
 project = "meta_policy_search"
 author = "meta_policy_search developers"
@@ -11,14 +17,39 @@ copyright = f"{author}, MIT license"
 version = release = meta_policy_search.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # Markdown and notebooks
+    "public_names",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx-mathjax-offline",  # equations without a network
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "notebooks/README.md"]
 default_role = "literal"  # docstrings write code in single backticks
+nb_merge_streams = True  # what a cell prints is one block
+nb_execution_mode = "off"  # notebooks are shown as they were saved; tests/test_notebooks.py runs them
+public_names_package = "meta_policy_search"
+public_names_internal = [  # what modules of the package share with each other
+    "*.envs.*.Batched*",  # forms on arrays; the environments themselves are documented
+    "*.envs.discrete_envs.base.*",
+    "*.envs.env_spec.check_env_spec",
+    "*.envs.mujoco_envs.build_mujoco_py.*",
+    "*.envs.mujoco_envs.camera.*",
+    "*.envs.mujoco_envs.engine_mujoco*.*",
+    "*.envs.point_envs.base.*",
+    "*.envs.point_envs.drawing.*",
+    "*.optimizers.base.first_non_finite",
+    "*.samplers.collection.*",
+    "*.samplers.env_worker.*",
+    "*.samplers.meta_sampler.check_*",
+    "*.samplers.population_sampler.[a-z]*",
+    "*.samplers.ray_workers.*",
+    "*.samplers.task_policies.*",
+    "*.utils.event_file.*",
+    "*.utils.progress.*",
+    "*.utils.video.*",
+]
 
 autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True}
 autodoc_typehints_format = "short"
@@ -28,8 +59,29 @@ napoleon_use_ivar = True
 viewcode_line_numbers = True
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 html_title = f"meta_policy_search {release}"
 html_show_sphinx = False
+
+
+def benchmark_figures() -> str:
+    """Returns a substitution for each figure of the benchmarks, such as `|iteration.point.promp.total_s|`."""
+    figures = json.loads((HERE.parent / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    return "".join(f".. |{key}| replace:: {_as_text(key, value)}\n" for key, value in figures.items())
+
+
+def _as_text(key: str, value: typing.Any) -> str:
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    if key.endswith("_steps_per_s"):
+        return f"{round(value, -3 if value > 1e5 else -2):,.0f}"
+    if key.endswith("_share"):
+        return f"{100 * value:.0f}%"
+    return f"{value:,.0f} MiB" if key.endswith("_mib") else f"{value:#.2g} s" if value < 10 else f"{value:.0f} s"
+
+
+rst_epilog = "\n" + benchmark_figures()
 
 _FIELD = re.compile(r"    (\w+): [^#]*(?:# (.*))?")
 

@@ -11,6 +11,8 @@ Nothing here loads TensorFlow before a trainer is built, so that `--help` and mi
 import argparse
 import dataclasses
 import datetime
+import difflib
+import importlib
 import importlib.metadata
 import json
 import os
@@ -39,12 +41,22 @@ from meta_policy_search.envs import MetaEnv, available_envs, make_env, normalize
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.np.policies import NONLINEARITIES
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions
+from meta_policy_search.samplers.meta_sampler import check_parallel
+from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
 from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.quiet_gym import gym
-from meta_policy_search.utils.snapshotter import MODES, SnapshotError, atomic_file, list_snapshots, load_snapshot
+from meta_policy_search.utils.snapshotter import (
+    MODES,
+    SnapshotError,
+    atomic_file,
+    check_same_version,
+    holds_snapshot,
+    list_snapshots,
+    load_snapshot,
+)
 from meta_policy_search.utils.utils import set_seed
 
 if TYPE_CHECKING:
@@ -64,6 +76,9 @@ SMOKE = {
 
 BASELINES = sorted(set(baselines.__all__) - {Baseline.__name__})
 PARAMS_FILE = "params.json"
+PARALLEL_SETTINGS = ("parallel", "ray_address", "ray_workers", "ray_cpus_per_worker")  # the data are the same for all
+_SHOWING_SETTINGS = ("plot_gap", "progress_bar")
+_PICTURES = ("learning_curve.png", "diagnostics.png")
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
 
 ConfigT = TypeVar("ConfigT", bound="RunConfig")
@@ -102,6 +117,13 @@ class RunConfig:
     snapshot_mode: str = setting("last_gap", "which snapshots to keep", MODES)
     snapshot_gap: int = setting(100, "iterations between those kept by the modes gap and last_gap")
     plot_gap: int = setting(20, "iterations between two drawings of the learning curve; 0 for one at the end")
+    progress_bar: bool = setting(True, "show how far training is, where standard error is a terminal")
+    parallel: Union[bool, str] = setting(False, "step environments in worker processes; 'ray' for workers on a Ray "
+                                         "cluster, started on this machine if there is none")
+    ray_address: Optional[str] = setting(None, "host:port of the cluster, or auto; none for RAY_ADDRESS, else this "
+                                         "machine")
+    ray_workers: Optional[int] = setting(None, "workers on Ray; none for as many as there are CPUs")
+    ray_cpus_per_worker: Optional[float] = setting(None, "CPUs, and threads, of each worker on Ray; none for 1")
 
     def __post_init__(self) -> None:
         """Checks types and names."""
@@ -114,6 +136,16 @@ class RunConfig:
         check_int_at_least("plot_gap", self.plot_gap, 0)
         if "csv" not in self.log_formats:
             raise ValueError(f"log_formats: expected 'csv' among them, got {self.log_formats}")
+        self.how_parallel()
+
+    def how_parallel(self) -> Union[bool, RayOptions]:
+        """Returns what samplers take for `parallel`."""
+        given = {name: getattr(self, name) for name in PARALLEL_SETTINGS[1:] if getattr(self, name) is not None}
+        if self.parallel == "ray":
+            return RayOptions(self.ray_address, self.ray_workers, self.ray_cpus_per_worker)
+        if given:
+            raise ValueError(f"{next(iter(given))}: expected none without --parallel ray, got {given}")
+        return check_parallel(self.parallel)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +157,6 @@ class Config(RunConfig):
     rollouts_per_meta_task: int = setting(20, "paths per task, each before and after every adaptation step")
     max_path_length: int = setting(100, "steps of a path, at most")
     envs_per_task: Optional[int] = setting(None, "paths of a task under way at the same time; none for all")
-    parallel: bool = setting(False, "step environments in worker processes")
     baseline: str = setting("LinearFeatureBaseline", "class of the reward baseline", BASELINES)
     discount: float = setting(0.99, "discount factor per step, in [0, 1]")
     gae_lambda: float = setting(1.0, "lambda of the advantage estimation, in [0, 1]")
@@ -150,6 +181,8 @@ _KINDS = {str: "a string", int: "an integer", float: "a number", dict: "an objec
 def _conform(name: str, value: Any, kind: Any) -> Any:
     """Returns a value in the type of its setting, or raises `TypeError`."""
     container, inner = typing.get_origin(kind), typing.get_args(kind)
+    if inner == (bool, str):
+        return check_choice(name, value, (False, True, "ray"))
     if container is Union:  # Optional
         return None if value is None else _conform(name, value, inner[0])
     if container is tuple:
@@ -177,6 +210,25 @@ class ExploringConfig(Config):
     exploration_coeff: Optional[float] = setting(
         None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
     )
+
+
+def import_script(name: Any, config_class: type[RunConfig]) -> Any:
+    """Returns the module of a script beside this file.
+
+    Args:
+        name: the name of its file, without `.py`.
+        config_class: what its settings have to be.
+
+    Raises:
+        ValueError: there is no such script.
+    """
+    here = os.path.dirname(os.path.abspath(__file__))
+    if f"{name}.py" in os.listdir(here):
+        module = importlib.import_module(f"{__package__}.{name}" if __package__ else name)
+        if hasattr(module, "build") and issubclass(module.Config, config_class):
+            return module
+    kind = "a meta-learning script" if config_class is Config else "a script"
+    raise ValueError(f"expected a run of {kind} in {here}, got one of {name!r}")
 
 
 def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> ConfigT:
@@ -233,7 +285,7 @@ def build_parts(config: Config) -> Parts:
         meta_batch_size=config.meta_batch_size,
         max_path_length=config.max_path_length,
         envs_per_task=config.envs_per_task,
-        parallel=config.parallel,
+        parallel=config.how_parallel(),
     )
     return Parts(env, policy, sampler, MetaSampleProcessor(**processor_arguments(config)))
 
@@ -272,7 +324,7 @@ def exploring_arguments(config: ExploringConfig, parts: Parts) -> dict[str, Any]
 
 
 def build_trainer(config: Config, parts: Parts, algo: "MAMLAlgo") -> "Trainer":
-    """Puts the parts and the algorithm together; a terminal gets a progress bar."""
+    """Puts the parts and the algorithm together."""
     from meta_policy_search.meta_trainer import Trainer
 
     return Trainer(
@@ -283,7 +335,7 @@ def build_trainer(config: Config, parts: Parts, algo: "MAMLAlgo") -> "Trainer":
         policy=parts.policy,
         n_itr=config.n_itr,
         num_inner_grad_steps=config.num_inner_grad_steps,
-        progress_bar=sys.stderr.isatty(),
+        progress_bar=config.progress_bar,
         diagnostics=config.diagnostics,
     )
 
@@ -338,7 +390,8 @@ def run(
         The exit status: 0, or 130 after Ctrl-C.
 
     Raises:
-        SystemExit: with status 2, for a mistake in flags, files or settings, which is named in one line.
+        SystemExit: with status 2, for a mistake in flags, files or settings, which is named in one line; with status 1,
+            when rows or snapshots cannot be written any more.
     """
     kind = Kind(Config, SMOKE, load_apart, _draw, _summary) if kind is None else kind
     experiment = Experiment(sys.modules[config_class.__module__], config_class, build, kind)
@@ -349,11 +402,14 @@ def run(
         try:
             prepare = _resume if "resume" in arguments else _start
             trainer, config = prepare(experiment, arguments, [sys.executable, experiment.path, *argv])
-        except (ImportError, SnapshotError, TypeError, ValueError) as error:
+        except (EnvWorkerError, ImportError, OSError, SnapshotError, TypeError, ValueError) as error:
             parser.error(str(error))
-        _train(experiment, trainer, config)
+        try:
+            _train(experiment, trainer, config)
+        except (SnapshotError, logger.LogFileError) as error:  # a full disk, say
+            parser.exit(1, f"{parser.prog}: error: {error}\n{_how_to_go_on(experiment)}\n")
     except KeyboardInterrupt:
-        _say_how_to_go_on(experiment)
+        logger.log(_how_to_go_on(experiment))
         return INTERRUPTED
     return 0
 
@@ -391,9 +447,25 @@ def _make_parser(experiment: Experiment) -> argparse.ArgumentParser:
     defaults = experiment.config_class()
     for field in dataclasses.fields(experiment.config_class):
         group = common if field.name in shared else own
-        text = f"{field.metadata['help']} (default: {_as_flag(getattr(defaults, field.name))})".replace("%", "%%")
-        group.add_argument(f"--{field.name}", help=text, **_reading(kinds[field.name]))
+        _add_flag(group, field, kinds[field.name], _as_flag(getattr(defaults, field.name)))
     return parser
+
+
+def add_parallel_flags(parser: Any) -> None:
+    """Gives a parser the flags for `PARALLEL_SETTINGS`; what is not given is not in the result.
+
+    Args:
+        parser: an `argparse.ArgumentParser`, or a group of one.
+    """
+    kinds = typing.get_type_hints(RunConfig)
+    for field in dataclasses.fields(RunConfig):
+        if field.name in PARALLEL_SETTINGS:
+            _add_flag(parser, field, kinds[field.name], "as in the run")
+
+
+def _add_flag(parser: Any, field: dataclasses.Field, kind: Any, default: str) -> None:
+    text = f"{field.metadata['help']} (default: {default})".replace("%", "%%")
+    parser.add_argument(f"--{field.name}", help=text, default=argparse.SUPPRESS, **_reading(kind))
 
 
 def _reading(kind: Any) -> dict[str, Any]:
@@ -401,6 +473,8 @@ def _reading(kind: Any) -> dict[str, Any]:
     container, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind is bool:
         return {"action": argparse.BooleanOptionalAction}
+    if inner == (bool, str):
+        return {"action": _Switch, "choices": ["ray"]}
     if container is tuple:
         return {"nargs": "*", **_reading(inner[0])}
     if container is Union:
@@ -412,6 +486,19 @@ def _reading(kind: Any) -> dict[str, Any]:
     if container is dict:
         return {"type": _json_object, "metavar": "JSON"}
     return {"type": kind, "metavar": {str: "NAME", int: "INT", float: "FLOAT"}[kind]}
+
+
+class _Switch(argparse.Action):
+    """Reads `--NAME` as True, `--no-NAME` as False, and `--NAME VALUE` as the value."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **how: Any) -> None:
+        super().__init__([*option_strings, f"--no-{dest}"], dest, nargs="?", **how)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Optional[str] = None) -> None:
+        is_off = str(option_string).startswith("--no-")
+        if is_off and values is not None:
+            raise argparse.ArgumentError(self, f"expected no value after {option_string}, got {values!r}")
+        setattr(namespace, self.dest, not is_off if values is None else values)
 
 
 def _json_object(text: str) -> Any:
@@ -465,11 +552,14 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
         arguments["smoke"] = True
     config = make_config(experiment.config_class, _given_settings(arguments, experiment.kind.smoke))
     folder = arguments.get("dump_path") or _default_folder(experiment, config)
-    try:
-        _configure_logger(folder, config)
-    except ValueError as error:
-        can_resume = os.path.exists(os.path.join(folder, PARAMS_FILE))
-        raise ValueError(f"{error}. To go on with that run: --resume {folder}" if can_resume else str(error)) from error
+    if os.path.exists(os.path.join(folder, PARAMS_FILE)):
+        raise ValueError(f"--dump_path: expected a folder without an earlier run, got {folder}. To go on with that "
+                         f"run: --resume {folder}")
+    pictures = [name for name in _PICTURES if os.path.exists(os.path.join(folder, name))]
+    if pictures:
+        raise ValueError(f"--dump_path: expected a folder without files of an earlier run, got {folder}, which holds "
+                         f"{', '.join(pictures)}")
+    _configure_logger(folder, config)
     trainer = experiment.build(config)
     started = describe_process(command)
     _write_params({"script": experiment.name, "settings": dataclasses.asdict(config), **started, "resumed": []})
@@ -481,27 +571,33 @@ def _default_folder(experiment: Experiment, config: RunConfig) -> str:
     return os.path.join("data", experiment.name, config.env, f"{now}_seed{config.seed}")
 
 
-def _configure_logger(folder: str, config: RunConfig, positions: Optional[Mapping[str, Any]] = None) -> None:
-    logger.configure(folder, config.log_formats, config.snapshot_mode, config.snapshot_gap, positions)
+def _configure_logger(folder: str, config: RunConfig, **how: Any) -> None:
+    logger.configure(folder, config.log_formats, config.snapshot_mode, config.snapshot_gap, **how)
 
 
 def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", RunConfig]:
-    """Goes on with a run from its last snapshot."""
+    """Goes on with a run from its last snapshot; files change when it is certain that this is possible."""
     folder = arguments["resume"]
     for name in ("dump_path", "smoke"):
         if name in arguments:
             raise ValueError(f"--{name}: expected no such flag with --resume, which keeps folder and sizes of the run")
-    params = read_json(os.path.join(folder, PARAMS_FILE))
-    if params.get("script") != experiment.name:
-        raise ValueError(f"--resume: expected a run of {experiment.name}, {folder} holds one of {params.get('script')}")
+    params = _read_params(experiment, folder)
     config = _resumed_config(experiment.config_class, params["settings"], _given_settings(arguments, {}))
-    snapshot = experiment.kind.load(folder)
-    if snapshot["itr"] + 1 >= config.n_itr:
-        raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to go on, "
-                         "give a larger --n_itr")
-    _configure_logger(folder, config, snapshot["state"]["outputs"])
-    trainer = experiment.build(config)
-    trainer.restore(snapshot)
+    if _had_only_begun(folder, config):
+        trainer = experiment.build(config)
+        _configure_logger(folder, config, overwrite=True)
+    else:
+        snapshot = experiment.kind.load(folder)
+        if snapshot["itr"] + 1 >= config.n_itr:
+            raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to go on, "
+                             "give a larger --n_itr")
+        trainer = experiment.build(config)
+        try:
+            trainer.restore(snapshot)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"--resume: the snapshot in {folder} does not fit the settings in its {PARAMS_FILE}: "
+                             f"{error}") from error
+        _configure_logger(folder, config, positions=snapshot["state"]["outputs"])
     process = describe_process(command)
     _warn_of_changes(params, process)
     params["settings"] = dataclasses.asdict(config)
@@ -511,18 +607,50 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
     return trainer, config
 
 
+def _read_params(experiment: Experiment, folder: str) -> dict[str, Any]:
+    """Returns what `params.json` says of a run that the experiment can go on with."""
+    try:
+        params = read_json(os.path.join(folder, PARAMS_FILE))
+    except ValueError as error:
+        raise ValueError(f"--resume: expected the folder of a run, got {folder}: {error}") from error
+    kinds = {"script": str, "settings": dict, "versions": dict, "machine": dict, "tensorflow_flags": dict,
+             "resumed": list}
+    wrong = [name for name, kind in kinds.items() if not isinstance(params.get(name), kind)]
+    if wrong:
+        raise ValueError(f"--resume: expected the folder of a run, got {folder}, whose {PARAMS_FILE} lacks "
+                         f"{', '.join(wrong)}")
+    if params["script"] != experiment.name:
+        raise ValueError(f"--resume: expected a run of {experiment.name}, {folder} holds one of {params['script']}")
+    check_same_version(f"--resume: the run in {folder}", params["versions"].get("meta_policy_search"))
+    return params
+
+
+def _had_only_begun(folder: str, config: RunConfig) -> bool:
+    """Whether a run ended before the snapshot of its first iteration, which every mode but none takes."""
+    if config.snapshot_mode == "none" or holds_snapshot(folder):
+        return False
+    try:
+        return len(read_progress(folder)["Itr"]) <= 1
+    except ValueError:  # no row
+        return True
+
+
 def _resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given: dict[str, Any]) -> ConfigT:
     """Returns the settings to go on with: those of the run, with `n_itr` raised if it is given.
+
+    What is shown on the way may change, and on Ray the cluster.
 
     Raises:
         ValueError: something else is given that differs; lists it.
     """
     before = make_config(config_class, recorded)
     config = make_config(config_class, {**recorded, **given})
+    may_differ = (*PARALLEL_SETTINGS[1:], *_SHOWING_SETTINGS)
     differences = [
         f"{name} is {getattr(before, name)!r} there, {getattr(config, name)!r} here"
         for name in given
-        if getattr(before, name) != getattr(config, name) and not (name == "n_itr" and config.n_itr > before.n_itr)
+        if getattr(before, name) != getattr(config, name) and name not in may_differ
+        and not (name == "n_itr" and config.n_itr > before.n_itr)
     ]
     if differences:
         raise ValueError("--resume: expected the settings of the run (n_itr may be raised), but "
@@ -582,17 +710,25 @@ def _summary(trainer: "Trainer", config: Config) -> str:
             f"tasks and {config.rollouts_per_meta_task} paths per task")
 
 
-def _say_how_to_go_on(experiment: Experiment) -> None:
+def _how_to_go_on(experiment: Experiment) -> str:
     folder = logger.get_dir()
-    if folder is not None and list_snapshots(folder):
-        command = ["python", _shortest(experiment.path), "--resume", _shortest(folder)]
-        logger.log(f"To go on after iteration {list_snapshots(folder)[-1].itr}: {shlex.join(command)}")
-    else:
-        logger.log("Interrupted before there was a snapshot")
+    if folder is None or not os.path.isdir(folder) or not list_snapshots(folder):
+        return "There is no snapshot to go on from"
+    command = ["python", shortest(experiment.path), "--resume", shortest(folder)]
+    return f"To go on after iteration {list_snapshots(folder)[-1].itr}: {shlex.join(command)}"
 
 
-def _shortest(path: str) -> str:
+def shortest(path: str) -> str:
+    """Returns a path in the form with fewer characters, relative or absolute."""
     return min(os.path.relpath(path), os.path.abspath(path), key=len)
+
+
+def similar(name: str, known: Sequence[str]) -> str:
+    """Says which of some names are like one that is not among them; all of them if none is."""
+    by_lower = {other.lower(): other for other in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=5, cutoff=0.5)
+    return ("similar ones are " + ", ".join(by_lower[match] for match in matches) if matches else
+            "there are " + ", ".join(known))
 
 
 # What params.json says -------------------------------------------------------------------------------------------
@@ -642,12 +778,19 @@ def _git_revision() -> Optional[str]:
 def _warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
     """Warns of what differs between the process that began a run and the one that goes on with it."""
     before, now = (
-        {"git_revision": said["git_revision"], **said["versions"], **said["machine"], **said["tensorflow_flags"]}
+        {"git_revision": said.get("git_revision"), **said["versions"], **said["machine"], **said["tensorflow_flags"]}
         for said in (params, process)
     )
     changes = [f"{name} was {before.get(name)}, is {value}" for name, value in now.items() if before.get(name) != value]
     if changes:
         logger.warn("the run may not go on exactly as it would have: " + "; ".join(changes))
+
+
+def check_is_new(flag: str, path: str, overwrite: bool) -> None:
+    """Raises `ValueError` if a file is there that was not asked to be replaced (`--overwrite`)."""
+    if os.path.exists(path) and not overwrite:
+        raise ValueError(f"{flag}: expected a file that is not there yet, got {path}; choose another one, or have it "
+                         "replaced (--overwrite)")
 
 
 def _write_params(params: Mapping[str, Any]) -> None:

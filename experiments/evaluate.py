@@ -3,17 +3,20 @@
     python experiments/evaluate.py RUN_FOLDER
     python experiments/evaluate.py RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
     python experiments/evaluate.py RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
+    python experiments/evaluate.py RUN_FOLDER --compare cem cma_es --compare_steps 10
 
 It samples tasks that training has not seen, and adapts the policy of a snapshot to each as the run's algorithm does. It
 prints a table, and writes into RUN_FOLDER/evaluation
 
-    returns.csv            mean returns and gains with half of their 95% intervals over tasks
-    task_returns.csv       the return of each task
-    evaluation.json        both, and the settings
-    adaptation_curve.png   a picture of them
+    returns.csv                mean returns and gains with half of their 95% intervals over tasks
+    task_returns.csv           the return of each task
+    evaluation.json            both, and the settings
+    adaptation_curve.png       a picture of the means
+    return_over_timesteps.png  the same over the environment steps that adaptation took in a task
 
 The same seed gives the same tasks and the same returns. References are evaluated in the same tasks, with as many and as
-long paths.
+long paths. With --compare, the run's policy is also adapted without gradients: CEM or CMA-ES search in each task, from
+the same parameters and with as many paths in each step.
 
 In a notebook, within the checkout:
 
@@ -25,21 +28,21 @@ Loading a snapshot runs code that it contains: evaluate runs that you trust.
 """
 import argparse
 import dataclasses
-import importlib
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 if __package__:  # python -m experiments.evaluate
     from experiments import common
 else:  # python experiments/evaluate.py
     import common  # type: ignore[no-redef]
 
-from meta_policy_search.envs import MetaEnv
+from meta_policy_search.envs import MetaEnv, get_env_class
+from meta_policy_search.samplers.ray_workers import keep_workers
 from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_int_at_least
+from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.snapshotter import SnapshotError
 
 if TYPE_CHECKING:
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
 
 LAST = "last"
 RANDOM = "random"
+SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
+BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
 MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
 
 
@@ -57,6 +62,8 @@ def load_evaluator(
     rollouts_per_meta_task: Optional[int] = None,
     max_path_length: Optional[int] = None,
     env: Optional[MetaEnv] = None,
+    render_mode: Optional[str] = None,
+    parallel: Optional[Mapping[str, Any]] = None,
 ) -> "MetaEvaluator":
     """Returns the evaluator of a run, which samples and adapts as the run did.
 
@@ -66,6 +73,8 @@ def load_evaluator(
         rollouts_per_meta_task: paths in each task after each number of steps; default None, as in the run.
         max_path_length: most steps of a path; default None, as in the run.
         env: environment that the tasks belong to; default None, that of the run.
+        render_mode: what the run's environment is to draw, such as `"rgb_array"`; default None, nothing.
+        parallel: how to sample in parallel, settings out of `common.PARALLEL_SETTINGS`; default None, as in the run.
 
     Raises:
         ValueError: the folder is not that of a run, or holds settings or a snapshot that this version cannot use.
@@ -75,19 +84,73 @@ def load_evaluator(
     script, config = _read_run(run_folder)
     sizes = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length}
     config = dataclasses.replace(config, **{name: size for name, size in sizes.items() if size is not None})
+    if render_mode is not None:
+        if render_mode not in get_env_class(config.env).metadata["render_modes"]:
+            raise ValueError(f"render_mode: there are no pictures ({render_mode}) of {config.env}")
+        config = dataclasses.replace(config, env_kwargs={**config.env_kwargs, "render_mode": render_mode})
+    serial = {name: getattr(common.Config(), name) for name in common.PARALLEL_SETTINGS}
+    if parallel:
+        config = dataclasses.replace(config, **{**serial, **parallel})
 
     from meta_policy_search.meta_evaluator import MetaEvaluator  # loads TensorFlow
     from meta_policy_search.tf_compat import tf
 
     with seeding.evaluation_seed(config.seed), tf.Graph().as_default():  # building seeds all random numbers anew
-        trainer = script.build(dataclasses.replace(config, parallel=False, envs_per_task=None))
+        trainer = script.build(dataclasses.replace(config, envs_per_task=None, **serial))
         trainer.sampler.close()
         name = "random initialisation"
         if snapshot is not None:
             name = f"{run_folder}, iteration {_restore(trainer, run_folder, itr)}"
     envs_per_task = config.envs_per_task and min(config.envs_per_task, config.rollouts_per_meta_task)
-    arguments = {"envs_per_task": envs_per_task, "parallel": config.parallel, "name": name}
+    arguments = {"envs_per_task": envs_per_task, "parallel": config.how_parallel(), "name": name}
     return MetaEvaluator.from_trainer(trainer, **arguments, **({} if env is None else {"env": env}))
+
+
+def make_search_evaluator(
+    evaluator: "MetaEvaluator", search: str, candidates: Optional[int] = None, std: float = 0.1
+) -> "MetaEvaluator":
+    """Returns the evaluator of a policy that is adapted without gradients, with as many and as long paths.
+
+    Args:
+        evaluator: that of the policy.
+        search: `"cem"` or `"cma_es"` (with a diagonal covariance matrix).
+        candidates: parameters that are tried in each step, sharing its paths; default None, one for each path.
+        std: standard deviation of each parameter in the first step.
+
+    Raises:
+        ValueError: a number out of range, or another search.
+        TypeError: an argument of the wrong type.
+    """
+    from meta_policy_search.baselines import ZeroBaseline
+    from meta_policy_search.envs import EnvSpec
+    from meta_policy_search.meta_evaluator import MetaEvaluator
+    from meta_policy_search.np.algos import CEM, CMAES, SearchAdaptation
+    from meta_policy_search.policies import TaskPolicy
+
+    rollouts = evaluator.rollouts_per_meta_task
+    candidates = rollouts if candidates is None else check_int_at_least("candidates", candidates, 2)
+    if candidates > rollouts:
+        raise ValueError(f"candidates: expected at most {rollouts}, as each needs one of the paths, got {candidates}")
+    arguments = {
+        "env_spec": EnvSpec.of(evaluator.env),
+        "policy": TaskPolicy(evaluator.algo.policy),
+        "baseline": ZeroBaseline(),
+        "n_samples": candidates,
+        "max_path_length": evaluator.max_path_length,
+    }
+    if check_choice("search", search, SEARCHES) == "cem":
+        algo = CEM(**arguments, init_std=std, best_frac=max(BEST_FRAC, 1.0 / candidates), extra_std=0.0)
+    else:
+        algo = CMAES(**arguments, sigma0=std, diagonal=True)
+    return MetaEvaluator(
+        SearchAdaptation(algo),
+        evaluator.env,
+        rollouts_per_meta_task=rollouts,
+        max_path_length=evaluator.max_path_length,
+        envs_per_task=evaluator.envs_per_task,
+        parallel=evaluator.parallel,
+        name=f"{SEARCHES[search]} from there, std {std:g}",
+    )
 
 
 def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> int:
@@ -105,21 +168,12 @@ def _read_run(run_folder: str) -> tuple[Any, common.Config]:
     """Returns the module of the script that a run is of, and the settings."""
     try:
         params = common.read_json(os.path.join(run_folder, common.PARAMS_FILE))
-        script, settings = _import_script(params.get("script")), params.get("settings")
+        script, settings = common.import_script(params.get("script"), common.Config), params.get("settings")
         if not isinstance(settings, dict):
             raise ValueError(f"expected settings in {common.PARAMS_FILE}, got {settings!r}")
         return script, common.make_config(script.Config, settings)
     except (TypeError, ValueError) as error:
         raise ValueError(f"run_folder: expected the folder of a run, got {run_folder}: {error}") from error
-
-
-def _import_script(name: Any) -> Any:
-    here = os.path.dirname(os.path.abspath(__file__))
-    if f"{name}.py" in os.listdir(here):
-        module = importlib.import_module(f"{__package__}.{name}" if __package__ else name)
-        if hasattr(module, "build") and issubclass(module.Config, common.Config):
-            return module
-    raise ValueError(f"expected a run of a meta-learning script in {here}, got one of {name!r}")
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -142,14 +196,22 @@ def evaluate(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--output: expected a folder without an evaluation, got {output}; choose another one, or "
                          "have it replaced (--overwrite)")
     sizes = (arguments.rollouts, arguments.max_path_length)
-    evaluator = load_evaluator(arguments.run_folder, arguments.snapshot, *sizes)
+    parallel = {name: value for name, value in vars(arguments).items() if name in common.PARALLEL_SETTINGS}
+    how = {"parallel": parallel} if parallel else {}
+    evaluator = load_evaluator(arguments.run_folder, arguments.snapshot, *sizes, **how)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
-    references = [load_evaluator(arguments.run_folder, None, *same) if name == RANDOM
-                  else load_evaluator(name, LAST, *same) for name in arguments.reference]
+    references = [load_evaluator(arguments.run_folder, None, *same, **how) if name == RANDOM
+                  else load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
+    searches = [make_search_evaluator(evaluator, search, arguments.candidates, std)
+                for search in arguments.compare for std in arguments.search_std]
+    num_steps = arguments.num_steps if arguments.compare_steps is None else check_int_at_least(
+        "compare_steps", arguments.compare_steps, 1)
     os.makedirs(output, exist_ok=True)
-    tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
-    evaluation, *others = [each.evaluate(tasks, arguments.num_steps, arguments.step_sizes, arguments.seeds)
-                           for each in (evaluator, *references)]
+    tasks = wanted_tasks(arguments)
+    with keep_workers(evaluator.parallel):
+        evaluation, *others = [each.evaluate(tasks, arguments.num_steps, arguments.step_sizes, arguments.seeds)
+                               for each in (evaluator, *references)]
+        others += [each.evaluate(tasks, num_steps, seeds=arguments.seeds) for each in searches]
     print(evaluation.table(*others))
     print(f"Files: {evaluation.save(output, *others)}")
 
@@ -159,11 +221,39 @@ def _make_parser() -> argparse.ArgumentParser:
                            formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts beside this one")
-    add("--snapshot", type=_snapshot, default=LAST, metavar="ITR",
-        help="iteration whose snapshot is evaluated (default: last)")
+    add_task_flags(parser, num_tasks=40)
+    add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
+        help="of all random numbers, sampled tasks among them (default: 1)")
+    add("--reference", action="append", default=[], metavar="NAME",
+        help="what to compare with: 'random', the initialisation that the run began from, or the folder of another "
+             "run, its last snapshot; may be given several times")
+    add("--compare", nargs="+", choices=SEARCHES, default=[], metavar="SEARCH",
+        help=f"searches to compare with, {' or '.join(SEARCHES)}: they adapt the same policy without gradients")
+    add("--compare_steps", type=int, metavar="INT", help="adaptation steps of a search, each with as many paths as a "
+        "gradient step (default: as num_steps)")
+    add("--candidates", type=int, metavar="INT",
+        help="parameters that a search tries in a step, sharing its paths (default: one for each path)")
+    add("--search_std", type=float, nargs="+", default=[0.1], metavar="FLOAT", help="standard deviation of a "
+        "parameter in the first step of a search; several of them for a curve each (default: 0.1)")
+    add("--output", metavar="DIR", help="where the files go (default: RUN_FOLDER/evaluation)")
+    add("--overwrite", action="store_true", help="replace an earlier evaluation there")
+    common.add_parallel_flags(parser)
+    return parser
+
+
+def add_task_flags(parser: Any, num_tasks: int) -> None:
+    """Gives a parser, or a group of one, the flags that say of what snapshot the policy is and how it adapts to what.
+
+    Args:
+        parser: an `argparse.ArgumentParser`.
+        num_tasks: how many tasks are sampled if nothing is said.
+    """
+    add = parser.add_argument
+    add("--snapshot", type=_snapshot, default=LAST, metavar="ITR", help="iteration whose snapshot is used (default: "
+        "last)")
     tasks = parser.add_mutually_exclusive_group()
-    tasks.add_argument("--num_tasks", type=int, default=40, metavar="INT",
-                       help="tasks that each seed samples (default: 40)")
+    tasks.add_argument("--num_tasks", type=int, default=num_tasks, metavar="INT",
+                       help=f"tasks that are sampled for each seed (default: {num_tasks})")
     tasks.add_argument("--tasks", type=_tasks, metavar="JSON", help="a list of tasks, in place of sampled ones")
     add("--num_steps", type=int, default=3, metavar="INT",
         help="gradient steps, may be more than in training (default: 3)")
@@ -172,14 +262,11 @@ def _make_parser() -> argparse.ArgumentParser:
     add("--rollouts", type=int, metavar="INT",
         help="paths in each task after each number of steps (default: as in the run)")
     add("--max_path_length", type=int, metavar="INT", help="steps of a path, at most (default: as in the run)")
-    add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
-        help="of all random numbers, sampled tasks among them (default: 1)")
-    add("--reference", action="append", default=[], metavar="NAME",
-        help="what to compare with: 'random', the initialisation that the run began from, or the folder of another "
-             "run, its last snapshot; may be given several times")
-    add("--output", metavar="DIR", help="where the files go (default: RUN_FOLDER/evaluation)")
-    add("--overwrite", action="store_true", help="replace an earlier evaluation there")
-    return parser
+
+
+def wanted_tasks(arguments: argparse.Namespace) -> Union[int, list[Any]]:
+    """Returns the tasks that are asked for, or how many of them."""
+    return arguments.num_tasks if arguments.tasks is None else arguments.tasks
 
 
 def _snapshot(text: str) -> Union[int, str]:

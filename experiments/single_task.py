@@ -41,7 +41,6 @@ class Config(common.RunConfig):
     snapshot_gap: int = common.setting(10, "epochs between those kept by the modes gap and last_gap")
     plot_gap: int = common.setting(10, "epochs between two drawings of the learning curve; 0 for one at the end")
     max_path_length: int = common.setting(500, "steps of a path, at most")
-    parallel: bool = common.setting(False, "step environments in worker processes")
     discount: float = common.setting(0.99, "discount factor per step, in [0, 1]")
     hidden_sizes: tuple[int, ...] = common.setting((), "units of each hidden layer of the policy, linear if none")
     hidden_nonlinearity: Optional[str] = common.setting("tanh", "of the hidden layers, or none", _NONLINEARITIES)
@@ -139,8 +138,8 @@ class Training:
 
     def __init__(self, config: Config, parts: Parts, algo: "RLAlgorithm", batch_size: int, **sampler_args: Any) -> None:
         self._config, self._batch_size = config, batch_size
-        self.runner = LocalRunner()
-        self.runner.setup(algo, parts.env, sampler_args={"parallel": config.parallel, **sampler_args})
+        self.runner = LocalRunner(progress_bar=config.progress_bar)
+        self.runner.setup(algo, parts.env, sampler_args={"parallel": config.how_parallel(), **sampler_args})
 
     @property
     def callbacks(self) -> list[Callback]:

@@ -5,11 +5,13 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
+from meta_policy_search import __version__
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.snapshotter import MODES, PathLike, list_snapshots, load_snapshot
+from meta_policy_search.utils.progress import progress_bar
+from meta_policy_search.utils.snapshotter import MODES, PathLike, check_same_version, list_snapshots, load_snapshot
 from meta_policy_search.utils.training import Callback, ask_to_stop, check_callbacks, log_interruption
 
 __all__ = ["LocalRunner"]
@@ -40,6 +42,8 @@ class LocalRunner:
         snapshot_gap (int): epochs, at least 1; used by `gap` and `last_gap`. Default: 1.
         callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch, `row` being what
             was logged; training stops after an epoch for which one of them returns True.
+        progress_bar (bool): whether to show a bar with the remaining time, on a terminal or in a notebook
+            (`utils.progress`). Default: False.
 
     Attributes:
         algo (RLAlgorithm): the algorithm, or None before `setup`.
@@ -61,11 +65,13 @@ class LocalRunner:
         snapshot_mode: str = "last",
         snapshot_gap: int = 1,
         callbacks: Sequence[Callback] = (),
+        progress_bar: bool = False,
     ) -> None:
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
         self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
         self.callbacks = check_callbacks("callbacks", callbacks)
+        self.progress_bar = check_bool("progress_bar", progress_bar)
         self.algo: Optional[RLAlgorithm] = None
         self.env: Any = None
         self.sampler: Any = None
@@ -189,18 +195,21 @@ class LocalRunner:
         if self._plan is None:
             raise RuntimeError("step_epochs: expected to be called by an algorithm in training; call train()")
         self._start_worker()
+        n_epochs = self._plan["n_epochs"]
         try:
-            while self.epoch < self._plan["n_epochs"]:
-                started = time.perf_counter()
-                self.step_path, self._sampling_time = None, 0.0
-                logger.logkv("Epoch", self.epoch)
-                yield self.epoch
-                row = self._log_row(started)
-                self.save(self.epoch)
-                self.epoch += 1
-                if ask_to_stop(self.callbacks, self, row):
-                    logger.log(f"Stopped by a callback after epoch {self.epoch - 1}")
-                    break
+            with progress_bar(self.progress_bar, n_epochs, "training", "epoch", initial=self.epoch) as bar:
+                while self.epoch < n_epochs:
+                    started = time.perf_counter()
+                    self.step_path, self._sampling_time = None, 0.0
+                    logger.logkv("Epoch", self.epoch)
+                    yield self.epoch
+                    row = self._log_row(started)
+                    self.save(self.epoch)
+                    self.epoch += 1
+                    bar.update()
+                    if ask_to_stop(self.callbacks, self, row):
+                        logger.log(f"Stopped by a callback after epoch {self.epoch - 1}")
+                        break
         finally:
             self._shutdown_worker()
 
@@ -310,6 +319,7 @@ class LocalRunner:
             "algo": algo,
             "paths": self.step_path if plan["store_paths"] else None,
             "state": {
+                "version": __version__,
                 **self._sampler_setup,
                 "plan": plan,
                 "step_itr": self.step_itr,
@@ -344,11 +354,12 @@ class LocalRunner:
         To go on in the same folder, the caller configures the logger with `positions=snapshot["state"]["outputs"]`.
 
         Raises:
-            ValueError: the snapshot is not one of a `LocalRunner`.
+            ValueError: the snapshot is not one of a `LocalRunner`, or is of another version of this package.
         """
         if "algo" not in snapshot or "plan" not in snapshot["state"]:
             raise ValueError(f"snapshot: expected one that a LocalRunner saved, got one of {', '.join(snapshot)}")
         state = snapshot["state"]
+        check_same_version("snapshot: the run", state.get("version"))
         self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"], state["sampler_args"])
         self._plan = dict(state["plan"])
         self.epoch, self.step_itr = snapshot["itr"] + 1, state["step_itr"]

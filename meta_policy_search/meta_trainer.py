@@ -1,10 +1,12 @@
 """The training loop: samples, adapts, samples again, and takes a meta-update."""
+import contextlib
+import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
-from tqdm.auto import tqdm
 
+from meta_policy_search import __version__
 from meta_policy_search.envs.base import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
@@ -15,10 +17,14 @@ from meta_policy_search.types import PathsMetaBatch, TaskSamples
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_same
 from meta_policy_search.utils.logger import Row
+from meta_policy_search.utils.progress import progress_bar
+from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
 from meta_policy_search.utils.training import Callback, EarlyStopping, ask_to_stop, check_callbacks, log_interruption
 
 __all__ = ["EarlyStopping", "Trainer"]
+
+_MOMENT = 1.0  # seconds of sampling, after which it gets a progress bar
 
 
 class Trainer:
@@ -50,7 +56,8 @@ class Trainer:
             default the session of the policy's graph.
         callbacks (sequence of callables): each is called as `callback(trainer, row)` after every iteration, `row`
             being what was logged; training stops after an iteration for which one of them returns True.
-        progress_bar (bool): whether to show a bar with the remaining time; default False.
+        progress_bar (bool): whether to show a bar with the remaining time, and one for sampling where that takes
+            longer than a moment, on a terminal or in a notebook (`utils.progress`); default False.
         diagnostics (bool): whether to log before each meta-update how noisy its gradient is, and what the inner steps
             do to gradients and policies (`MAMLAlgo.compute_diagnostics`), which takes about as long as two gradient
             steps on the meta-objective; default False.
@@ -130,8 +137,7 @@ class Trainer:
             KeyboardInterrupt: Ctrl-C; a message says what was saved last.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
-        with tqdm(total=end, initial=self.itr, disable=not self.progress_bar, desc="training", unit="itr",
-                  smoothing=0.1) as bar:
+        with progress_bar(self.progress_bar, end, "training", "itr", initial=self.itr, smoothing=0.1) as bar:
             while self.itr < end:
                 try:
                     row = self.train_itr()
@@ -149,6 +155,17 @@ class Trainer:
         Returns:
             The row that was logged.
         """
+        self.perform_itr()
+        row = logger.dumpkvs()
+        self._end_iteration()
+        return row
+
+    def perform_itr(self) -> List[np.ndarray]:
+        """Performs one iteration and logs its figures; row, snapshot and count of iterations are left to the caller.
+
+        Returns:
+            The mean return in each task, float64 `[M]`, before adaptation and after each inner step.
+        """
         started = time.perf_counter()
         if self._started is None:
             self._started = started
@@ -157,7 +174,8 @@ class Trainer:
         sampling_time = processing_time = inner_time = 0.0
         for step in range(self.num_inner_grad_steps + 1):
             times = [time.perf_counter()]
-            paths = self.sampler.obtain_samples(log=True, log_prefix=f"Step_{step}-")
+            with self._sampling_bar(step):
+                paths = self.sampler.obtain_samples(log=True, log_prefix=f"Step_{step}-")
             times.append(time.perf_counter())
             samples = self.sample_processor.process_samples(paths, log="all", log_prefix=f"Step_{step}-")
             self._log_diagnostics(paths, f"Step_{step}-")
@@ -187,15 +205,33 @@ class Trainer:
             "ItrTime": ended - started,
             "Time": ended - self._started,
         })
-        row = logger.dumpkvs()
-        self._end_iteration()
-        return row
+        return returns
 
     def _begin_iteration(self) -> None:
         if hasattr(self.sampler, "start_at"):  # samplers of other makes count for themselves
             self.sampler.start_at(self.itr)
         self.sampler.update_tasks()
         self.policy.switch_to_pre_update()
+
+    @contextlib.contextmanager
+    def _sampling_bar(self, step: int) -> Iterator[None]:
+        """Shows in a `with` block how far sampling is, if the sampler says it."""
+        if not self.progress_bar or not hasattr(self.sampler, "on_steps"):
+            yield
+            return
+        total = self.sampler.meta_batch_size * self.sampler.batch_size * self.sampler.max_path_length
+        with progress_bar(True, total, f"sampling, step {step}", "step", leave=False, delay=_MOMENT) as bar:
+            lock = threading.Lock()
+
+            def count(num_steps: int) -> None:
+                with lock:
+                    bar.update(num_steps)
+
+            self.sampler.on_steps = count
+            try:
+                yield
+            finally:
+                self.sampler.on_steps = None
 
     def _log_diagnostics(self, paths: PathsMetaBatch, prefix: str) -> None:
         all_paths = [path for task_paths in paths.values() for path in task_paths]
@@ -235,6 +271,7 @@ class Trainer:
             "env": self.env,
             "baseline": self.sample_processor.baseline,
             "state": {
+                "version": __version__,
                 "algo": self.algo.get_state() if hasattr(self.algo, "get_state") else None,
                 "sampler": self.sampler.get_state() if hasattr(self.sampler, "get_state") else None,
                 "policy_params": self.policy.get_param_values(),
@@ -254,9 +291,10 @@ class Trainer:
             snapshot: what `get_itr_snapshot` returned, or `utils.snapshotter.load_snapshot` read.
 
         Raises:
-            ValueError: the snapshot does not fit the policy or the algorithm.
+            ValueError: the snapshot does not fit the policy or the algorithm, or is of another version of this package.
         """
         state = snapshot["state"]
+        check_same_version("snapshot: the run", state.get("version"))
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()
         if state["policy"] is not None:

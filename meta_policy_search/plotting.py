@@ -1,19 +1,25 @@
-"""Pictures of a run, drawn from the `progress.csv` in its folder; matplotlib is loaded when something is drawn."""
+"""Pictures of runs, drawn from the `progress.csv` in their folders, and of what policies do.
+
+Nothing here loads matplotlib before something is drawn.
+"""
 import contextlib
 import csv
 import os
 import re
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
 
+from meta_policy_search.envs.point_envs.drawing import Scenery, draw_scenery
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.snapshotter import PathLike, atomic_file
-from meta_policy_search.utils.statistics import half_width_of_mean, mean_interval
+from meta_policy_search.utils.statistics import Interval, half_width_of_mean, mean_interval
 
-__all__ = ["MeanGain", "Progress", "mean_gain", "plot_adaptation_curve", "plot_diagnostics", "plot_learning_curve",
-           "plot_returns", "read_progress"]
+__all__ = ["Curve", "MeanGain", "Progress", "TaskTrajectories", "mean_curve", "mean_gain", "plot_adaptation_curve",
+           "plot_comparison", "plot_diagnostics", "plot_learning_curve", "plot_returns", "plot_trajectories",
+           "read_progress", "return_columns", "step_label"]
 
 Progress = dict[str, np.ndarray]
 """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN where a row has no number."""
@@ -22,6 +28,10 @@ _GAIN_COLOR = "#2a7f62"
 _NOISE_COLOR = "#c0504d"
 _REFERENCE_COLORS = ("#777777", "#c0504d", "#4472a8", "#b8860b")
 _GRID_COLOR = "#dddddd"
+# Told apart without red and green; the first two of them are blue and orange.
+_GROUP_COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#555555")
+_GROUP_STYLES = ("-", "--", ":", "-.")
+_LEGEND_WIDTH = 100  # characters in a line of the legend
 
 
 class MeanGain(NamedTuple):
@@ -32,6 +42,21 @@ class MeanGain(NamedTuple):
     before: float  # mean return before adaptation
     after: float  # mean return after the last inner step
     num_itr: int  # iterations that were averaged
+
+
+class Curve(NamedTuple):
+    """A line of a comparison: the same quantity in runs that differ in nothing but the seed."""
+
+    label: str
+    runs: Sequence[tuple[np.ndarray, np.ndarray]]  # of each run, x and y, each [n]; x increases
+
+
+class TaskTrajectories(NamedTuple):
+    """Where a policy went in a task of a world in the plane."""
+
+    scenery: Scenery  # the world, with the goal of the task
+    ways: Sequence[Sequence[np.ndarray]]  # after 0, 1, ... adaptation steps, the positions on each path, [T + 1, 2]
+    returns: Sequence[float]  # after 0, 1, ... adaptation steps, the mean return of a path
 
 
 def read_progress(run_folder: PathLike) -> Progress:
@@ -55,6 +80,21 @@ def read_progress(run_folder: PathLike) -> Progress:
     if len(rows) < 2:
         raise ValueError(f"run_folder: expected at least one row in {path}, got none")
     return {key: np.array([_number(row[column]) for row in rows[1:]]) for column, key in enumerate(rows[0])}
+
+
+def return_columns(progress: Progress) -> dict[str, str]:
+    """Returns the columns of a run that hold mean returns of a path, by what they mean.
+
+    These are the returns before adaptation and after its last step or, of a run in a single task, just the return.
+
+    Raises:
+        ValueError: there is no such column.
+    """
+    if "AverageReturn" in progress:
+        return {"return": "AverageReturn"}
+    steps, _ = _step_columns(progress, "AverageReturn")
+    return {"return before adaptation": f"Step_{steps[0]}-AverageReturn",
+            "return after adaptation": f"Step_{steps[-1]}-AverageReturn"}
 
 
 def mean_gain(progress: Progress, last: int = 10) -> MeanGain:
@@ -151,9 +191,13 @@ def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, titl
 
 
 def plot_adaptation_curve(
-    curves: Sequence[tuple[str, np.ndarray]], path: PathLike, title: str = "Adaptation", note: str = ""
+    curves: Sequence[tuple[str, np.ndarray]],
+    path: PathLike,
+    title: str = "Adaptation",
+    note: str = "",
+    timesteps: Optional[Sequence[np.ndarray]] = None,
 ) -> str:
-    """Draws returns over gradient steps: means, with their 95% intervals over tasks (Student's t).
+    """Draws returns over adaptation steps: means, with their 95% intervals over tasks (Student's t).
 
     Behind the first curve, that of each of its tasks is drawn faintly; the others are there to compare with.
 
@@ -162,6 +206,8 @@ def plot_adaptation_curve(
         path: PNG file to write.
         title: title of the picture.
         note: a smaller line under it.
+        timesteps: for a picture over environment steps instead, without single tasks: of each policy `[K + 1]`, how
+            many were taken in a task.
 
     Returns:
         The path of the picture.
@@ -169,7 +215,7 @@ def plot_adaptation_curve(
     Raises:
         OSError: the picture cannot be written.
     """
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     path = os.fspath(path)
     with _picture(path, title, height=5.0) as figure:
@@ -177,19 +223,129 @@ def plot_adaptation_curve(
         for index, (name, returns) in enumerate(curves):
             is_first = index == 0
             steps = np.arange(returns.shape[1]) + 0.03 * index  # side by side, or bars would hide each other
+            steps = steps if timesteps is None else timesteps[index]
             color = _GAIN_COLOR if is_first else _REFERENCE_COLORS[(index - 1) % len(_REFERENCE_COLORS)]
             mean, half_width = mean_interval(returns)
-            if is_first and len(returns) > 1:
+            if is_first and len(returns) > 1 and timesteps is None:
                 axes.plot(steps, returns.T, color=color, alpha=np.clip(6.0 / len(returns), 0.15, 0.5), linewidth=0.8,
                           zorder=1)
             axes.errorbar(steps, mean, half_width, color=color, label=name, linewidth=2.0 if is_first else 1.4,
                           linestyle="-" if is_first else "--", marker="o", markersize=6 if is_first else 4,
                           capsize=4, elinewidth=1.4, zorder=3 if is_first else 2)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("gradient steps on the task")
+        if timesteps is None:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.set_xlabel("adaptation steps in the task")
+        else:
+            axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+            axes.set_xlabel("environment steps in the task, to adapt to it")
         axes.set_title(note, fontsize=9, color="#555555")
         _style(axes, "mean return of a path")
         figure.legend(loc="outside lower center", frameon=False)
+    return path
+
+
+def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
+    """Averages the runs of a curve where all of them have numbers.
+
+    Each run is interpolated linearly, at the places where any run has a number, from where the last one begins to where
+    the first one ends. What is not finite is left out.
+
+    Returns:
+        The places, float64 `[n]`, and the means with their 95% intervals over runs (Student's t), `[n]` each; `n` is
+        zero if there is no place that all runs reach.
+    """
+    runs = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve.runs]
+    if not all(len(x) for x, _ in runs):
+        return np.empty(0), Interval(np.empty(0), np.empty(0))
+    places = np.unique(np.concatenate([x for x, _ in runs]))
+    begin, end = max(x[0] for x, _ in runs), min(x[-1] for x, _ in runs)
+    places = places[(begin <= places) & (places <= end)]
+    return places, mean_interval(np.array([np.interp(places, x, y) for x, y in runs]))
+
+
+def plot_comparison(
+    panels: Mapping[str, Sequence[Curve]],
+    path: PathLike,
+    title: str,
+    x_label: str = "iteration",
+    is_count: bool = True,
+    smooth: int = 1,
+) -> str:
+    """Draws means over runs with their 95% intervals, a panel for each quantity, and every run faintly behind.
+
+    Curves of the same label look the same in all panels.
+
+    Args:
+        panels: curves by quantity, which the axis is labelled with.
+        path: PNG file to write.
+        title: title of the picture.
+        x_label: what the curves are drawn over.
+        is_count: whether that is a whole number, such as of steps.
+        smooth: how many rows of a run are averaged around each row, itself among them; even numbers count as the odd
+            ones below.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        ValueError: `smooth` is below 1.
+        OSError: the picture cannot be written.
+    """
+    path, reach = os.fspath(path), (check_positive_int("smooth", smooth) - 1) // 2
+    labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
+    legend = [textwrap.fill(label, _LEGEND_WIDTH) for label in labels]
+    with _picture(path, title, height=1.2 + 2.6 * len(panels) + 0.25 * "\n".join(legend).count("\n")) as figure:
+        all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        handles = {}
+        for axes, (quantity, curves) in zip(all_axes, panels.items(), strict=True):
+            for curve in curves:
+                index = labels.index(curve.label)
+                smoothed = [(x, _running_mean(y, reach)[0]) for x, y in curve.runs]
+                handles[index] = _draw_curve(axes, curve._replace(runs=smoothed), index)
+            _style(axes, quantity)
+        if any(len(curve.runs) > 1 for curves in panels.values() for curve in curves):
+            note = "Bands: 95% interval over runs. Thin lines: single runs."
+            all_axes[0].set_title(note, fontsize=9, color="#555555")
+        _style_x(all_axes[-1], x_label, is_count)
+        figure.legend([handles[index] for index in range(len(labels))], legend, loc="outside lower center",
+                      frameon=False)
+    return path
+
+
+def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: str, names: Sequence[str] = ()) -> str:
+    """Draws the ways of a policy in the plane: a column for each task, a row for each number of adaptation steps.
+
+    A ring is where a path begins, a dot where it ends.
+
+    Args:
+        tasks: at least one, with as many adaptation steps each.
+        path: PNG file to write.
+        title: title of the picture.
+        names: a name for each task, which stands over its column; by default their numbers.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        OSError: the picture cannot be written.
+    """
+    path, num_rounds = os.fspath(path), len(tasks[0].ways)
+    names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
+    colors = _step_colors(num_rounds)
+    with _picture(path, title, height=0.8 + 2.4 * num_rounds, width=0.6 + 2.4 * len(tasks)) as figure:
+        all_axes = figure.subplots(num_rounds, len(tasks), squeeze=False)
+        for column, (task, name) in enumerate(zip(tasks, names, strict=True)):
+            ways = [way for ways in task.ways for way in ways]
+            for step, axes in enumerate(all_axes[:, column]):
+                for way in task.ways[step]:
+                    axes.plot(*way.T, color=colors[step], linewidth=0.8, alpha=0.5)
+                    axes.plot(*way[0], "o", color=colors[step], markerfacecolor="white", markersize=4, zorder=3)
+                    axes.plot(*way[-1], "o", color=colors[step], markersize=4, zorder=3)
+                draw_scenery(axes, task.scenery, ways, scale=0.7)  # the goal on top
+                axes.set_xlabel(f"return {task.returns[step]:.2f}", fontsize=9)
+            all_axes[0, column].set_title(textwrap.fill(name, 28), fontsize=9)
+        for step, axes in enumerate(all_axes[:, 0]):
+            axes.set_ylabel(step_label(step), fontsize=10)
     return path
 
 
@@ -211,17 +367,17 @@ def _draw(
         for axes, (draw, _) in zip(all_axes, panels, strict=True):
             draw(axes, progress)
             axes.legend(loc="best", frameon=False)
-        _style_steps(all_axes[-1])
+        _style_x(all_axes[-1], "environment steps, all tasks")
     return path
 
 
 @contextlib.contextmanager
-def _picture(path: str, title: str, height: float) -> Iterator[Any]:
-    """Gives a figure, 8 inches wide, that is written as the PNG file `path` when the block ends."""
+def _picture(path: str, title: str, height: float, width: float = 8.0) -> Iterator[Any]:
+    """Gives a figure, sizes in inches, that is written as the PNG file `path` when the block ends."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # draws without a display, and without pyplot's state
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=11)
     yield figure
@@ -234,8 +390,8 @@ def _draw_returns(axes: Any, progress: Progress) -> None:
     (timesteps,) = _columns(progress, "n_timesteps")
     for index, (step, values, color) in enumerate(zip(steps, returns, _step_colors(len(steps)), strict=True)):
         is_last = index == len(steps) - 1
-        label = "before adaptation" if step == 0 else f"after {step} adaptation step{'s' if step > 1 else ''}"
-        _draw_line(axes, timesteps, values, color, label, linewidth=1.8 if index == 0 or is_last else 1.0)
+        _draw_line(axes, timesteps, values, color, step_label(step),
+                   linewidth=1.8 if index == 0 or is_last else 1.0)
     _style(axes, "mean return of a path")
 
 
@@ -287,6 +443,25 @@ def _draw_kl(axes: Any, progress: Progress) -> None:
     _style(axes, "divergence, nats", scale="log")
 
 
+def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
+    """Draws the mean of some runs with its interval, and the runs; returns what stands for them in the legend."""
+    color = _GROUP_COLORS[index % len(_GROUP_COLORS)]
+    style = _GROUP_STYLES[index // len(_GROUP_COLORS) % len(_GROUP_STYLES)]
+    places, (mean, half_width) = mean_curve(curve)
+    if len(curve.runs) > 1:
+        for x, y in curve.runs:
+            axes.plot(x, y, color=color, linestyle=style, alpha=0.35, linewidth=0.7)
+        axes.fill_between(places, mean - half_width, mean + half_width, color=color, alpha=0.2, linewidth=0.0)
+    (line,) = axes.plot(places, mean, color=color, linestyle=style, linewidth=1.8,
+                        marker="o" if len(places) <= 20 else None, markersize=4)
+    return line
+
+
+def step_label(step: int) -> str:
+    """Returns when something was after so many adaptation steps, in words."""
+    return "before adaptation" if step == 0 else f"after {step} adaptation step{'s' if step > 1 else ''}"
+
+
 def _step_colors(number: int) -> Any:
     from matplotlib import colormaps
 
@@ -310,18 +485,25 @@ def _style(axes: Any, label: str, scale: str = "linear") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _style_steps(axes: Any) -> None:
-    from matplotlib.ticker import EngFormatter
+def _style_x(axes: Any, label: str, is_count: bool = True) -> None:
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     axes.set_xlim(left=0.0)
-    axes.set_xlabel("environment steps, all tasks")
-    axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    axes.set_xlabel(label)
+    if is_count:
+        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 2.5, 5, 10), integer=True))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
 
 
-def _running_mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns means over about 2% of the values around each (fewer at the ends), and of how many: each `[n]`."""
+def _running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns means over the values around each and of how many (fewer at the ends): each `[n]`.
+
+    Args:
+        values: `[n]`.
+        reach: how many of them to either side; by default so many that means are over about 2%.
+    """
     n = len(values)
-    reach = n // 100
+    reach = n // 100 if reach is None else reach
     start, end = np.maximum(np.arange(n) - reach, 0), np.minimum(np.arange(n) + reach + 1, n)
     return np.array([np.mean(values[i:j]) for i, j in zip(start, end, strict=True)]), end - start
 

@@ -1,9 +1,16 @@
 """The documentation keeps up with the code."""
+import ast
 import re
+import runpy
+import types
 from pathlib import Path
 
+import pytest
+
+import meta_policy_search
+from meta_policy_search import meta_algos
 from meta_policy_search.baselines import LinearFeatureBaseline
-from meta_policy_search.envs import make_env
+from meta_policy_search.envs import MetaPointEnvCorner, available_envs, make_env
 from meta_policy_search.meta_algos import TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
@@ -11,26 +18,132 @@ from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.quiet_gym import gym
 
-COLUMNS_PAGE = Path(__file__).resolve().parent.parent / "docs" / "columns.rst"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+COLUMNS_PAGE = DOCS / "columns.rst"
 NUM_TASKS, NUM_ROLLOUTS, NUM_STEPS = 2, 2, 3
 
 
-def logged_columns(algo_class, env_name="HalfCheetahRandVelEnv", policy_class=MetaGaussianMLPPolicy):
+class Succeeding(MetaPointEnvCorner):
+    """An environment that tells whether a step is a success."""
+
+    def step(self, action):
+        *answer, info = super().step(action)
+        return (*answer, {**info, "success": True})
+
+
+def logged_columns(algo_class, env_name="HalfCheetahRandVelEnv", policy_class=MetaGaussianMLPPolicy, parallel=False):
     """Columns that one iteration of a tiny training logs, with `Step_i-` for each adaptation step."""
-    env = make_env(env_name)
+    env = Succeeding() if env_name == "Succeeding" else make_env(env_name)
     policy = policy_class(NUM_TASKS, gym.spaces.flatdim(env.observation_space), gym.spaces.flatdim(env.action_space),
                           hidden_sizes=(2,))
-    sampler = MetaSampler(env, policy, NUM_ROLLOUTS, NUM_TASKS, NUM_STEPS)
     processor = MetaSampleProcessor(LinearFeatureBaseline())
     algo = algo_class(policy, meta_batch_size=NUM_TASKS)
-    row = Trainer(algo, env, sampler, processor, policy, n_itr=1, diagnostics=True).train_itr()
-    return {re.sub(r"^Step_\d+-", "Step_i-", column) for column in row}
+    with MetaSampler(env, policy, NUM_ROLLOUTS, NUM_TASKS, NUM_STEPS, parallel=parallel) as sampler:
+        row = Trainer(algo, env, sampler, processor, policy, n_itr=1, diagnostics=True).train_itr()
+    return {re.sub(r"_adapt_\d+$", "_adapt_i", re.sub(r"^Step_\d+-", "Step_i-", column)) for column in row}
 
 
 def test_the_columns_explained_are_those_that_are_logged():
+    pytest.importorskip("ray")
     logger.set_level(logger.DISABLED)
     logged = set().union(*map(logged_columns, (ProMP, TRPOMAML, VPGMAML)))
     logged |= logged_columns(VPGMAML, "MetaTabularMDPEnv", MetaCategoricalMLPPolicy)
     logged |= logged_columns(VPGMAML, "AntRandDirecEnv")
+    logged |= logged_columns(VPGMAML, "Succeeding")
+    logged |= logged_columns(VPGMAML, parallel="ray")
     cells = re.findall(r"^   \* - (``.*)$", COLUMNS_PAGE.read_text(), flags=re.MULTILINE)
     assert sorted(logged) == sorted(re.findall(r"``([^`]+)``", " ".join(cells)))
+
+
+def test_the_figure_is_drawn_from_its_text():
+    module = runpy.run_path(str(DOCS / "draw_training_loop.py"))
+    assert module["PATH"].read_text(encoding="utf-8") == module["draw"]()
+
+
+def test_every_environment_and_every_algorithm_has_a_page():
+    environments = "".join(path.read_text() for path in (DOCS / "environments").glob("*.rst"))
+    for name in available_envs():
+        assert f".{name}\n" in environments or "MetaWorld" in name, name
+    algorithms = "".join(path.read_text() for path in (DOCS / "algorithms").glob("*.rst"))
+    for name in meta_algos.__all__:
+        assert name in ("MAMLAlgo", "MetaAlgo") or f"autoclass:: meta_policy_search.meta_algos.{name}\n" in algorithms
+
+
+def test_every_page_is_in_the_table_of_contents():
+    """Given the pages, then each is named by another one, and pictures that pages show exist."""
+    pages = {path.relative_to(DOCS): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.rst")}
+    for page in pages:
+        others = "".join(text for path, text in pages.items() if path != page)
+        assert page.name == "index.rst" or page.stem in others, page
+    for page, text in pages.items():
+        for name in re.findall(r"^\.\. (?:image|figure):: (\S+)", text, flags=re.MULTILINE):
+            assert (DOCS / page.parent / name).is_file(), (page, name)
+
+
+def test_extras_are_explained():
+    """Given what setup.py offers, then the page on installation names each of them."""
+    listed = re.findall(r"^   \* - ``([\w-]+)``$", (DOCS / "installation.rst").read_text(), flags=re.MULTILINE)
+    setup = ast.parse((DOCS.parent / "setup.py").read_text())
+    (extras,) = [node.value for node in setup.body if isinstance(node, ast.Assign) and node.targets[0].id == "EXTRAS"]
+    assert sorted(set(listed)) == sorted(key.value for key in extras.keys)
+
+
+# Public names ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def public_names():
+    return runpy.run_path(str(DOCS / "_ext" / "public_names.py"))
+
+
+def make_module(**names):
+    module = types.ModuleType("package.module")
+    for name, value in names.items():
+        if getattr(value, "__module__", "") == __name__:
+            value.__module__ = module.__name__
+        setattr(module, name, value)
+    return module
+
+
+def documented():
+    """A function with a docstring."""
+
+
+def undocumented():
+    pass
+
+
+class Documented:
+    """A class with a docstring."""
+
+    def method(self):
+        pass
+
+    def _private(self):
+        pass
+
+
+def test_a_public_name_that_the_documentation_leaves_out_is_found(public_names):
+    """Given a function, a class and a method without docstring, then each is named unless it is described."""
+    missing = public_names["missing"]
+    module = make_module(documented=documented, undocumented=undocumented, Documented=Documented, _hidden=undocumented)
+    everything = ["package.module.documented", "package.module.undocumented", "package.module.Documented"]
+    assert missing([module], everything) == ["package.module.Documented.method has no docstring",
+                                             "package.module.undocumented has no docstring"]
+    assert missing([module], everything[1:]) == ["package.module.Documented.method has no docstring",
+                                                 "package.module.documented is not in the API reference",
+                                                 "package.module.undocumented has no docstring"]
+    assert "package.module.documented is not in the API reference" not in missing([module], [], ["*.documented"])
+
+
+def test_a_name_is_described_once_wherever_it_is_exported(public_names):
+    exporting = types.ModuleType("package")
+    exporting.documented, exporting.__all__ = documented, ["documented"]
+    module = make_module(documented=documented)
+    assert public_names["missing"]([module, exporting], ["package.documented"]) == []
+
+
+def test_all_public_names_of_the_package_have_docstrings(public_names):
+    searched = list(public_names["modules"](meta_policy_search))
+    assert {"meta_policy_search.meta_algos.pro_mp", "meta_policy_search.utils.logger"} <= {m.__name__ for m in searched}
+    assert [line for line in public_names["missing"](searched, ()) if "no docstring" in line] == []

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline
+from meta_policy_search.algos import GradientAdaptation
+from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_evaluator import Evaluation, MetaEvaluator
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation
+from meta_policy_search.policies import MetaGaussianMLPPolicy, TaskPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, seeding
@@ -174,6 +177,8 @@ def test_what_an_evaluation_holds(evaluator):
     assert evaluation.returns.shape == (2, 6, 4)
     assert [len(tasks) for tasks in evaluation.tasks] == [6, 6]
     assert evaluation.num_timesteps == 2 * 6 * 4 * P * T
+    np.testing.assert_array_equal(evaluation.timesteps, np.broadcast_to(np.arange(4) * P * T, (2, 6, 4)))
+    np.testing.assert_array_equal(evaluation.mean_timesteps, np.arange(4) * P * T)
     assert (evaluation.seeds, evaluation.rollouts_per_meta_task, evaluation.max_path_length) == ((1, 2), P, T)
     assert evaluation.name == "policy" and evaluation.step_sizes is None and not evaluation.are_given
 
@@ -328,17 +333,18 @@ def test_an_algorithm_for_one_task_shares_graph_and_parameters_with_the_original
 def evaluation():
     """Two tasks whose returns after 0 and 1 steps are 0 and 2, 10 and 14, by hand."""
     return Evaluation("data/run", np.array([[[0.0, 10.0], [2.0, 14.0]]]), ([np.array([1.0, 2.0]), {"a": 1}],), False,
-                      (7,), (0.1,), 20, 100, 8000)
+                      (7,), (0.1,), 20, 100, 8000, np.array([[[0, 200], [0, 300]]]))
 
 
 T_975_1 = 12.7062047  # Student's t of one degree of freedom
 
 
 def test_the_table(evaluation):
-    other = Evaluation("a much longer name", np.array([[[1.0, 2.0, 3.0]]]), ([object],), True, (1, 2), None, 20, 9, 1)
+    other = Evaluation("a much longer name", np.array([[[1.0, 2.0, 3.0]]]), ([object],), True, (1, 2), None, 20, 9, 1,
+                       np.zeros((1, 1, 3), int))
     assert evaluation.table(other).splitlines() == [
         "Mean return, +- half of its 95% interval over 2 tasks, 20 paths in each after each step",
-        "gradient steps                   0               1               2",
+        "adaptation steps                 0               1               2",
         "data/run             1.00 +- 12.71  12.00 +- 25.41",
         "a much longer name            1.00            2.00            3.00",
         "Adaptation changes the return by +11.00 +- 12.71 in 1 step",
@@ -347,27 +353,29 @@ def test_the_table(evaluation):
 
 
 def test_the_files(evaluation, tmp_path):
-    reference = Evaluation("random", np.array([[[1.0, 1.0]]]), ([object()],), True, (7,), None, 20, 100, 4000)
+    reference = Evaluation("random", np.array([[[1.0, 1.0]]]), ([object()],), True, (7,), None, 20, 100, 4000,
+                           np.array([[[0, 400]]]))
     assert evaluation.save(tmp_path / "new" / "folder", reference) == str(tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "adaptation_curve.png", "evaluation.json", "returns.csv", "task_returns.csv"]
+        "adaptation_curve.png", "evaluation.json", "return_over_timesteps.png", "returns.csv", "task_returns.csv"]
     # means
     with open(folder / "returns.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["policy"], row["step"]) for row in rows] == [
         ("data/run", "0"), ("data/run", "1"), ("random", "0"), ("random", "1")]
-    numbers = [[float(row[key]) for key in ("return", "return_ci95", "gain", "gain_ci95")] for row in rows]
+    numbers = [[float(row[key]) for key in ("timesteps", "return", "return_ci95", "gain", "gain_ci95")]
+               for row in rows]
     np.testing.assert_allclose(numbers, [
-        [1.0, T_975_1, 0.0, 0.0], [12.0, 2 * T_975_1, 11.0, T_975_1], [1.0, np.nan, 0.0, np.nan],
-        [1.0, np.nan, 0.0, np.nan]])
+        [0.0, 1.0, T_975_1, 0.0, 0.0], [250.0, 12.0, 2 * T_975_1, 11.0, T_975_1], [0.0, 1.0, np.nan, 0.0, np.nan],
+        [400.0, 1.0, np.nan, 0.0, np.nan]])
     # each task
     with open(folder / "task_returns.csv", newline="") as file:
         rows = list(csv.reader(file))
     assert rows[:5] == [
-        ["policy", "seed", "task", "value", "step", "return"],
-        ["data/run", "7", "0", "[1.0, 2.0]", "0", "0.0"], ["data/run", "7", "0", "[1.0, 2.0]", "1", "10.0"],
-        ["data/run", "7", "1", '{"a": 1}', "0", "2.0"], ["data/run", "7", "1", '{"a": 1}', "1", "14.0"]]
+        ["policy", "seed", "task", "value", "step", "timesteps", "return"],
+        ["data/run", "7", "0", "[1.0, 2.0]", "0", "0", "0.0"], ["data/run", "7", "0", "[1.0, 2.0]", "1", "200", "10.0"],
+        ["data/run", "7", "1", '{"a": 1}', "0", "0", "2.0"], ["data/run", "7", "1", '{"a": 1}', "1", "300", "14.0"]]
     assert rows[5][3].startswith('"<object object at')  # what JSON cannot hold
     # everything
     ours, theirs = json.loads((folder / "evaluation.json").read_text())
@@ -375,6 +383,7 @@ def test_the_files(evaluation, tmp_path):
     assert (ours["name"], ours["seeds"], ours["step_sizes"], ours["num_timesteps"]) == ("data/run", [7], [0.1], 8000)
     assert ours["mean_return"] == [1.0, 12.0] and ours["gain"] == [0.0, 11.0]
     np.testing.assert_allclose(ours["mean_return_ci95"], [T_975_1, 2 * T_975_1])
+    assert ours["timesteps"] == [[[0, 200], [0, 300]]]
     assert theirs["mean_return_ci95"] is None and theirs["step_sizes"] is None
 
 
@@ -383,7 +392,8 @@ def test_the_picture(evaluation, tmp_path, monkeypatch):
 
     figures = []
     monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kwargs: figures.append(self))
-    reference = Evaluation("random", np.array([[[1.0, 1.0], [2.0, 2.0]]]), ([1, 2],), True, (7, 8), None, 20, 100, 1)
+    reference = Evaluation("random", np.array([[[1.0, 1.0], [2.0, 2.0]]]), ([1, 2],), True, (7, 8), None, 20, 100, 1,
+                           np.zeros((1, 2, 2), int))
     evaluation.plot(tmp_path / "a.png", reference)
     reference.plot(tmp_path / "b.png", title="A title")
     assert [figure.get_suptitle() for figure in figures] == ["Adaptation of data/run", "A title"]
@@ -419,13 +429,13 @@ def test_mistakes_in_an_evaluation(evaluator, arguments, error, message):
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"algo": "ProMP"}, TypeError, r"algo: expected a MetaAlgo \(such as ProMP\), got 'ProMP'"),
+    ({"algo": "ProMP"}, TypeError, r"algo: expected a MetaAlgo \(such as ProMP\) or a MetaRLAlgorithm, got"),
     ({"env": gym.Env()}, TypeError, "env: expected a meta-environment"),
     ({"sample_processor": None}, TypeError, "sample_processor: expected an object with process_samples, got None"),
     ({"rollouts_per_meta_task": 0}, ValueError, "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
     ({"max_path_length": -1}, ValueError, "max_path_length: expected an integer of at least 1, got -1"),
     ({"envs_per_task": 0}, ValueError, "envs_per_task: expected an integer of at least 1, got 0"),
-    ({"parallel": 1}, TypeError, "parallel: expected True or False, got 1"),
+    ({"parallel": 1}, ValueError, "parallel: expected one of False, True, 'ray', got 1"),
 ])
 def test_mistakes_in_an_evaluator(trainer, arguments, error, message):
     with pytest.raises(error, match=message):
@@ -438,3 +448,134 @@ def test_a_step_that_leads_nowhere_is_an_error_and_the_random_numbers_go_on(eval
     with pytest.raises((FloatingPointError, ValueError), match="finite"):
         evaluator.evaluate(tasks=2, step_sizes=[1e38])
     assert (seeding.get_state(), np.random.get_state()[1].tolist()) == state
+
+
+# Algorithms that adapt to each task by themselves ------------------------------------------------------------------
+
+
+def make_search(trainer, cls=CEM, candidates=6, std=0.3, policy=None, **arguments):
+    own = {"init_std": std, "best_frac": 0.34, "extra_std": 0.0} if cls is CEM else {"sigma0": std, "diagonal": True}
+    policy = TaskPolicy(trainer.policy) if policy is None else policy
+    search = cls(EnvSpec.of(trainer.env), policy, ZeroBaseline(), candidates, **own)
+    return MetaEvaluator(SearchAdaptation(search), trainer.env, None, 6, T, **arguments)
+
+
+def test_gradient_steps_in_each_task_by_itself_are_those_in_all_together(trainer, evaluator):
+    """Given the adapter of the same algorithm, then returns, steps and tasks are the same."""
+    adaptation = GradientAdaptation(trainer.algo, trainer.sample_processor)
+    apart = MetaEvaluator(adaptation, trainer.env, rollouts_per_meta_task=P, max_path_length=T).evaluate(tasks=5)
+    together = evaluator.evaluate(tasks=5)
+    np.testing.assert_allclose(apart.returns, together.returns, rtol=1e-4)
+    np.testing.assert_array_equal(apart.timesteps, together.timesteps)
+    np.testing.assert_array_equal(apart.tasks, together.tasks)
+    assert apart.num_timesteps == together.num_timesteps
+
+
+@pytest.mark.parametrize("cls", [CEM, CMAES])
+def test_a_search_has_as_many_environment_steps_as_the_gradient(trainer, cls):
+    """Given 6 paths in a step for both, then they use as many steps in a task, and begin with the same returns."""
+    gradient = MetaEvaluator.from_trainer(trainer, rollouts_per_meta_task=6).evaluate(4, num_steps=3, seeds=(1, 2))
+    search = make_search(trainer, cls).evaluate(tasks=4, num_steps=3, seeds=(1, 2))
+    np.testing.assert_array_equal(search.timesteps, gradient.timesteps)
+    np.testing.assert_array_equal(search.timesteps, np.broadcast_to(np.arange(4) * 6 * T, (2, 4, 4)))
+    assert search.num_timesteps == 2 * 4 * 6 * T * (4 + 3)  # paths that measure, and paths that explore
+    np.testing.assert_allclose(search.returns[..., 0], gradient.returns[..., 0], rtol=1e-5)
+    assert (np.diff(search.returns, axis=-1) != 0.0).all()
+
+
+@pytest.mark.parametrize("cls", [CEM, CMAES])
+def test_a_search_adapts_and_its_seed_decides(trainer, cls):
+    evaluator = make_search(trainer, cls, std=1.0)
+    evaluation = evaluator.evaluate(tasks=12, num_steps=6)
+    assert evaluation.gain.mean[-1] > 1.5 * evaluation.gain.half_width[-1]
+    set_seed(77)
+    np.testing.assert_array_equal(evaluator.evaluate(tasks=12, num_steps=6).returns, evaluation.returns)
+    for arguments in ({"parallel": True}, {"envs_per_task": 2}):
+        other = make_search(trainer, cls, std=1.0, **arguments).evaluate(tasks=12, num_steps=2)
+        np.testing.assert_array_equal(other.returns, evaluation.returns[..., :3])
+
+
+def test_a_search_leaves_everything_as_it_is(trainer):
+    before = seeding.get_state(), np.random.get_state()[1].tolist(), trainer.policy.get_flat_params().tolist()
+    evaluator = make_search(trainer)
+    state = seeding.get_state()
+    start = evaluator.algo.policy.get_flat_params()
+    evaluator.evaluate(tasks=2, num_steps=2)
+    assert seeding.get_state() == state
+    assert (np.random.get_state()[1].tolist(), trainer.policy.get_flat_params().tolist()) == before[1:]
+    np.testing.assert_array_equal(evaluator.algo.policy.get_flat_params(), start)
+
+
+def test_a_search_among_parameters_of_a_policy_that_acts_in_the_graph():
+    trainer = build(nonlinearity=tf.nn.relu6)
+    evaluation = make_search(trainer).evaluate(tasks=2, num_steps=2)
+    assert (np.diff(evaluation.returns, axis=-1) != 0.0).all()
+
+
+def test_a_recording_of_a_search_is_of_the_policies_that_it_adapted(trainer):
+    """Given that paths to explore come in between, then those of the mean are kept, and can be gone along again."""
+    evaluator = make_search(trainer)
+    recording = evaluator.record(tasks=3, num_steps=2, seed=5)
+    np.testing.assert_allclose(recording.returns, evaluator.evaluate(tasks=3, num_steps=2, seeds=[5]).returns[0])
+    assert len(recording.starts) == 3
+    for step in range(3):
+        assert len(list(recording.replay(step, task=1, path=2))) == T + 1
+
+
+class Constant:
+    """A policy of a user's own."""
+
+    obs_dim = action_dim = 2
+
+    def __init__(self, action):
+        self.action = action
+
+    def get_actions(self, observations):
+        return np.tile(self.action, (len(observations), 1)), {}
+
+
+class TurnsRound(MetaRLAlgorithm):
+    """Explores to the right, and then goes to the left."""
+
+    def get_exploration_policy(self):
+        return Constant(np.array([0.1, 0.0]))
+
+    def adapt_policy(self, exploration_policy, exploration_trajectories):
+        assert len(exploration_trajectories) == P
+        return Constant(-exploration_trajectories.actions[0])
+
+    def train(self, runner):
+        raise NotImplementedError
+
+
+def test_an_algorithm_of_a_users_own(trainer):
+    """Given one that turns round after exploring, then the returns show it; it explores as it acts."""
+    evaluator = MetaEvaluator(TurnsRound(), trainer.env, rollouts_per_meta_task=P, max_path_length=T)
+    evaluation = evaluator.evaluate([[-2.0, 2.0]])
+    assert evaluation.returns.shape == (1, 1, 2)  # one step, as nothing else is said
+    assert evaluation.returns[0, 0, 1] > evaluation.returns[0, 0, 0] + 0.5
+    assert evaluation.num_timesteps == 2 * P * T and evaluation.timesteps.tolist() == [[[0, P * T]]]
+
+
+def test_mistakes_with_algorithms_that_adapt_by_themselves(trainer):
+    evaluator = make_search(trainer)
+    with pytest.raises(ValueError, match=r"step_sizes: expected None, as SearchAdaptation has its own, got \[0.1\]"):
+        evaluator.evaluate(step_sizes=[0.1])
+    with pytest.raises(TypeError, match="sample_processor: expected None, as SearchAdaptation processes samples by"):
+        MetaEvaluator(evaluator.algo, trainer.env, trainer.sample_processor)
+    with pytest.raises(ValueError, match="expected at least one with each of 8 candidates, got those of"):
+        make_search(trainer, candidates=8).evaluate(tasks=1)
+
+
+def test_the_picture_over_environment_steps(evaluation, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    figures = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kwargs: figures.append(self))
+    reference = Evaluation("search", np.array([[[1.0, 2.0], [2.0, 3.0]]]), ([1, 2],), True, (7,), None, 20, 100, 1,
+                           np.array([[[0, 100], [0, 140]]]))
+    assert evaluation.plot_timesteps(tmp_path / "a.png", reference) == str(tmp_path / "a.png")
+    (axes,) = figures[0].axes
+    assert [line.get_xdata().tolist() for line in axes.lines if line.get_linestyle() != "None"] == [
+        [0.0, 250.0], [0.0, 120.0]]
+    assert axes.get_xlabel().startswith("environment steps") and "95% interval" in axes.get_title()

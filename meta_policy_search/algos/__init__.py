@@ -1,4 +1,5 @@
-"""Algorithms for single tasks that learn with TensorFlow, run by a `LocalRunner`."""
+"""Algorithms that learn with TensorFlow, run by a `LocalRunner`."""
 from meta_policy_search.algos.ddpg import DDPG
+from meta_policy_search.algos.gradient_adaptation import GradientAdaptation
 
-__all__ = ["DDPG"]
+__all__ = ["DDPG", "GradientAdaptation"]

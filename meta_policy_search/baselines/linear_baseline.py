@@ -143,6 +143,15 @@ class LinearFeatureBaseline(LinearBaseline):
 
     References:
         Duan et al. 2016, "Benchmarking Deep Reinforcement Learning for Continuous Control", arXiv:1604.06778.
+
+    Example:
+        Returns that are linear in time are predicted exactly, but for the damping.
+
+        >>> path = {"observations": np.zeros((5, 1)), "rewards": np.ones(5), "returns": np.arange(5.0, 0.0, -1.0)}
+        >>> baseline = LinearFeatureBaseline(reg_coeff=1e-9)
+        >>> baseline.fit([path])
+        >>> baseline.predict(path).round(2)
+        array([5., 4., 3., 2., 1.])
     """
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:

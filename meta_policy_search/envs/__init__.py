@@ -1,11 +1,12 @@
-"""Meta-environments: interfaces, the normalizing wrapper, small discrete and 2D worlds, and robots (`make_env`).
+"""Meta-environments: interfaces, wrapper and adapters, small discrete and 2D worlds, and robots (`make_env`).
 
 Nothing here imports TensorFlow, nor a physics engine before a robot is made.
 """
-from meta_policy_search.envs.adapters import SingleTaskEnv
+from meta_policy_search.envs.adapters import GymnasiumMetaEnv, SingleTaskEnv
 from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.meta_world import MetaWorldML1, MetaWorldML10, MetaWorldML45
 from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
 from meta_policy_search.envs.normalized_env import NormalizedEnv, normalize
 from meta_policy_search.envs.point_envs import (
@@ -22,6 +23,7 @@ __all__ = [
     "BatchableMetaEnv",
     "BatchedEnv",
     "EnvSpec",
+    "GymnasiumMetaEnv",
     "MetaBernoulliBanditEnv",
     "MetaEnv",
     "MetaPointEnv",
@@ -31,6 +33,9 @@ __all__ = [
     "MetaPointEnvV2",
     "MetaPointEnvWalls",
     "MetaTabularMDPEnv",
+    "MetaWorldML1",
+    "MetaWorldML10",
+    "MetaWorldML45",
     "NormalizedEnv",
     "PhysicsError",
     "RandomEnv",

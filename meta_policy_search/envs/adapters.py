@@ -1,17 +1,52 @@
 """Environments of other kinds as meta-environments."""
-from typing import Any, Dict, List, Optional, Tuple
+import copy
+import functools
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.envs import gym_forms
 from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs.spaces import check_action, is_box, is_discrete
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.quiet_gym import gym
 
-__all__ = ["SingleTaskEnv"]
+__all__ = ["GymnasiumMetaEnv", "SingleTaskEnv"]
 
 
-class SingleTaskEnv(MetaEnv):
+class _AdaptedEnv(MetaEnv):
+    """What the adapters share: attributes that are not found here are those of the wrapped environment."""
+
+    wrapped_env: Any
+
+    def _wrap(self, env: Any) -> None:
+        """Makes `env` the wrapped environment; raises `TypeError` if it cannot be stepped."""
+        is_env = all(callable(getattr(env, method, None)) for method in ("reset", "step"))
+        if isinstance(env, type) or not is_env:
+            raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
+        self.wrapped_env = env
+        for name in ("metadata", "render_mode", "reward_range", "spec"):  # gym.Env has defaults that would hide these
+            if hasattr(env, name):
+                setattr(self, name, getattr(env, name))
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns the wrapped environment's attribute; special methods, and a half-built object's, are its own."""
+        if name.startswith("__") or name == "make_batched" or "wrapped_env" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.wrapped_env, name)
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Renders the wrapped environment."""
+        return self.wrapped_env.render(*args, **kwargs)
+
+    def close(self) -> None:
+        """Closes the wrapped environment, where it can be."""
+        if hasattr(self.wrapped_env, "close"):
+            self.wrapped_env.close()
+
+
+class SingleTaskEnv(_AdaptedEnv):
     """An environment without tasks as a meta-environment that has a single one, None.
 
     Stepping follows gym 0.26, whichever form the wrapped environment has. Attributes that are not found here are those
@@ -25,21 +60,9 @@ class SingleTaskEnv(MetaEnv):
     """
 
     def __init__(self, env: Any) -> None:
-        is_env = all(callable(getattr(env, method, None)) for method in ("reset", "step"))
-        if isinstance(env, type) or not is_env:
-            raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
-        self.wrapped_env = env
+        self._wrap(env)
         self.observation_space = env.observation_space
         self.action_space = env.action_space
-        for name in ("metadata", "render_mode", "reward_range", "spec"):  # gym.Env has defaults that would hide these
-            if hasattr(env, name):
-                setattr(self, name, getattr(env, name))
-
-    def __getattr__(self, name: str) -> Any:
-        """Returns the wrapped environment's attribute; special methods, and a half-built object's, are its own."""
-        if name.startswith("__") or name == "make_batched" or "wrapped_env" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.wrapped_env, name)
 
     @property
     def unwrapped(self) -> Any:
@@ -69,11 +92,198 @@ class SingleTaskEnv(MetaEnv):
         """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
         return gym_forms.step_env(self.wrapped_env, action)
 
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        """Renders the wrapped environment."""
-        return self.wrapped_env.render(*args, **kwargs)
 
-    def close(self) -> None:
-        """Closes the wrapped environment, where it can be."""
-        if hasattr(self.wrapped_env, "close"):
-            self.wrapped_env.close()
+class GymnasiumMetaEnv(_AdaptedEnv):
+    """A Gymnasium environment with a distribution of tasks as a meta-environment.
+
+    - Tasks are whatever `sample_task` draws and `set_task` takes.
+    - Every reset hands the wrapped environment a seed, which is drawn from this environment's generator unless one is
+      given. Samplers give each path a generator of its own, so what is random in the path depends on that path alone,
+      as far as the environment keeps to the seed.
+    - Observations are float64 vectors: boxes of other shapes, and spaces that are not boxes, are flattened as
+      `gymnasium.spaces.flatten` does it (a discrete observation becomes a one-hot vector).
+    - Actions of a box are clipped to it; discrete ones are integers from 0, wherever the wrapped space starts.
+
+    A copy (by pickling or `copy.deepcopy`) of an environment that was given by its id or as a function makes a wrapped
+    environment of its own, and takes there the steps that were taken here since the last reset: it goes on alike in the
+    middle of a path. An environment that was given as an object is copied as the object allows.
+
+    Args:
+        env: the id of a registered environment, such as `"Pendulum-v1"`; a function without arguments that makes one,
+            such as its class; or an environment.
+        sample_task: function `(rng) -> task` that draws a task from a `numpy.random.Generator`.
+        set_task: function `(env, task)` that gives the environment (with its wrappers, if any) a task; default None,
+            the method `set_task` of `env.unwrapped`. A task that is set takes effect when the environment says so, with
+            the next reset at the latest.
+
+    Raises:
+        TypeError: `env` is or makes something that cannot be stepped, has no `set_task` where none is given, or has a
+            space that is not supported (actions: a box with one axis, or discrete; observations: those that Gymnasium
+            can flatten); or another argument is not a function.
+        ValueError: there is no environment of this id.
+
+    Attributes:
+        wrapped_env: the Gymnasium environment.
+    """
+
+    def __init__(
+        self,
+        env: Union[str, Callable[[], Any], Any],
+        sample_task: Callable[[np.random.Generator], Task],
+        set_task: Optional[Callable[[Any, Task], None]] = None,
+    ) -> None:
+        for name, function in (("sample_task", sample_task), ("set_task", set_task)):
+            if not (callable(function) or (name == "set_task" and function is None)):
+                raise TypeError(f"{name}: expected a function, got {function!r}")
+        self._make_env = _factory(env)  # None for an environment that was given itself
+        self._sample_task = sample_task
+        self._set_task = set_task
+        self._task: Task = None
+        self._path: List[Tuple[Any, ...]] = []  # what has been done since the last reset, as methods and arguments
+        self._wrap(env if self._make_env is None else self._make_env())
+        if set_task is None and not callable(getattr(self._innermost, "set_task", None)):
+            raise TypeError(f"set_task: expected a function (env, task), as {type(self._innermost).__name__} has no "
+                            "method set_task, got None")
+        self.observation_space = _observation_space(self.wrapped_env.observation_space)
+        self.action_space = _action_space(self.wrapped_env.action_space)
+
+    @property
+    def _innermost(self) -> Any:
+        return getattr(self.wrapped_env, "unwrapped", self.wrapped_env)
+
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
+        rng = self.np_random if rng is None else rng
+        return [self._sample_task(rng) for _ in range(check_positive_int("n_tasks", n_tasks))]
+
+    def set_task(self, task: Task) -> None:
+        """See `MetaEnv.set_task`; raises what the environment does if it does not take the task."""
+        task = copy.deepcopy(task)
+        self._do("_apply_task", task)
+        self._task = task
+
+    def get_task(self) -> Task:
+        """Returns the task; None before the first one was set."""
+        return copy.deepcopy(self._task)
+
+    def reset(
+        self, *, seed: Optional[int] = None, options: Optional[dict] = None
+    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """Starts a new path; returns `(observation [O], info)`.
+
+        Args:
+            seed: what the wrapped environment is reset with, and this environment's generator is seeded with; default
+                None, drawn from that generator.
+            options: what the wrapped environment is reset with, too.
+        """
+        super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
+        seed = int(self.np_random.integers(2**31) if seed is None else seed)
+        self._path = [] if self._task is None else [("_apply_task", self._task)]
+        observation, info = self._do("_reset_wrapped", seed, options)
+        return self._as_vector(observation), info
+
+    def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`.
+
+        Raises:
+            ValueError: `action` has the wrong shape, is not finite, or is not one of the choices.
+        """
+        observation, *rest = self._do("_step_wrapped", self._wrapped_action(action))
+        return (self._as_vector(observation), *rest)
+
+    def _do(self, method: str, *arguments: Any) -> Any:
+        """Calls a method of this object, and remembers it for copies."""
+        answer = getattr(self, method)(*arguments)
+        if self._make_env is not None:
+            self._path.append((method, *arguments))
+        return answer
+
+    def _apply_task(self, task: Task) -> None:
+        if self._set_task is None:
+            self._innermost.set_task(copy.deepcopy(task))
+        else:
+            self._set_task(self.wrapped_env, copy.deepcopy(task))
+
+    def _reset_wrapped(self, seed: int, options: Optional[dict]) -> Tuple[Any, Dict[str, Any]]:
+        return gym_forms.reset_with_info(self.wrapped_env, seed=seed, options=options)
+
+    def _step_wrapped(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
+        return gym_forms.step_env(self.wrapped_env, copy.copy(action))
+
+    def _as_vector(self, observation: Any) -> np.ndarray:
+        space = self.wrapped_env.observation_space
+        if not _is_vector(space):
+            from gymnasium import spaces
+
+            observation = spaces.flatten(space, observation)
+        return np.array(observation, dtype=np.float64)
+
+    def _wrapped_action(self, action: Any) -> Any:
+        """Returns an action as the wrapped environment takes it."""
+        space = self.wrapped_env.action_space
+        if is_box(space):
+            action = check_action(action, self.action_space.shape)
+            return np.clip(action, self.action_space.low, self.action_space.high).astype(space.dtype)
+        index = np.asarray(action)
+        if index.shape != () or index.dtype.kind not in "iu" or not 0 <= index < space.n:
+            raise ValueError(f"action: expected an integer from 0 to {space.n - 1}, got {action!r}")
+        return space.dtype.type(int(index) + int(getattr(space, "start", 0)))
+
+    def __getstate__(self) -> Dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._make_env is not None:
+            del state["wrapped_env"]
+        return state
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._make_env is not None:
+            self.wrapped_env = self._make_env()
+            for method, *arguments in self._path:
+                getattr(self, method)(*arguments)
+
+
+def _factory(env: Any) -> Optional[Callable[[], Any]]:
+    """Returns the function that makes the environment; None for an environment."""
+    if not isinstance(env, str):
+        return None if hasattr(env, "step") and not isinstance(env, type) or not callable(env) else env
+    import gymnasium
+
+    try:
+        gymnasium.spec(env)
+    except gymnasium.error.Error as error:
+        raise ValueError(f"env: expected the id of an environment of Gymnasium, got {env!r}: {error}") from error
+    return functools.partial(gymnasium.make, env, disable_env_checker=True)
+
+
+def _is_vector(space: Any) -> bool:
+    return is_box(space) and len(space.shape) == 1
+
+
+def _observation_space(space: Any) -> gym.spaces.Box:
+    """Returns the box of what an environment with this space observes through the adapter."""
+    if not _is_vector(space):
+        from gymnasium import spaces
+
+        try:
+            flat = spaces.flatten_space(space)
+        except NotImplementedError:
+            flat = None
+        if not is_box(flat):
+            raise TypeError(f"env: expected observations that can be flattened to a vector, got the space {space}")
+        space = flat
+    return _box(space)
+
+
+def _action_space(space: Any) -> gym.Space:
+    """Returns gym's form of a space of actions."""
+    if _is_vector(space):
+        return _box(space)
+    if is_discrete(space):
+        return gym.spaces.Discrete(int(space.n))
+    raise TypeError(f"env: expected actions of a box with one axis, or discrete ones, got the space {space}")
+
+
+def _box(space: Any) -> gym.spaces.Box:
+    low, high = (np.asarray(bound, dtype=np.float64) for bound in (space.low, space.high))
+    return gym.spaces.Box(low, high, dtype=np.float64)

@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs import gym_forms
 from meta_policy_search.envs.base import BatchedEnv, MetaEnv
-from meta_policy_search.envs.spaces import is_box
+from meta_policy_search.envs.spaces import check_action, is_box
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.quiet_gym import gym
@@ -153,7 +153,7 @@ class NormalizedEnv(MetaEnv):
             ValueError: `action` has the wrong shape or is not finite.
         """
         if is_box(self.action_space):
-            action = self._normalizer.actions(_check_action(action, self.action_space.shape)[None])[0]
+            action = self._normalizer.actions(check_action(action, self.action_space.shape)[None])[0]
         observation, reward, terminated, truncated, info = gym_forms.step_env(self._wrapped_env, action)
         observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
         reward = self._normalizer.rewards(np.array([reward]), _ONLY)[0]
@@ -307,13 +307,3 @@ class _Averages:
         var = (1.0 - self._alpha) * self._var[rows] + self._alpha * np.square(values - mean)
         self._mean[rows], self._var[rows] = mean, var
         return mean, np.sqrt(var)
-
-
-def _check_action(action: Any, shape: Optional[Tuple[int, ...]]) -> np.ndarray:
-    """Returns one action as float64; raises `ValueError` if it has the wrong shape or is not finite."""
-    action = np.asarray(action, dtype=np.float64)
-    if action.shape != shape:
-        raise ValueError(f"action: expected shape {shape}, got {action.shape}")
-    if not np.isfinite(action).all():
-        raise ValueError(f"action: expected finite numbers, got {action}")
-    return action

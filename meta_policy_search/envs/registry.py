@@ -24,6 +24,9 @@ _MODULES = {
     "MetaPointEnvV2": "point_envs.point_env_2d_v2",
     "MetaPointEnvWalls": "point_envs.point_env_2d_walls",
     "MetaTabularMDPEnv": "discrete_envs.tabular_mdp",
+    "MetaWorldML1": "meta_world",
+    "MetaWorldML10": "meta_world",
+    "MetaWorldML45": "meta_world",
     "SwimmerRandVelEnv": "mujoco_envs.swimmer_rand_vel",
     "Walker2DRandDirecEnv": "mujoco_envs.walker2d_rand_direc",
     "Walker2DRandParamsEnv": "mujoco_envs.walker2d_rand_params",
@@ -48,5 +51,14 @@ def get_env_class(name: str) -> Type[MetaEnv]:
 
 
 def make_env(name: str, **kwargs: Any) -> MetaEnv:
-    """Makes the environment called `name`, with the arguments of its class; raises like `get_env_class`."""
+    """Makes the environment called `name`, with the arguments of its class; raises like `get_env_class`.
+
+    Example:
+        >>> env = make_env("MetaPointEnvCorner", reward_type="dense")
+        >>> env.set_task((2.0, -2.0))
+        >>> observation, _ = env.reset(seed=1)
+        >>> observation, reward, terminated, truncated, _ = env.step([0.1, -0.1])
+        >>> observation.shape, terminated
+        ((2,), False)
+    """
     return get_env_class(name)(**kwargs)

@@ -8,7 +8,6 @@ lead to a good policy for that task. The graph holds the tasks as a leading axis
 its size does not depend on their number.
 """
 import abc
-import copy
 from collections import OrderedDict
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -29,6 +28,7 @@ from meta_policy_search.utils.checks import (
     check_positive_int,
     check_same,
 )
+from meta_policy_search.utils.serializable import Serializable
 
 __all__ = ["MAMLAlgo", "MetaAlgo"]
 
@@ -69,7 +69,8 @@ class MetaAlgo(abc.ABC):
         Args:
             meta_batch_size: number of tasks, at least 1.
         """
-        other = copy.copy(self)
+        other = type(self).__new__(type(self))  # not a copy, which an algorithm may build anew, with a graph of its own
+        vars(other).update(vars(self))
         other.policy = self.policy.with_meta_batch_size(meta_batch_size)
         other.meta_batch_size = other.policy.meta_batch_size
         return other
@@ -126,11 +127,14 @@ class MetaParameters:
         return OrderedDict([*self._policy.get_params().items(), *self._log_step_sizes.items()])
 
 
-class MAMLAlgo(MetaAlgo):
+class MAMLAlgo(Serializable, MetaAlgo):
     """The frame of every MAML algorithm.
 
     A subclass sets `self.optimizer`, calls `build_graph` at the end of its constructor, and supplies
     `build_inner_loss` (by default the likelihood-ratio loss) and `build_meta_objective`.
+
+    Pickling keeps the constructor's arguments, the policy among them, and the algorithm's state; unpickling builds both
+    anew in the default graph.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
@@ -500,6 +504,15 @@ class MAMLAlgo(MetaAlgo):
         self._log_step_sizes.write(state["log_step_sizes"], "log_step_sizes")
         self.optimizer.set_state(state["optimizer"])
 
+    def __getstate__(self) -> Dict[str, Any]:
+        """Keeps constructor arguments and state."""
+        return {"arguments": super().__getstate__(), "state": self.get_state()}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """Builds the algorithm in the default graph and restores its state."""
+        super().__setstate__(state["arguments"])
+        self.set_state(state["state"])
+
 
 class ExploringMAMLAlgo(MAMLAlgo):
     """MAML with a choice of inner objective, and with E-MAML's exploration term.
@@ -534,7 +547,7 @@ class ExploringMAMLAlgo(MAMLAlgo):
         **kwargs: as for `MAMLAlgo`.
 
     Raises:
-        ValueError: unknown `inner_type`, or as for `MAMLAlgo`.
+        ValueError: unknown `inner_type`, `exploration_coeff` without `exploration`, or as for `MAMLAlgo`.
     """
 
     def __init__(
@@ -552,6 +565,9 @@ class ExploringMAMLAlgo(MAMLAlgo):
         self.exploration_coeff = (
             None if exploration_coeff is None else check_non_negative("exploration_coeff", exploration_coeff)
         )
+        if exploration_coeff is not None and not self.exploration:
+            raise ValueError("exploration_coeff: expected None with exploration=False, which has no such term, got "
+                             f"{exploration_coeff}")
         if max_path_length is not None:
             self.max_path_length = check_positive_int("max_path_length", max_path_length)
         if self.max_path_length is not None and self.inner_type != "dice":

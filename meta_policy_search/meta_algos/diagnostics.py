@@ -84,6 +84,11 @@ def compare_halves(first: np.ndarray, second: np.ndarray, first_size: int, secon
     Returns:
         Dict of `MetaGradNorm`, the length of `g`; `MetaGradVariance`, `V`; `MetaGradRelativeStd`, `sqrt(V) / |g|`, NaN
         if `g` is zero; `MetaGradHalvesCosine`, the cosine of the angle between `g_1` and `g_2`, NaN if one is zero.
+
+    Example:
+        >>> figures = compare_halves(np.array([1.0, 0.0]), np.array([1.0, 2.0]), 10, 10)
+        >>> round(figures["MetaGradNorm"], 3), round(figures["MetaGradVariance"], 3)
+        (1.414, 1.0)
     """
     size = first_size + second_size
     norm = float(np.linalg.norm(first_size * first + second_size * second)) / size

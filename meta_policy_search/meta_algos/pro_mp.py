@@ -46,6 +46,25 @@ class ProMP(MAMLAlgo):
     Raises:
         ValueError: a number out of range.
         TypeError: an argument of the wrong type.
+
+    Example:
+        An iteration by hand; `Trainer` does the same, with rows and snapshots.
+
+        >>> from meta_policy_search.baselines import LinearFeatureBaseline
+        >>> from meta_policy_search.envs import MetaPointEnvCorner, normalize
+        >>> from meta_policy_search.policies import MetaGaussianMLPPolicy
+        >>> from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+        >>> env = normalize(MetaPointEnvCorner())
+        >>> policy = MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=2, action_dim=2, hidden_sizes=(8,))
+        >>> sampler = MetaSampler(env, policy, rollouts_per_meta_task=3, meta_batch_size=2, max_path_length=10)
+        >>> processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+        >>> algo = ProMP(policy, meta_batch_size=2)
+        >>> before = processor.process_samples(sampler.obtain_samples())
+        >>> before[0]["observations"].shape, before[0]["advantages"].shape
+        ((30, 2), (30,))
+        >>> algo.adapt(before)  # each task acts with parameters of its own now
+        >>> after = processor.process_samples(sampler.obtain_samples())
+        >>> algo.optimize_policy([before, after], log=False)
     """
 
     def __init__(
@@ -141,7 +160,14 @@ class ProMP(MAMLAlgo):
         return {**super().get_state(), "clip_eps": self.clip_eps, "inner_kl_coeff": self.inner_kl_coeff.copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores what `get_state` returned.
+
+        Raises:
+            ValueError: it is of another number of inner steps, or of another policy.
+        """
+        if np.shape(state["inner_kl_coeff"]) != self.inner_kl_coeff.shape:
+            raise ValueError(f"inner_kl_coeff: expected shape {self.inner_kl_coeff.shape}, one for each inner step, "
+                             f"got {np.shape(state['inner_kl_coeff'])}")
         super().set_state(state)
         self.clip_eps = state["clip_eps"]
         self.inner_kl_coeff = state["inner_kl_coeff"].copy()

@@ -27,7 +27,13 @@ def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.nd
 
 
 def task_mask(lengths: Sequence[int]) -> np.ndarray:
-    """Returns float32 `[M, max length]`: one for samples, zero on padding."""
+    """Returns float32 `[M, max length]`: one for samples, zero on padding.
+
+    Example:
+        >>> task_mask([3, 1])
+        array([[1., 1., 1.],
+               [1., 0., 0.]], dtype=float32)
+    """
     return (np.arange(max(lengths)) < np.asarray(lengths)[:, None]).astype(np.float32)
 
 

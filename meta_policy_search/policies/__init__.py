@@ -5,6 +5,7 @@ from meta_policy_search.policies.distributions import Categorical, DiagonalGauss
 from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
 from meta_policy_search.policies.meta_categorical_mlp_policy import MetaCategoricalMLPPolicy
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
+from meta_policy_search.policies.task_policy import TaskPolicy
 
 __all__ = [
     "Categorical",
@@ -16,4 +17,5 @@ __all__ = [
     "MetaGaussianMLPPolicy",
     "MetaPolicy",
     "Policy",
+    "TaskPolicy",
 ]

@@ -1,5 +1,7 @@
 """The interfaces of policies: one policy, and a policy with adapted parameters for each task of a meta-batch."""
 import abc
+import os
+import zipfile
 from collections import OrderedDict
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -14,6 +16,7 @@ from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
 from meta_policy_search.utils.serializable import Serializable
+from meta_policy_search.utils.snapshotter import PathLike, atomic_file
 
 __all__ = ["MetaPolicy", "Policy"]
 
@@ -204,6 +207,28 @@ class Policy(Serializable, abc.ABC):
             self.set_params(policy_params)
         else:
             self.set_params(self._unflatten("policy_params", np.asarray(policy_params)))
+
+    def save_npz(self, path: PathLike) -> None:
+        """Writes all parameters to a file of arrays by name, which holds no code; see `load_npz`."""
+        with atomic_file(path) as file:
+            np.savez(file, **self.get_param_values())
+
+    def load_npz(self, path: PathLike) -> None:
+        """Sets all parameters from a file that `save_npz` wrote, of a policy of the same sizes; runs no code from it.
+
+        Args:
+            path: the file.
+
+        Raises:
+            ValueError: it is not such a file, names or shapes differ from those of this policy, or a value is not
+                finite; names the file. The policy is as it was.
+            OSError: there is no such file, or it cannot be read.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                self.set_params({name: file[name] for name in file.files})
+        except (AttributeError, TypeError, ValueError, zipfile.BadZipFile) as error:  # a lone array has no names
+            raise ValueError(f"path: expected the parameters of such a policy in {os.fspath(path)}: {error}") from error
 
     def _unflatten(self, argument: str, flat: np.ndarray) -> "OrderedDict[str, np.ndarray]":
         """Splits vectors `[..., D]` into parameters `[..., *shape]` by name."""

@@ -5,6 +5,7 @@ from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcesso
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
 from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.samplers.ray_sampler import RayOptions, RaySampler
 
 __all__ = [
     "DiceMetaSampleProcessor",
@@ -13,6 +14,8 @@ __all__ = [
     "MetaSampler",
     "OffPolicySampler",
     "PopulationSampler",
+    "RayOptions",
+    "RaySampler",
     "SampleProcessor",
     "Sampler",
 ]

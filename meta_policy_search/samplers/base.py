@@ -105,6 +105,17 @@ class PathBatch:
         """Returns `[P, T, ...]` without its padding as `[N, ...]`."""
         return padded[self.mask]
 
+    def successes(self) -> Optional[np.ndarray]:
+        """Returns whether each path succeeded, bool `[P]`; None where the paths do not say.
+
+        A path succeeded if its info `success` says so at any of its steps, by being true, or above zero. (A step that
+        lacks the info, which samplers fill up with NaN, says no.)
+        """
+        values = self.env_infos.get("success")
+        if values is None or values.ndim != 1 or values.dtype.kind not in "biuf":
+            return None
+        return self.pad(values > 0).any(axis=1)
+
     def store(self, key: str, flat: np.ndarray) -> None:
         """Puts `[N, ...]` under `key` into the path dicts, to each path its steps (views)."""
         for path, start, end in zip(self.paths, self._ends - self.lengths, self._ends, strict=True):
@@ -183,6 +194,7 @@ class ProcessedTask(NamedTuple):
     rewards: np.ndarray  # [N], in the environment's reward unit
     path_returns: np.ndarray  # [P], undiscounted sum of each path's rewards
     discounted_path_returns: np.ndarray  # [P], the same, discounted from the start of the path
+    path_successes: Optional[np.ndarray]  # bool [P], whether each path succeeded; None where the paths do not say
 
 
 class SampleProcessor:
@@ -232,8 +244,9 @@ class SampleProcessor:
         Args:
             paths: list of path dicts; lengths may differ.
             log: what to log of the paths: False nothing, `"reward"` only `AverageReturn`, `"all"` or True also
-                `AverageDiscountedReturn`, `NumTrajs`, `StdReturn`, `MaxReturn` and `MinReturn`. Returns are
-                undiscounted sums of a path's rewards where nothing else is said.
+                `AverageDiscountedReturn`, `NumTrajs`, `StdReturn`, `MaxReturn` and `MinReturn`, and `SuccessRate` where
+                env_infos hold `success`. Returns are undiscounted sums of a path's rewards where nothing else is said;
+                the success rate is the share of the paths with a step of `success`.
             log_prefix: put before each logged key, such as `Step_0-`.
 
         Returns:
@@ -290,7 +303,7 @@ class SampleProcessor:
     def _with_path_returns(self, samples: TaskSamples, batch: PathBatch) -> ProcessedTask:
         rewards = batch.pad(batch.rewards)
         discounts = self.discount ** np.arange(rewards.shape[1])
-        return ProcessedTask(samples, batch.rewards, rewards.sum(axis=1), rewards @ discounts)
+        return ProcessedTask(samples, batch.rewards, rewards.sum(axis=1), rewards @ discounts, batch.successes())
 
 
 def check_baseline(name: str, baseline: Any) -> Any:
@@ -321,6 +334,9 @@ def log_path_statistics(processed: Sequence[ProcessedTask], log: Any, log_prefix
     logger.logkv(log_prefix + "StdReturn", returns.std())
     logger.logkv(log_prefix + "MaxReturn", returns.max())
     logger.logkv(log_prefix + "MinReturn", returns.min())
+    successes = [task.path_successes for task in processed if task.path_successes is not None]
+    if successes:
+        logger.logkv(log_prefix + "SuccessRate", np.concatenate(successes).mean())
 
 
 def _sums_to_come(padded: np.ndarray, discount: float) -> np.ndarray:

@@ -21,7 +21,7 @@ import threading
 import time
 import traceback
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Iterator, List, NamedTuple, Optional
+from typing import Any, Iterator, List, NamedTuple, NoReturn, Optional, Sequence
 
 import cloudpickle
 import numpy as np
@@ -29,13 +29,15 @@ import numpy as np
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import cores
 
-__all__ = ["Failure", "WorkerProcess", "main", "stop_workers"]
+__all__ = ["THREAD_VARIABLES", "Failure", "WorkerProcess", "failure_of", "main", "stop_workers"]
 
 _START = (
     "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
     f"from {__name__} import main; main(fd)"
 )
-_ONE_THREAD = (cores.VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREAD_VARIABLES = (cores.VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Environment variables that say on how many threads a worker computes."""
+
 _GRACE = 2.0  # seconds that a worker may take to close its environments before it is killed
 
 
@@ -47,13 +49,28 @@ class Failure(NamedTuple):
     env_ids: List[int]  # numbers, among all of the executor's, of the environments to blame, where that is known
     is_value_error: bool  # whether a value was wrong, rather than anything else
 
+    def raise_as(self, who: str, env_ids: Sequence[int] = ()) -> NoReturn:
+        """Raises the error of worker `who`.
+
+        Args:
+            who: the worker, and its tasks.
+            env_ids: its environments, to blame where nothing more is known.
+
+        Raises:
+            EnvWorkerError: with the worker's traceback; an `EnvValueError` where a value was wrong.
+        """
+        from meta_policy_search.samplers.vectorized_env_executor import EnvValueError, EnvWorkerError  # imports this
+
+        kind = EnvValueError if self.is_value_error else EnvWorkerError
+        raise kind(f"{who}: {self.message}\n\nThe worker's traceback:\n{self.traceback}", self.env_ids or env_ids)
+
 
 class WorkerProcess:
     """A worker as seen from the parent. Starting one returns at once, before the interpreter is up."""
 
     def __init__(self) -> None:
         self.connection, theirs = Pipe()
-        environ = {**os.environ, **{name: "1" for name in _ONE_THREAD}}
+        environ = {**os.environ, **{name: "1" for name in THREAD_VARIABLES}}
         command = [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path]
         try:
             with _sigint_blocked():
@@ -128,7 +145,7 @@ def main(fd: int) -> None:
                     break
                 answer = cloudpickle.dumps((True, getattr(worker, command)(*args)))
             except BaseException as error:  # also SystemExit: the parent is waiting for an answer
-                answer = cloudpickle.dumps((False, _failure(error)))
+                answer = cloudpickle.dumps((False, failure_of(error)))
             connection.send_bytes(answer)
     worker.close()
 
@@ -160,7 +177,8 @@ class _Worker:
             self._executor.close()
 
 
-def _failure(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> Failure:
+    """Returns what to tell about an exception where it cannot be raised."""
     from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
 
     cause = error.__cause__ or error

@@ -1,19 +1,16 @@
 """Collects paths of all tasks of a meta-batch at once."""
 import reprlib
-import time
-from collections import OrderedDict
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.envs.base import MetaEnv
 from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, sample_tasks
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.np.policies import StackedGaussianMLP
 from meta_policy_search.samplers.base import Sampler
+from meta_policy_search.samplers.collection import OnSteps, PathRngs, Round, collect, to_paths
+from meta_policy_search.samplers.ray_workers import RayExecutor, RayOptions
 from meta_policy_search.samplers.vectorized_env_executor import (
-    EnvWorkerError,
     MetaBatchedEnvExecutor,
     MetaEnvExecutor,
     MetaIterativeEnvExecutor,
@@ -49,14 +46,19 @@ class MetaSampler(Sampler):
         max_path_length (int): a path is cut off after so many steps.
         envs_per_task (int or None): paths of a task that are under way at the same time, at most
             `rollouts_per_meta_task` (the default). Fewer need less memory and more time.
-        parallel (bool): whether environments are stepped in worker processes. If not, they are stepped as arrays
-            where the environment has such a form, else one after the other.
+        parallel (bool, str or RayOptions): True for environments that are stepped in worker processes, `'ray'` for
+            workers on a Ray cluster that collect whole paths (see `RaySampler`; `RayOptions` says which cluster). By
+            default they are stepped in this process, as arrays where the environment has such a form, else one after
+            the other.
         executor (str, callable or None): forces an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`.
 
     Attributes:
         total_timesteps_sampled (int): environment steps taken so far.
         tasks (list or None): the tasks of the current iteration.
+        on_steps (callable or None): where it is set, and not on Ray, it is called while paths are collected, from all
+            threads that sample: with how many more of the `P * M * max_path_length` steps are done, or will not be
+            taken as their path has ended.
 
     Raises:
         ValueError: a size is out of range or differs from the policy's, or sizes of observation or action differ
@@ -72,7 +74,7 @@ class MetaSampler(Sampler):
         meta_batch_size: int,
         max_path_length: int,
         envs_per_task: Optional[int] = None,
-        parallel: bool = False,
+        parallel: Union[bool, str, RayOptions] = False,
         executor: Union[str, ExecutorFactory, None] = None,
     ) -> None:
         check_meta_env(env)
@@ -88,17 +90,22 @@ class MetaSampler(Sampler):
             raise ValueError(f"envs_per_task: expected at most rollouts_per_meta_task={self.batch_size}, "
                              f"got {envs_per_task}")
         self.total_timesteps_sampled = 0
+        self.on_steps: Optional[OnSteps] = None
         self.tasks: Optional[List[Task]] = None
         self._itr, self._step = -1, 0
+        self._mean_before = np.nan  # the mean return before adaptation, on Ray
         self.vec_env = self._make_executor(parallel, executor)
 
-    def _make_executor(self, parallel: bool, executor: Union[str, ExecutorFactory, None]) -> MetaEnvExecutor:
+    def _make_executor(
+        self, parallel: Union[bool, str, RayOptions], executor: Union[str, ExecutorFactory, None]
+    ) -> Union[MetaEnvExecutor, RayExecutor]:
+        parallel = check_parallel(parallel)
+        if executor is None and isinstance(parallel, RayOptions):
+            RayExecutor.check_actor(self._actor())
+            return RayExecutor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel)
         if executor is None:
-            if parallel == "ray":
-                raise ValueError("parallel: 'ray' is not available in this version; expected True or False")
-            is_batched = batched_form(self.env) is not None
-            serial = "batched" if is_batched else "iterative"
-            executor = "parallel" if check_choice("parallel", parallel, (False, True)) else serial
+            serial = "iterative" if batched_form(self.env) is None else "batched"
+            executor = "parallel" if parallel else serial
         if isinstance(executor, str):
             executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
         if not callable(executor):
@@ -113,7 +120,8 @@ class MetaSampler(Sampler):
 
         Raises:
             ValueError: there are not `meta_batch_size` of them.
-            EnvWorkerError: the environment does not accept one; an `EnvValueError` if it says `ValueError`.
+            EnvWorkerError: the environment does not accept one; an `EnvValueError` if it says `ValueError`. On Ray,
+                `obtain_samples` raises that.
         """
         itr = self._itr + 1
         if tasks is None:
@@ -128,7 +136,8 @@ class MetaSampler(Sampler):
         """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
 
         Args:
-            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample.
+            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample. On
+                Ray also the mean, smallest and largest return of the paths by the names that RLlib gives them.
             log_prefix: put before these keys.
 
         Returns:
@@ -140,30 +149,45 @@ class MetaSampler(Sampler):
         """
         if self.tasks is None:
             self.update_tasks()
-        collections = [_Collection(self, actor, tasks) for tasks, actor in self._shares()]
-        paths = _run(collections)
-        self._step += 1
-        self.total_timesteps_sampled += sum(collection.num_steps for collection in collections)
+        round_ = Round(self.batch_size, self.max_path_length, self.policy.obs_dim, self.policy.action_dim,
+                       tuple(self.env.action_space.shape), self._path_rngs())
+        if isinstance(self.vec_env, RayExecutor):
+            parts = self.vec_env.collect(round_, self._actor())
+        else:
+            parts = collect(self.vec_env, round_, self._actor(), range(self.meta_batch_size), self.on_steps)
+        paths = to_paths(parts)
         if log:
             for key in ("policy_time", "env_time"):
-                times = [getattr(collection, key) for collection in collections]
-                logger.logkv(log_prefix + _TIME_KEYS[key], sum(times) / len(times))
+                logger.logkv(log_prefix + _TIME_KEYS[key], sum(getattr(part, key) for part in parts) / len(parts))
+            if isinstance(self.vec_env, RayExecutor):
+                self._log_as_rllib(paths)
+        self._step += 1
+        self.total_timesteps_sampled += sum(part.num_steps for part in parts)
         return paths
 
-    def _shares(self) -> List[Tuple[range, Any]]:
-        """Divides the tasks among the threads that sample; returns the tasks of each with what acts in them."""
+    def _log_as_rllib(self, paths: PathsMetaBatch) -> None:
+        """Logs returns by the names that RLlib's MAML gives them."""
+        returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
+        suffix = f"_adapt_{self._step}" if self._step else ""
+        logger.logkvs({f"episode_reward_{name}{suffix}": float(getattr(returns, name)())
+                       for name in ("max", "mean", "min")})
+        if self._step == 0:
+            self._mean_before = returns.mean()
+        else:  # of several adaptation steps the last one stays
+            logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
+
+    def _actor(self) -> Any:
+        """Returns what acts in all tasks, with the policy's parameters as they are now."""
         copy = self.policy.numpy_copy() if hasattr(self.policy, "numpy_copy") else None
-        if copy is None:
-            copy = _GraphActor(self.policy, tuple(self.env.action_space.shape))
-        if not hasattr(copy, "for_tasks"):
-            return [(range(self.meta_batch_size), copy)]
-        count = min(self.vec_env.max_callers, self.meta_batch_size)
-        bounds = [i * self.meta_batch_size // count for i in range(count + 1)]
-        return [(range(*ends), copy.for_tasks(*ends)) for ends in zip(bounds[:-1], bounds[1:], strict=True)]
+        return _GraphActor(self.policy, tuple(self.env.action_space.shape)) if copy is None else copy
+
+    def _path_rngs(self) -> Callable[[int, int], np.random.Generator]:
+        """Returns what makes the generators of the current round's paths; it can be pickled."""
+        return PathRngs(seeding.get_root(), self._itr, self._step)
 
     def path_rng(self, task: int, rollout: int) -> np.random.Generator:
         """Returns the generator that a path of the current iteration and adaptation step draws everything from."""
-        return seeding.rng_for(seeding.Stream.ROLLOUT, self._itr, self._step, task, rollout)
+        return self._path_rngs()(task, rollout)
 
     def close(self) -> None:
         """Closes environments and worker processes; a second call does nothing."""
@@ -192,6 +216,13 @@ class MetaSampler(Sampler):
     def start_at(self, itr: int) -> None:
         """Makes `itr` the number of the iteration that the next `update_tasks` begins."""
         self._itr, self.tasks = check_int_at_least("itr", itr, 0) - 1, None
+
+
+def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
+    """Returns how to sample in parallel, where that is a valid choice; see `MetaSampler`."""
+    if isinstance(parallel, RayOptions):
+        return parallel
+    return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
 
 
 def check_spaces(policy: Any, env: Any) -> None:
@@ -244,206 +275,3 @@ class _GraphActor:
         infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
                  for key in rows[0]}
         return np.asarray(actions), infos
-
-
-Rows = Union[slice, np.ndarray]
-"""Which paths: what an array with a row per path is indexed by."""
-
-Steps = Union[int, np.ndarray]
-"""Which step of each of these paths."""
-
-
-class _Place(NamedTuple):
-    """Where something happened, for error messages."""
-
-    task: int
-    path: int
-    step: int
-
-    def __str__(self) -> str:
-        return f"task {self.task}, path {self.path}, step {self.step}"
-
-
-class _Collection:
-    """One round of sampling in some tasks: which path each environment is on, and what the paths hold so far.
-
-    Path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks. The policy always
-    computes all rows, whichever paths are under way: the numbers a matrix product gives for a row may depend on the
-    number of rows.
-    """
-
-    def __init__(self, sampler: MetaSampler, actor: Any, tasks: range) -> None:
-        self._executor, self._actor = sampler.vec_env, actor
-        self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), sampler.batch_size
-        self._first_env = tasks.start * sampler.envs_per_task
-        self._max_path_length = sampler.max_path_length
-        self._path_rng = sampler.path_rng
-        self._is_stopped = False
-        self._action_shape = tuple(sampler.env.action_space.shape)
-        # what acts may say what noise it takes; by default it is that of a Gaussian policy
-        noise_dim = getattr(actor, "noise_dim", sampler.policy.action_dim)
-        self._draw_noise = getattr(actor, "draw_noise", StackedGaussianMLP.draw_noise)
-        num_paths = self._num_tasks * self._num_rollouts
-        self._noise = np.empty((num_paths, self._max_path_length, noise_dim), np.float32)
-        self._last_observations = np.zeros((num_paths, sampler.policy.obs_dim))  # also: what the policy sees now
-        self._noise_now = np.zeros((num_paths, noise_dim), np.float32)
-        self._buffers: Dict[str, "OrderedDict[str, np.ndarray]"] = {
-            "path": OrderedDict(), "env_infos": OrderedDict(), "agent_infos": OrderedDict()
-        }
-        self._lengths = np.zeros(num_paths, int)
-        self._terminated = np.zeros(num_paths, bool)
-        self.num_steps = 0
-        self.policy_time = self.env_time = 0.0
-
-    def stop(self) -> None:
-        """Makes `run` return after the current step; it may run in another thread."""
-        self._is_stopped = True
-
-    def run(self) -> PathsMetaBatch:
-        """Collects all paths."""
-        tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
-        env_ids = np.arange(self._num_tasks * envs_per_task)
-        path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
-        waiting = [list(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
-        self._start(env_ids, path_of)
-        while len(env_ids) and not self._is_stopped:
-            paths = path_of[env_ids]
-            ended = self._step(env_ids, paths)
-            if ended.any():
-                restarted = []
-                for e in env_ids[ended]:
-                    task_waiting = waiting[e // envs_per_task]
-                    if task_waiting:
-                        path_of[e] = task_waiting.pop(0)
-                        restarted.append(e)
-                if restarted:
-                    self._start(np.asarray(restarted), path_of[restarted])
-                env_ids = np.sort(np.concatenate([env_ids[~ended], np.asarray(restarted, int)]))
-        return self._collect()
-
-    def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
-        """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
-        rngs = []
-        for p in paths:
-            task, rollout = divmod(int(p), self._num_rollouts)
-            rng = self._path_rng(self._tasks[task], rollout)
-            self._draw_noise(rng, self._noise[p])
-            rngs.append(rng)
-        started = time.perf_counter()
-        observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
-        self.env_time += time.perf_counter() - started
-        self._check_finite("observation", observations, paths)
-        self._last_observations[paths] = observations
-
-    def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
-        """Takes one step of each path under way; returns which of them ended."""
-        rows: Rows = paths
-        steps: Steps = self._lengths[paths]
-        if len(paths) == len(self._lengths):  # all are under way, and so in step: slices are faster than index arrays
-            rows, steps = slice(None), int(steps[0])
-        observations = self._last_observations[rows]
-        actions, agent_infos = self._act(paths, rows, steps)
-        started = time.perf_counter()
-        answer = self._in_env(lambda ids: self._executor.step_envs(actions, ids), env_ids, paths)
-        self.env_time += time.perf_counter() - started
-        self._check_finite("observation", answer.observations, paths)
-        self._check_finite("reward", answer.rewards, paths)
-        self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, rows, steps)
-        self._store("env_infos", answer.env_infos, rows, steps)
-        self._store("agent_infos", agent_infos, rows, steps)
-        self._last_observations[rows] = answer.observations
-        self._lengths[rows] += 1
-        self._terminated[rows] = answer.terminated
-        self.num_steps += len(paths)
-        return answer.terminated | answer.truncated | (self._lengths[rows] >= self._max_path_length)
-
-    def _act(self, paths: np.ndarray, rows: Rows, steps: Steps) -> Tuple[np.ndarray, Infos]:
-        started = time.perf_counter()
-        self._noise_now[rows] = self._noise[rows, steps]
-        shape = (self._num_tasks, self._num_rollouts, -1)
-        actions, infos = self._actor.act(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
-        num_paths = len(self._lengths)
-        actions = actions.reshape(num_paths, *self._action_shape)[rows]
-        infos = {key: value.reshape(num_paths, *value.shape[2:])[rows] for key, value in infos.items()}
-        self._check_finite("action", actions, paths)
-        self.policy_time += time.perf_counter() - started
-        return actions, infos
-
-    def _store(self, kind: str, values: Dict[str, np.ndarray], rows: Rows, steps: Steps) -> None:
-        """Writes one step of the paths under way.
-
-        An info that any step lacks is NaN there (None, if it is not numeric), and of type float64 in all steps. So
-        the data do not depend on which paths are under way together.
-        """
-        buffers = self._buffers[kind]
-        lacking = {key: _missing(buffer.dtype) for key, buffer in buffers.items() if key not in values}
-        for key, value in {**values, **lacking}.items():
-            value = np.asarray(value)
-            if key not in buffers:
-                buffers[key] = self._new_buffer(value)
-            elif not np.can_cast(value.dtype, buffers[key].dtype):
-                buffers[key] = buffers[key].astype(np.promote_types(buffers[key].dtype, value.dtype))
-            buffers[key][rows, steps] = value
-
-    def _new_buffer(self, value: np.ndarray) -> np.ndarray:
-        """Returns a buffer for rows like those of `value`, which the steps taken so far lack."""
-        is_late = self.num_steps > 0
-        dtype = np.promote_types(value.dtype, np.float64) if is_late else value.dtype
-        buffer = np.empty((len(self._lengths), self._max_path_length, *value.shape[1:]), dtype)
-        if is_late:
-            buffer[:] = _missing(dtype)
-        return buffer
-
-    def _in_env(self, call: Callable[[np.ndarray], Any], env_ids: np.ndarray, paths: np.ndarray) -> Any:
-        """Calls the executor with its own numbers of the environments; an error then also names path and step."""
-        env_ids = self._first_env + env_ids
-        try:
-            return call(env_ids)
-        except EnvWorkerError as error:
-            blamed = paths[np.isin(env_ids, error.env_ids)]
-            places = [self._place(p) for p in (blamed if len(blamed) else paths)]
-            where = str(places[0]) if len(places) == 1 else f"{len(places)} paths, the first one {places[0]}"
-            raise type(error)(f"{error} [while sampling {where}]", error.env_ids) from error
-
-    def _place(self, path: int) -> _Place:
-        task, rollout = divmod(int(path), self._num_rollouts)
-        return _Place(self._tasks[task], rollout, int(self._lengths[path]))
-
-    def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
-        finite = np.isfinite(values)
-        if not finite.all():
-            row = int(np.argwhere(~finite)[0, 0])
-            raise ValueError(f"{what}: expected finite numbers, got {values[row]} in {self._place(paths[row])}")
-
-    def _collect(self) -> PathsMetaBatch:
-        batch: PathsMetaBatch = OrderedDict()
-        for p, length in enumerate(self._lengths):
-            path = {key: buffer[p, :length] for key, buffer in self._buffers["path"].items()}
-            for kind in ("env_infos", "agent_infos"):
-                path[kind] = {key: buffer[p, :length] for key, buffer in self._buffers[kind].items()}
-            path["last_observation"] = self._last_observations[p]
-            path["terminated"] = bool(self._terminated[p])
-            batch.setdefault(self._tasks[p // self._num_rollouts], []).append(path)
-        return batch
-
-
-def _run(collections: Sequence[_Collection]) -> PathsMetaBatch:
-    """Runs collections, each in a thread of its own if there are several; returns the paths of all tasks."""
-    if len(collections) == 1:
-        return collections[0].run()
-    with ThreadPoolExecutor(len(collections), "sampling") as threads:
-        futures = [threads.submit(collection.run) for collection in collections]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        finally:  # without effect unless one has failed, or Ctrl-C was pressed
-            for collection in collections:
-                collection.stop()
-    batch: PathsMetaBatch = OrderedDict()
-    for future in futures:
-        batch.update(future.result())
-    return batch
-
-
-def _missing(dtype: np.dtype) -> Optional[float]:
-    """Returns what stands for a value that was not given."""
-    return None if dtype.kind == "O" else np.nan

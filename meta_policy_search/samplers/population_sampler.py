@@ -1,16 +1,17 @@
 """Collects paths of one policy, or of a population of policies that differ in their parameters alone."""
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.gym_forms import check_meta_env
+from meta_policy_search.samplers.collection import PathRngs
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, MetaSampler, check_spaces
 from meta_policy_search.types import Infos, Path, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["PopulationSampler", "count_paths"]
+__all__ = ["PopulationSampler", "count_paths", "make_actor", "make_candidate_actors"]
 
 
 class PopulationSampler:
@@ -117,9 +118,7 @@ class PopulationSampler:
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
         """Collects paths with a policy as it is; arguments as for `_collect`."""
-        actor = _numpy_copies(policy, policy.get_flat_params()[None]) if hasattr(policy, "get_flat_params") else None
-        actor = _PolicyActor(policy) if actor is None else actor
-        return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
+        return self._collect(policy, make_actor(policy), itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(
         self, policy: Any, actor: Any, itr: int, num_candidates: int, num_paths: int, length: int,
@@ -139,7 +138,7 @@ class PopulationSampler:
         """
         key = (policy, num_candidates, num_paths, length, envs_at_once, purpose)
         if key not in self._samplers:
-            self._samplers[key] = _SameTaskSampler(self._env, _Population(policy, num_candidates), num_paths,
+            self._samplers[key] = _SameTaskSampler(self._env, _Population(policy, num_candidates, actor), num_paths,
                                                    num_candidates, length, envs_at_once, **self._sampler_args)
             self._samplers[key].purpose = purpose
         sampler = self._samplers[key]
@@ -154,21 +153,64 @@ class _SameTaskSampler(MetaSampler):
 
     purpose = 0
 
-    def path_rng(self, task: int, rollout: int) -> np.random.Generator:
-        return seeding.rng_for(seeding.Stream.ROLLOUT, self._itr + task, self.purpose, 0, rollout)
+    def _path_rngs(self) -> "_CandidateRngs":
+        return _CandidateRngs(seeding.get_root(), self._itr, self.purpose)
+
+
+class _CandidateRngs(NamedTuple):
+    """Makes the generators of paths: candidate `i` has those of task 0 in iteration `itr + i`."""
+
+    root: int
+    itr: int
+    purpose: int
+
+    def __call__(self, candidate: int, rollout: int) -> np.random.Generator:
+        return PathRngs(self.root, self.itr + candidate, self.purpose)(0, rollout)
 
 
 class _Population:
     """Candidates as a meta-policy: what `MetaSampler` asks of one."""
 
-    def __init__(self, policy: Any, num_candidates: int) -> None:
+    def __init__(self, policy: Any, num_candidates: int, actor: Any) -> None:
         self.meta_batch_size = num_candidates
         self.obs_dim, self.action_dim = policy.obs_dim, policy.action_dim
         self.distribution = getattr(policy, "distribution", policy)  # has the shape of an action
-        self.actor: Any = None
+        self.actor = actor
 
     def numpy_copy(self) -> Any:
         return self.actor
+
+
+def make_actor(policy: Any) -> Any:
+    """Returns what acts as a single policy does, with its parameters as they are now, on arrays `[1, R, O]`.
+
+    Args:
+        policy: one whose parameters are one flat vector (`numpy_copies`), or that says what acts (`numpy_copy`); any
+            other one is asked through `get_actions`, and draws its own noise.
+
+    Returns:
+        An object with `act`, `draw_noise` and `noise_dim`; where it also has `for_tasks`, it runs without the policy.
+    """
+    actor = None
+    if hasattr(policy, "get_flat_params"):
+        actor = _numpy_copies(policy, policy.get_flat_params()[None])
+    elif hasattr(policy, "numpy_copy"):
+        actor = policy.numpy_copy()
+    return _PolicyActor(policy) if actor is None else actor
+
+
+def make_candidate_actors(policy: Any, flat_params: np.ndarray) -> Any:
+    """Returns what acts as a policy does with each of several sets of parameters, on arrays `[n, R, O]`.
+
+    Args:
+        policy: as for `PopulationSampler`; one without a NumPy form takes one set of parameters after the other.
+        flat_params: `[n, D]`.
+
+    Returns:
+        As `make_actor`.
+    """
+    actors = _numpy_copies(policy, flat_params)
+    return _PolicyInTurn(policy, flat_params) if actors is None else actors
 
 
 class _PolicyActor:
@@ -185,6 +227,25 @@ class _PolicyActor:
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         actions, infos = self._policy.get_actions(observations[0])
         return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in infos.items()}
+
+
+class _PolicyInTurn(_PolicyActor):
+    """Acts for candidates with a policy that takes the parameters of one after the other, and then its own again."""
+
+    def __init__(self, policy: Any, flat_params: np.ndarray) -> None:
+        super().__init__(policy)
+        self._flat_params = flat_params
+
+    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        all_actions, all_infos, own = [], [], self._policy.get_flat_params()
+        for flat_params, rows in zip(self._flat_params, observations, strict=True):
+            self._policy.set_flat_params(flat_params)
+            actions, infos = super().act(rows[None], noise)
+            all_actions.append(actions)
+            all_infos.append(infos)
+        self._policy.set_flat_params(own)
+        return np.concatenate(all_actions), {key: np.concatenate([infos[key] for infos in all_infos])
+                                             for key in all_infos[0]}
 
 
 def count_paths(batch_size: int, max_path_length: int) -> int:

@@ -27,7 +27,7 @@ import numpy as np
 from meta_policy_search.envs.base import BatchedEnv, MetaEnv
 from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, reset_env, sample_tasks, set_rng, step_env
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.samplers.env_worker import Failure, WorkerProcess, stop_workers
+from meta_policy_search.samplers.env_worker import WorkerProcess, stop_workers
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.cores import available_cores
@@ -41,7 +41,9 @@ __all__ = [
     "MetaIterativeEnvExecutor",
     "MetaParallelEnvExecutor",
     "make_local_executor",
+    "pickle_env",
     "stack_infos",
+    "tasks_text",
 ]
 
 
@@ -307,7 +309,7 @@ class MetaEnvExecutor(abc.ABC):
         first, last = min(env_ids), max(env_ids)
         shift = self.first_task * self.envs_per_task
         first_task, last_task = first // self.envs_per_task, last // self.envs_per_task
-        tasks = _tasks_text(first_task + self.first_task, last_task + self.first_task)
+        tasks = tasks_text(first_task + self.first_task, last_task + self.first_task)
         if first == last:
             value = "" if self._tasks is None else f": {reprlib.repr(self._tasks[first_task])}"
             return f"environment {first + shift} ({tasks}{value})"
@@ -331,7 +333,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        pickled = _pickled(env)
+        pickled = pickle_env(env)
         self._envs = [pickle.loads(pickled) for _ in range(self.num_envs)]
 
     def _assign(self, tasks: List[Task]) -> None:
@@ -466,7 +468,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         self.num_processes = min(wanted, self.meta_batch_size)
         bounds = np.arange(self.num_processes + 1) * self.meta_batch_size // self.num_processes
         self._shares = [slice(int(start), int(stop)) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
-        pickled = _pickled(env)
+        pickled = pickle_env(env)
         self._workers: List[WorkerProcess] = []
         self._stop = weakref.finalize(self, stop_workers, self._workers, os.getpid())
         try:
@@ -542,13 +544,8 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         except (EOFError, OSError):
             self._raise_death(w)
         if not succeeded:
-            self._raise_failure(w, result)
+            result.raise_as(f"worker process {w} ({self._held(w)})", self._env_ids(w))
         return result
-
-    def _raise_failure(self, w: int, failure: Failure) -> NoReturn:
-        kind = EnvValueError if failure.is_value_error else EnvWorkerError
-        raise kind(f"worker process {w} ({self._held(w)}): {failure.message}\n\nThe worker's traceback:\n"
-                   f"{failure.traceback}", env_ids=failure.env_ids or self._env_ids(w))
 
     def _raise_death(self, w: int) -> NoReturn:
         code = self._workers[w].exit_code()
@@ -561,7 +558,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         return range(self._shares[w].start * self.envs_per_task, self._shares[w].stop * self.envs_per_task)
 
     def _held(self, w: int) -> str:
-        return _tasks_text(self._shares[w].start, self._shares[w].stop - 1)
+        return tasks_text(self._shares[w].start, self._shares[w].stop - 1)
 
     def _close(self) -> None:
         self._stop()
@@ -575,7 +572,8 @@ def make_local_executor(
     return kind(env, meta_batch_size, envs_per_task, max_path_length)
 
 
-def _pickled(env: MetaEnv) -> bytes:
+def pickle_env(env: MetaEnv) -> bytes:
+    """Returns an environment as bytes; raises `TypeError` if it cannot be pickled."""
     try:
         return cloudpickle.dumps(env)
     except Exception as error:
@@ -591,7 +589,8 @@ def _space_shape(env: MetaEnv, name: str) -> Tuple[int, ...]:
     return tuple(shape)
 
 
-def _tasks_text(first: int, last: int) -> str:
+def tasks_text(first: int, last: int) -> str:
+    """Names tasks by their numbers."""
     return f"task {first}" if first == last else f"tasks {first} to {last}"
 
 

@@ -18,7 +18,7 @@ format           where               what
 `csv`            `progress.csv`      the rows; columns in order of appearance, blank where a row has no value; floats
                                      with all their digits
 `json`           `progress.json`     the rows, one JSON object per line (NaN and infinities as Python writes them)
-`tensorboard`    `tensorboard/`      the numbers of the rows as scalars over `Itr`; this format loads TensorFlow
+`tensorboard`    `tensorboard/`      the numbers of the rows as scalars over `Itr`, under the names of the columns
 ===============  ==================  =================================================================================
 
 A tqdm progress bar on the terminal stays whole. Before `configure` is called, messages and rows go to the terminal
@@ -37,6 +37,7 @@ import itertools
 import json
 import os
 import re
+import socket
 import sys
 import tempfile
 import time
@@ -45,6 +46,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from meta_policy_search.utils import event_file
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.snapshotter import PathLike, Snapshotter, atomic_file, list_snapshots
 
@@ -58,6 +60,10 @@ _LEVEL_NAMES = {DEBUG: "debug", INFO: "info", WARN: "warning", ERROR: "error"}
 
 Row = dict[str, Any]
 Position = dict[str, Any]
+
+
+class LogFileError(OSError):
+    """A file of rows or messages cannot be written to; names the file, which keeps what it held."""
 
 
 class _Output:
@@ -100,7 +106,7 @@ class _LogFile(_Output):
         self._append(f"{now} {_LEVEL_NAMES[level]}: {text}\n")
 
     def _append(self, text: str) -> None:
-        with open(self._path, "a", encoding="utf-8") as file:
+        with _naming(self._path), open(self._path, "a", encoding="utf-8") as file:
             file.write(text)
 
 
@@ -111,7 +117,7 @@ class _CSV(_Output):
         self._rows = 0  # without the header
         self._keys: list[str] = []
         if position is None:
-            _append(self._path, 0, "")
+            _append(self._path, 0, b"")
         else:
             self._cut_back(position["bytes"], position["rows"], list(position["keys"]))
 
@@ -119,7 +125,7 @@ class _CSV(_Output):
         keys = self._keys + [key for key in row if key not in self._keys]
         cells = [row.get(key) for key in keys]
         if keys == self._keys:
-            self._size = _append(self._path, self._size, _csv_text([cells]))
+            self._size = _append(self._path, self._size, _csv_text([cells]).encode())
         else:
             blanks = [None] * (len(keys) - len(self._keys))
             earlier = [old + blanks for old in self._read()[1:]]
@@ -155,10 +161,10 @@ class _JSONLines(_Output):
                 kept = file.read(self._size)
             if len(kept) < self._size or not kept.endswith(b"\n") or kept.count(b"\n") != self._rows:
                 raise _other_file(self._path, self._rows, self._size)
-        _append(self._path, self._size, "")
+        _append(self._path, self._size, b"")
 
     def write_row(self, row: Row) -> None:
-        self._size = _append(self._path, self._size, json.dumps(row) + "\n")
+        self._size = _append(self._path, self._size, (json.dumps(row) + "\n").encode())
         self._rows += 1
 
     def position(self) -> Position:
@@ -173,29 +179,44 @@ def _other_file(path: str, rows: int, size: int) -> ValueError:
 
 
 class _TensorBoard(_Output):
-    def __init__(self, folder: str, position: Optional[Position]) -> None:
-        from meta_policy_search.tf_compat import tf
+    """Each process writes a file of its own: a TensorBoard that is open reads on where a file ended before."""
 
-        self._summary = tf.Summary
-        unique = f".{time.time_ns()}"  # or a file started in the same second would be overwritten
-        self._writer = tf.summary.FileWriter(os.path.join(folder, "tensorboard"), filename_suffix=unique)
+    def __init__(self, folder: str, position: Optional[Position]) -> None:
+        self._folder = os.path.join(folder, "tensorboard")
+        os.makedirs(self._folder, exist_ok=True)
         self._step = 0
-        if position is not None:  # makes TensorBoard drop what an earlier process wrote from this step on
-            self._step = position["step"]
-            self._writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), self._step)
+        self._sizes: dict[str, int] = {}  # name of each file of the run to its bytes
+        if position is not None:
+            self._step, self._sizes = position["step"], dict(position["files"])
+            self._cut_back()
+        now = time.time_ns()  # TensorBoard reads files in the order of their names
+        self._name = f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
+        start = b"" if position is None else event_file.start_record(self._step)  # for a TensorBoard that is open
+        self._append(event_file.first_record() + start)
 
     def write_row(self, row: Row) -> None:
         step = row.get("Itr", self._step)
-        values = [self._summary.Value(tag=key, simple_value=row[key]) for key in row if _is_number(row[key])]
-        self._writer.add_summary(self._summary(value=values), step)
-        self._writer.flush()
+        self._append(event_file.scalars_record(step, {key: row[key] for key in row if _is_number(row[key])}))
         self._step = step + 1
 
     def position(self) -> Position:
-        return {"step": self._step}
+        return {"step": self._step, "files": dict(self._sizes)}
 
-    def close(self) -> None:
-        self._writer.close()
+    def _append(self, data: bytes) -> None:
+        self._sizes[self._name] = _append(os.path.join(self._folder, self._name), self._sizes.get(self._name, 0), data)
+
+    def _cut_back(self) -> None:
+        """Cuts every file back to what it was; removes those that came later."""
+        for path in _event_files(self._folder):
+            size = self._sizes.get(os.path.basename(path))
+            if size is None:
+                os.remove(path)
+            elif os.path.getsize(path) > size:
+                os.truncate(path, size)
+
+
+def _event_files(folder: str) -> list[str]:
+    return glob.glob(os.path.join(glob.escape(folder), "events.out.tfevents.*"))
 
 
 _FORMATS = {  # name to output, built from the folder and the position to go on from
@@ -317,7 +338,7 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
         )
     if positions is None:
         earlier += glob.glob(os.path.join(glob.escape(folder), "log.txt"))
-        earlier += glob.glob(os.path.join(glob.escape(folder), "tensorboard", "events.out.tfevents.*"))
+        earlier += _event_files(os.path.join(folder, "tensorboard"))
     for path in earlier:
         os.remove(path)
 
@@ -376,7 +397,7 @@ def dumpkvs() -> Row:
         The row, numbers as Python numbers, what is no number as a string.
 
     Raises:
-        OSError: a file cannot be written to; it names the file, which keeps its earlier rows, as does the current row.
+        LogFileError: a file cannot be written to; it keeps its earlier rows, and the current row stays.
     """
     row = {str(key): _plain(value) for key, value in _current.row.items()}
     for output in _current.outputs.values() if row else ():
@@ -391,7 +412,7 @@ def output_positions() -> dict[str, Position]:
     """Returns where the files stand after the last row, for a snapshot; see `configure(positions=...)`.
 
     Keys are the formats that have a position: `csv` (`bytes`, `rows`, and `keys`, its columns), `json` (`bytes`,
-    `rows`) and `tensorboard` (`step`).
+    `rows`) and `tensorboard` (`step`, and `files`, the bytes of each).
     """
     positions = {name: output.position() for name, output in _current.outputs.items()}
     return {name: position for name, position in positions.items() if position is not None}
@@ -517,34 +538,41 @@ def _csv_text(table: list[list[Any]]) -> str:
     return text.getvalue()
 
 
-def _append(path: str, size: int, text: str) -> int:
-    """Writes `text` to the disk after the first `size` bytes of a file; returns the new size.
+def _append(path: str, size: int, data: bytes) -> int:
+    """Writes `data` to the disk after the first `size` bytes of a file; returns the new size.
 
     If that fails, the file has its `size` bytes again.
     """
-    try:
-        with open(path, "r+b" if size else "wb") as file:
-            file.seek(size)
-            file.truncate()
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-            return file.tell()
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.truncate(path, size)
-        raise OSError(error.errno, error.strerror, path) from error
+    with _naming(path):
+        try:
+            with open(path, "r+b" if size else "wb") as file:
+                file.seek(size)
+                file.truncate()
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                return file.tell()
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.truncate(path, size)
+            raise
 
 
 def _replace(path: str, text: str) -> int:
     """Replaces a file's contents at once; returns the new size."""
     data = text.encode()
-    try:
-        with atomic_file(path) as file:
-            file.write(data)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from error
+    with _naming(path), atomic_file(path) as file:
+        file.write(data)
     return len(data)
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Has an error of the operating system within a `with` block name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise LogFileError(error.errno, error.strerror, path) from error
 
 
 _current = _unconfigured()

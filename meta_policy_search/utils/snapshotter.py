@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Unio
 
 import cloudpickle
 
+from meta_policy_search import __version__
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 
 MODES = ("all", "last", "gap", "last_gap", "none")
@@ -134,6 +135,24 @@ def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
     paths = [os.path.join(folder, name) for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
     found = [snapshot for snapshot in map(_describe, paths) if snapshot is not None]
     return sorted(found, key=lambda snapshot: snapshot.written_ns)
+
+
+def holds_snapshot(folder: PathLike) -> bool:
+    """Returns whether there is a snapshot in a run folder, be it whole or damaged."""
+    return any(_SNAPSHOT_NAME.fullmatch(name) for name in os.listdir(folder))
+
+
+def check_same_version(what: str, version: Optional[str]) -> None:
+    """Raises `ValueError` unless a snapshot or run, named by `what`, is of this version of the package.
+
+    The numbers of a run would change where the versions change, and what a snapshot holds may have changed.
+    """
+    if version != __version__:
+        raise ValueError(
+            f"{what} is of meta_policy_search {version}, and this is {__version__}: a run goes on in the version that "
+            f"it began with. Install meta_policy_search=={version} to go on, or begin another run with the parameters "
+            "of its policy (save_npz there, load_npz here)"
+        )
 
 
 def load_snapshot(path: PathLike, itr: Optional[int] = None) -> Any:

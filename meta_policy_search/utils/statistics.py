@@ -6,7 +6,7 @@ from scipy.special import stdtrit
 
 from meta_policy_search.types import PathsMetaBatch
 
-__all__ = ["Interval", "half_width_of_mean", "mean_interval", "task_returns"]
+__all__ = ["Interval", "half_width_of_mean", "mean_interval", "task_returns", "task_timesteps"]
 
 
 class Interval(NamedTuple):
@@ -19,6 +19,11 @@ class Interval(NamedTuple):
 def task_returns(paths: PathsMetaBatch) -> np.ndarray:
     """Returns each task's mean undiscounted return of a path, float64 `[M]`."""
     return np.array([np.mean([np.sum(path["rewards"]) for path in task_paths]) for task_paths in paths.values()])
+
+
+def task_timesteps(paths: PathsMetaBatch) -> np.ndarray:
+    """Returns the number of steps of each task's paths together, int `[M]`."""
+    return np.array([sum(len(path["rewards"]) for path in task_paths) for task_paths in paths.values()])
 
 
 def mean_interval(values: np.ndarray) -> Interval:

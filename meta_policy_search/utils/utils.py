@@ -65,6 +65,10 @@ def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
 
     Raises:
         ValueError: `discount` is negative or not finite, or `x` has no axis.
+
+    Example:
+        >>> discount_cumsum([1.0, 0.0, 4.0], 0.5)
+        array([2., 2., 4.])
     """
     discount = check_non_negative("discount", discount)
     sums = np.array(x, dtype=np.float64)

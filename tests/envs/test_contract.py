@@ -1,16 +1,20 @@
 """What holds for every environment of the package: the registry says which there are, so new ones are held to it."""
 import copy
+import importlib.util
 import pickle
 
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, make_env, normalize
+from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize
 from meta_policy_search.envs.gym_forms import batched_form, set_rng
 from meta_policy_search.envs.spaces import is_box, is_discrete
+from meta_policy_search.samplers.vectorized_env_executor import MetaIterativeEnvExecutor
 from meta_policy_search.utils import logger
 
-ALL = available_envs()
+LARGE = ["MetaWorldML10", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py
+ALL = [name for name in available_envs() if name not in LARGE]
+NOT_BATCHED = [name for name in ALL if not hasattr(get_env_class(name), "make_batched")]
 FORMS = {
     "plain": lambda env: env,
     "normalized": lambda env: normalize(env, scale_reward=0.5, normalize_obs=True, normalize_reward=True),
@@ -18,7 +22,25 @@ FORMS = {
 FORMS_OF_ALL = pytest.mark.parametrize("form", list(FORMS))
 CLONES = pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 
-every_env = pytest.mark.parametrize("name", ALL)
+ON_MUJOCO_PY = [
+    pytest.param(f"{name} on mujoco-py", marks=pytest.mark.mujoco_py) for name in ALL if name in mujoco_envs.__all__]
+
+needs_metaworld = pytest.mark.skipif(importlib.util.find_spec("metaworld") is None, reason="needs metaworld")
+
+every_batched_env = pytest.mark.parametrize("name", [name for name in ALL if name not in NOT_BATCHED] + ON_MUJOCO_PY)
+every_other_env = pytest.mark.parametrize("name", [pytest.param(name, marks=needs_metaworld) for name in NOT_BATCHED])
+
+
+def every_env(test):
+    """Runs a test with every environment."""
+    both = every_batched_env.args[1] + every_other_env.args[1]
+    return pytest.mark.parametrize("name", both)(test)
+
+
+def make_env(name, **kwargs):
+    """Makes an environment by its name, or by `name on engine`."""
+    name, _, engine = name.partition(" on ")
+    return get_env_class(name)(**kwargs, **({"engine": engine} if engine else {}))
 
 
 def draw_actions(space, rng, count=None):
@@ -65,7 +87,7 @@ def arrays_in(value):
 @FORMS_OF_ALL
 def test_what_is_returned_fits_the_spaces(name, form):
     env = FORMS[form](make_env(name))
-    assert isinstance(env, MetaEnv) and batched_form(env) is not None
+    assert isinstance(env, MetaEnv) and (batched_form(env) is None) == (name in NOT_BATCHED)
     assert is_box(env.observation_space) and env.observation_space.dtype == np.float64
     assert is_discrete(env.action_space) or (is_box(env.action_space) and env.action_space.dtype == np.float64)
 
@@ -79,7 +101,7 @@ def test_what_is_returned_fits_the_spaces(name, form):
         assert np.isfinite(reward) and all(np.isfinite(value).all() for value in info.values())
 
 
-@every_env
+@every_batched_env
 def test_many_together_answer_in_arrays(name):
     env = make_env(name)
     batched = env.make_batched(5)
@@ -98,7 +120,7 @@ def test_many_together_answer_in_arrays(name):
         assert set(answer.env_infos) == keys and all(len(values) == count for values in answer.env_infos.values())
 
 
-@every_env
+@every_batched_env
 @FORMS_OF_ALL
 def test_many_together_equal_each_alone_bit_for_bit(name, form):
     """Given environments with mixed tasks, when they step in changing groups and start anew, each fares as alone."""
@@ -136,7 +158,39 @@ def test_many_together_equal_each_alone_bit_for_bit(name, form):
                     np.testing.assert_array_equal(start_alone(alone[i], step, i), observations[row])
 
 
-@every_env
+@every_other_env
+@FORMS_OF_ALL
+def test_copies_in_one_process_each_fare_as_alone(name, form):
+    """Given copies of which two each share a task, when changing groups step and start anew, each fares as alone."""
+    env = FORMS[form](make_env(name))
+    tasks = mixed_tasks(env, 4)
+    everyone, looked_at = np.arange(8), (0, 3, 7)
+    alone = {i: FORMS[form](make_env(name)) for i in looked_at}
+    with MetaIterativeEnvExecutor(env, meta_batch_size=4, envs_per_task=2, max_path_length=100) as executor:
+        executor.set_tasks(tasks)
+        observations = executor.reset_envs(everyone, [np.random.default_rng((0, i)) for i in everyone])
+        for i, single in alone.items():
+            single.set_task(tasks[i // 2])
+            np.testing.assert_array_equal(start_alone(single, 0, i), observations[i])
+
+        rng = np.random.default_rng(1)
+        for step in range(12):
+            rows = everyone if step % 3 == 0 else rng.permutation(8)[:5]
+            actions = draw_actions(env.action_space, rng, len(rows))
+            answer = executor.step_envs(actions, rows)
+            for row, i in enumerate(rows):
+                if i in alone:
+                    observation, reward, terminated, truncated, info = alone[i].step(actions[row])
+                    np.testing.assert_array_equal(observation, answer.observations[row])
+                    assert (reward, terminated, truncated) == (
+                        answer.rewards[row], answer.terminated[row], answer.truncated[row])
+                    assert info == {key: values[row] for key, values in answer.env_infos.items()}
+            observations = executor.reset_envs(rows[:1], [np.random.default_rng((step, rows[0]))])
+            if rows[0] in alone:
+                np.testing.assert_array_equal(start_alone(alone[rows[0]], step, rows[0]), observations[0])
+
+
+@every_batched_env
 def test_some_step_and_start_while_the_others_stay(name):
     whole, parts = (make_env(name).make_batched(3) for _ in range(2))
     tasks = mixed_tasks(make_env(name), 3)
@@ -198,6 +252,12 @@ def test_the_task_given_is_the_task_returned(name, form):
     env.set_task(first)
     np.testing.assert_equal(env.get_task(), first)
 
+
+@every_batched_env
+@FORMS_OF_ALL
+def test_the_tasks_given_are_the_tasks_returned(name, form):
+    env = FORMS[form](make_env(name))
+    first, tasks = env.get_task(), env.sample_tasks(3, np.random.default_rng(0))
     batched = env.make_batched(3)
     np.testing.assert_equal(batched.get_tasks(), [first] * 3)
     batched.set_tasks(tasks)
@@ -231,7 +291,7 @@ def test_a_copy_made_in_the_middle_of_a_path_goes_on_alike_and_alone(name, form,
     np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])  # the generator was copied, too
 
 
-@every_env
+@every_batched_env
 @CLONES
 def test_a_copy_of_many_goes_on_alike(name, clone):
     batched = make_env(name).make_batched(3)
@@ -253,7 +313,8 @@ def test_environments_share_no_state(name):
     one.set_task(one.sample_tasks(5, np.random.default_rng(1))[-1])
     one.reset(seed=1)
     walk(one)
-    one.make_batched(2).set_tasks(one.sample_tasks(2))
+    if name not in NOT_BATCHED:
+        one.make_batched(2).set_tasks(one.sample_tasks(2))
     np.testing.assert_equal(other.get_task(), reference.get_task())
     np.testing.assert_equal(walk(other), walk(reference))
 
@@ -312,14 +373,17 @@ def test_actions_that_are_none_are_refused_and_move_nothing(name):
     else:
         bad += [(0.5, "integers"), (-1, "integers from 0 to"), (env.action_space.n, "integers from 0 to")]
     for action, complaint in bad:
-        with pytest.raises(ValueError, match=f"actions: expected .*{complaint}"):
+        with pytest.raises(ValueError, match=f"actions?: expected .*{complaint}"):
             env.step(action)
     np.testing.assert_equal(walk(env), walk(reference))
 
-    batched = env.make_batched(3)
+
+@every_batched_env
+def test_many_actions_have_to_be_as_many(name):
+    batched = make_env(name).make_batched(3)
     start(batched)
     with pytest.raises(ValueError, match="actions: expected shape"):
-        batched.step(draw_actions(env.action_space, np.random.default_rng(0), 2))
+        batched.step(draw_actions(batched.action_space, np.random.default_rng(0), 2))
 
 
 @every_env
@@ -327,11 +391,16 @@ def test_actions_that_are_none_are_refused_and_move_nothing(name):
 def test_what_is_no_task_is_refused_and_changes_nothing(name, task):
     env = make_env(name)
     before = env.get_task()
-    with pytest.raises((TypeError, ValueError), match="task 0.*: .*expected"):
+    with pytest.raises((TypeError, ValueError), match="task( 0.*)?: .*expected"):
         env.set_task(task)
     np.testing.assert_equal(env.get_task(), before)
 
-    batched = env.make_batched(2)
+
+@every_batched_env
+@pytest.mark.parametrize("task", [None, "north", object(), [1.0, 2.0, 3.0], np.nan, {"colour": "red"}])
+def test_what_is_no_task_is_refused_among_others_and_changes_nothing(name, task):
+    before = make_env(name).get_task()
+    batched = make_env(name).make_batched(2)
     with pytest.raises((TypeError, ValueError), match="task 1.*: .*expected"):
         batched.set_tasks([before, task])
     with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 3"):
@@ -345,8 +414,9 @@ def test_counts_are_checked(name, count, error):
     env = make_env(name)
     with pytest.raises(error, match="n_tasks: expected an integer"):
         env.sample_tasks(count)
-    with pytest.raises(error, match="num_envs: expected an integer"):
-        env.make_batched(count)
+    if name not in NOT_BATCHED:
+        with pytest.raises(error, match="num_envs: expected an integer"):
+            env.make_batched(count)
 
 
 @every_env

@@ -17,7 +17,9 @@ import pytest
 
 from meta_policy_search.envs.base import PhysicsError
 from meta_policy_search.envs.mujoco_envs import engine as engine_module
-from meta_policy_search.envs.mujoco_envs.engine import DERIVED, ROBOTS, MujocoEngine
+from meta_policy_search.envs.mujoco_envs import engine_mujoco
+from meta_policy_search.envs.mujoco_envs.engine import DERIVED, ROBOTS, model_file
+from meta_policy_search.envs.mujoco_envs.engine_mujoco import MujocoEngine
 
 REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0
 MODEL_FILES = {  # SHA-256; where Gymnasium changes a file, look at what becomes of the robot
@@ -82,14 +84,14 @@ def test_ten_control_steps_agree_with_mujoco_2_1_0(robot, tolerance):
 
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_model_files_are_those_that_were_compared_with_mujoco_2_1_0(robot):
-    assert hashlib.sha256(engine_module._model_file(robot).read_bytes()).hexdigest() == MODEL_FILES[robot]
+    assert hashlib.sha256(model_file(robot).read_bytes()).hexdigest() == MODEL_FILES[robot]
 
 
 def test_modern_inertials_are_those_that_the_installed_mujoco_computes_for_the_file(tmp_path, monkeypatch):
     import mujoco
 
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its warnings of the file to a file in the working directory
-    model = mujoco.MjModel.from_xml_path(str(engine_module._model_file("half_cheetah")))
+    model = mujoco.MjModel.from_xml_path(str(model_file("half_cheetah")))
     modern = MujocoEngine("half_cheetah", 1, 5, inertials="modern")
     for name in ("body_mass", "body_inertia", "body_ipos", "body_iquat", "body_subtreemass", "body_invweight0"):
         np.testing.assert_allclose(modern.get_parameter(name), getattr(model, name), rtol=1e-12, err_msg=name)
@@ -348,7 +350,7 @@ def test_positions_move_as_mujoco_moves_them():
     expected = qpos.copy()
     for i in range(50):
         mujoco.mj_integratePos(engine.model, expected[i], qvel[i], 0.7)
-    np.testing.assert_allclose(engine_module._moved(qpos, qvel, 0.7), expected, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(engine_mujoco._moved(qpos, qvel, 0.7), expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("robot", FLOATING)
@@ -502,7 +504,7 @@ def test_a_missing_package_is_an_error_that_says_what_to_run(monkeypatch):
         patch.setitem(sys.modules, "mujoco", None)
         with pytest.raises(ImportError, match=r'run `pip install "mujoco>=3.3"`'):
             MujocoEngine("half_cheetah", 1, 5)
-    engine_module._compile.cache_clear()
+    engine_mujoco.compile_model.cache_clear()
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ImportError, match="run `pip install gymnasium`"):
         MujocoEngine("half_cheetah", 1, 5)
@@ -511,7 +513,7 @@ def test_a_missing_package_is_an_error_that_says_what_to_run(monkeypatch):
 def test_a_missing_model_file_is_an_error_that_says_what_to_run(monkeypatch, tmp_path):
     (tmp_path / "gymnasium").mkdir()
     (tmp_path / "gymnasium" / "__init__.py").touch()
-    engine_module._compile.cache_clear()
+    engine_mujoco.compile_model.cache_clear()
     monkeypatch.delitem(sys.modules, "gymnasium", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(FileNotFoundError, match="half_cheetah.xml: run `pip install --force-reinstall gymnasium`"):

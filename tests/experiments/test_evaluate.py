@@ -79,7 +79,7 @@ def test_a_run_next_to_references(runs, tmp_path, capsys):
     assert all(row.startswith(name) for row, name in zip(table, names, strict=True))
     assert gain.startswith("Adaptation changes the return by") and files == f"Files: {tmp_path / 'out'}"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "evaluation.json", "returns.csv", "task_returns.csv", "adaptation_curve.png"}
+        "evaluation.json", "returns.csv", "task_returns.csv", "adaptation_curve.png", "return_over_timesteps.png"}
     # all met the same tasks
     tasks = [[row["value"] for row in rows(tmp_path / "out" / "task_returns.csv") if row["policy"] == name]
              for name in names]
@@ -180,6 +180,29 @@ def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
     compile(callback, "use_policy.rst", "exec")
 
 
+def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys):
+    """Given two searches, two deviations and more steps than of the gradient, then each has as many paths in a step."""
+    run(runs / "vpg_maml", "--num_tasks", 3, "--num_steps", 1, "--rollouts", 4, "--compare", "cem", "cma_es",
+        "--compare_steps", 2, "--candidates", 2, "--search_std", 0.1, 0.3, "--output", tmp_path)
+    table = capsys.readouterr().out.splitlines()[2:]
+    names = [f"{runs / 'vpg_maml'}, iteration 2", *(f"{search} from there, std {std}" for search in ("CEM", "CMA-ES")
+                                                     for std in (0.1, 0.3))]
+    assert all(row.startswith(name) for row, name in zip(table, names, strict=False))
+    means = rows(tmp_path / "returns.csv")
+    assert [row["policy"] for row in means] == [names[0]] * 2 + [name for name in names[1:] for _ in range(3)]
+    first, *searches = json.loads((tmp_path / "evaluation.json").read_text())
+    assert np.shape(first["timesteps"]) == (1, 3, 2)
+    for search in searches:
+        assert np.shape(search["timesteps"]) == (1, 3, 3) and search["tasks"] == first["tasks"]
+        np.testing.assert_allclose(np.array(search["returns"])[..., 0], np.array(first["returns"])[..., 0], rtol=1e-5)
+        # paths of 10 steps, which may end at their goal
+        steps = np.diff(np.array(search["timesteps"]), axis=-1)
+        assert (steps > 0).all() and (steps <= 4 * 10).all() and steps.max() > 20
+    assert len({row["return"] for row in means if row["step"] == "2"}) == 4
+    again = evaluate.make_search_evaluator(load_once(runs / "vpg_maml", "last", 4, None), "cem", 2, 0.3)
+    np.testing.assert_array_equal(again.evaluate(3, 2).returns, searches[1]["returns"])
+
+
 # Mistakes ----------------------------------------------------------------------------------------------------------
 
 
@@ -199,6 +222,12 @@ def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
     (["--snapshot", "first"], "argument --snapshot: expected 'last' or the number of an iteration, got 'first'"),
     (["--snapshot", "9"], "holds no snapshot of iteration 9; it holds those of: 0, 1, 2"),
     (["--snapshot", "-1"], "snapshot: expected an integer of at least 0, got -1"),
+    (["--compare", "sgd"], "argument --compare: invalid choice: 'sgd'"),
+    (["--compare", "cem", "--candidates", "3"], "candidates: expected at most 2, as each needs one of the paths, got"),
+    (["--compare", "cem", "--candidates", "1"], "candidates: expected an integer of at least 2, got 1"),
+    (["--compare", "cem", "--search_std", "0"], "init_std: expected a finite number above 0, got 0.0"),
+    (["--compare", "cma_es", "--search_std", "-1"], "sigma0: expected a finite number above 0, got -1.0"),
+    (["--compare", "cem", "--compare_steps", "0"], "compare_steps: expected an integer of at least 1, got 0"),
     (["--reference", "nowhere"], "run_folder: expected the folder of a run, got nowhere: could not read nowhere/para"),
 ])
 def test_mistakes_in_flags(arguments, message, runs, tmp_path, capsys):

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from experiments import common, dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from meta_policy_search import __version__
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
@@ -71,6 +72,11 @@ def rows(folder):
     """Returns the rows of `progress.csv` as they are written there, without times."""
     with open(Path(folder, "progress.csv"), newline="") as file:
         return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+def contents(folder):
+    """Returns the files of a folder by name."""
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 def params(folder):
@@ -234,11 +240,12 @@ def test_the_defaults_of_pro_mp_are_the_published_ones():
     assert {name: getattr(config, name) for name in published} == published
 
 
-@pytest.mark.parametrize("script, exploration", [(maml_trpo, False), (e_maml, True), (vpg_maml, False)])
-def test_the_choices_of_inner_objective_and_exploration_reach_the_algorithm(script, exploration):
-    settings = {**common.SMOKE, "env": "MetaPointEnv", "inner_type": "likelihood_ratio", "exploration_coeff": 0.5}
+@pytest.mark.parametrize("script, exploration, coeff", [(maml_trpo, False, None), (e_maml, True, 0.5),
+                                                        (vpg_maml, False, None)])
+def test_the_choices_of_inner_objective_and_exploration_reach_the_algorithm(script, exploration, coeff):
+    settings = {**common.SMOKE, "env": "MetaPointEnv", "inner_type": "likelihood_ratio", "exploration_coeff": coeff}
     algo = script.build(common.make_config(script.Config, settings)).algo
-    assert (algo.inner_type, algo.exploration, algo.exploration_coeff) == ("likelihood_ratio", exploration, 0.5)
+    assert (algo.inner_type, algo.exploration, algo.exploration_coeff) == ("likelihood_ratio", exploration, coeff)
 
 
 def test_flags_override_smoke_which_overrides_the_file(tmp_path, monkeypatch, capsys):
@@ -274,7 +281,10 @@ def test_the_params_json_of_a_run_is_a_file_of_settings(finished, tmp_path, monk
     assert config == common.make_config(pro_mp.Config, params(finished.folder)["settings"])
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "experiments" / "configs").iterdir()), ids=lambda path: path.name)
+PRESETS = [path for path in sorted((ROOT / "experiments" / "configs").iterdir()) if not path.name.startswith("sweep_")]
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.name)
 def test_the_presets_are_settings_of_their_script(path):
     script = maml_trpo if path.name.startswith("maml_") else pro_mp
     common.make_config(script.Config, json.loads(path.read_text()))
@@ -326,7 +336,8 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
     (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
     (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
-    (["--resume", "missing"], r"could not read missing/params.json: .*No such file"),
+    (["--resume", "missing"],
+     r"--resume: expected the folder of a run, got missing: could not read missing/params.json: .*No such file"),
 ])
 def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -337,6 +348,9 @@ def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeyp
 @pytest.mark.parametrize("arguments, message", [
     (["--inner_lr", "-1"], "inner_lr: expected a finite number above 0, got -1.0"),
     (["--meta_batch_size", "0"], "meta_batch_size: expected an integer of at least 1, got 0"),
+    (["--rollouts_per_meta_task", "0"], "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
+    (["--num_inner_grad_steps", "0"], "num_inner_grad_steps: expected an integer of at least 1, got 0"),
+    (["--n_itr", "0"], "n_itr: expected an integer of at least 1, got 0"),
     (["--envs_per_task", "3"], "envs_per_task: expected at most rollouts_per_meta_task=2, got 3"),
     (["--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "none"}'], "reward_type: expected one of"),
     (["--env_kwargs", '{"depth": 3}'], "unexpected keyword argument 'depth'"),
@@ -358,7 +372,7 @@ def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
     ({"env": "Nowhere"}, r"env: expected one of .*, got 'Nowhere'"),
     ({"n_itr": 2.5}, r"n_itr: expected an integer, got 2.5"),
     ({"n_itr": True}, r"n_itr: expected an integer, got True"),
-    ({"parallel": 1}, r"parallel: expected True or False, got 1"),
+    ({"parallel": 1}, r"parallel: expected one of False, True, 'ray', got 1"),
     ({"discount": "high"}, r"discount: expected a number, got 'high'"),
     ({"hidden_sizes": 64}, r"hidden_sizes: expected a list, got 64"),
     ({"hidden_sizes": [64, "x"]}, r"hidden_sizes\[1\]: expected an integer, got 'x'"),
@@ -380,11 +394,24 @@ def test_a_file_that_is_not_json(tmp_path, capsys):
 
 
 def test_the_folder_of_another_run_is_refused_before_training(finished_copy, monkeypatch, capsys):
-    before = {path.name: path.read_bytes() for path in finished_copy.iterdir()}
+    before = contents(finished_copy)
     monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
     message = mistake(capsys, pro_mp, "--smoke", *POINT, "--dump_path", finished_copy)
     assert "expected a folder without an earlier run" in message and f"--resume {finished_copy}" in message
-    assert {path.name: path.read_bytes() for path in finished_copy.iterdir()} == before
+    assert contents(finished_copy) == before
+
+
+@pytest.mark.parametrize("name", ["params.json", "progress.csv", "progress.json", "params.pkl", "itr_100.pkl",
+                                  "learning_curve.png", "diagnostics.png"])
+def test_no_file_of_an_earlier_run_is_overwritten(name, finished, tmp_path, monkeypatch, capsys):
+    """Given a folder that holds but one of the files that runs write, then it is refused, and the file stays."""
+    source = {"itr_100.pkl": "params.pkl", "progress.json": "progress.csv", "diagnostics.png": "learning_curve.png"}
+    shutil.copy(finished.folder / source.get(name, name), tmp_path / name)
+    before = contents(tmp_path)
+    monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
+    message = mistake(capsys, pro_mp, "--smoke", *POINT, "--dump_path", tmp_path)
+    assert f"got {tmp_path}" in message and (name in message or "--resume" in message)
+    assert contents(tmp_path) == before
 
 
 # Going on --------------------------------------------------------------------------------------------------------
@@ -444,6 +471,75 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
     assert "holds no snapshot" in refusal("--n_itr", 13)
 
 
+@pytest.fixture
+def run_of_four(finished, tmp_path):
+    """A run of four iterations whose last snapshot is of the third: resuming cuts off a row."""
+    run(pro_mp, *finished.flags, "--snapshot_mode", "gap", "--snapshot_gap", 2, "--n_itr", 4, "--dump_path", tmp_path)
+    return tmp_path
+
+
+def change_params(folder, **changes):
+    content = params(folder)
+    for path, value in changes.items():
+        *parents, key = path.split("__")
+        target = content
+        for parent in parents:
+            target = target[parent]
+        target[key] = value
+    write_json(folder / "params.json", content)
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"settings__hidden_sizes": [8, 8]},
+     r"the snapshot in .* does not fit the settings in its params.json: policy_params: expected the names .*, got "),
+    ({"settings__hidden_sizes": [7]}, r"policy_params\['.*hidden_0/kernel'\]: expected shape \(2, 7\), got \(2, 8\)"),
+    ({"settings__trainable_inner_step_size": True}, r"log_step_sizes: expected the names \[.*\], got \[\]"),
+    ({"settings__num_inner_grad_steps": 2},
+     r"inner_kl_coeff: expected shape \(2,\), one for each inner step, got \(1,\)"),
+    ({"settings__env": "MetaGoneEnv"}, r"env: expected one of .*'MetaPointEnvCorner'.*, got 'MetaGoneEnv'"),
+    ({"settings__env": "HalfCheetahRandDirecEnv", "settings__env_kwargs": {}},
+     r"policy_params\['.*hidden_0/kernel'\]: expected shape \(17, 8\), got \(2, 8\)"),
+    ({"settings__meta_batch_size": 0}, r"meta_batch_size: expected an integer of at least 1, got 0"),
+    ({"settings__new": 1}, r"unknown setting 'new'; there are env, "),
+    ({"settings": None}, r"got .*, whose params.json lacks settings"),
+    ({"script": None, "resumed": None}, r"got .*, whose params.json lacks script, resumed"),
+    ({"versions__meta_policy_search": "0.0.1"},
+     rf"the run in .* is of meta_policy_search 0\.0\.1, and this is {re.escape(__version__)}: .*load_npz"),
+])
+def test_a_run_that_does_not_fit_is_refused_and_stays_as_it_is(changes, message, run_of_four, capsys):
+    change_params(run_of_four, **changes)
+    capsys.readouterr()
+    before = contents(run_of_four)
+    assert re.fullmatch(f"pro_mp.py: error: .*({message}).*\n", mistake(capsys, pro_mp, "--resume", run_of_four,
+                                                                        "--n_itr", 6))
+    assert contents(run_of_four) == before
+
+
+def test_a_damaged_snapshot_is_named_with_the_one_before_it(run_of_four, finished, capsys):
+    path = run_of_four / "itr_2.pkl"
+    path.write_bytes(path.read_bytes()[:-1])
+    capsys.readouterr()
+    before = contents(run_of_four)
+    message = mistake(capsys, pro_mp, "--resume", run_of_four, "--n_itr", 6)
+    assert f"{path} is damaged: " in message
+    assert message.endswith(f"last whole snapshot in its folder is {run_of_four / 'itr_0.pkl'} (iteration 0)\n")
+    assert contents(run_of_four) == before
+    path.unlink()  # then the run goes on from that one
+    run(pro_mp, "--resume", run_of_four)
+    assert rows(run_of_four) == rows(finished.folder)[:4]
+
+
+def test_a_snapshot_of_an_environment_that_is_gone(run_of_four, monkeypatch, capsys):
+    from meta_policy_search.envs.point_envs import point_env_2d_corner
+
+    capsys.readouterr()
+    before = contents(run_of_four)
+    monkeypatch.delattr(point_env_2d_corner, "MetaPointEnvCorner")
+    message = mistake(capsys, pro_mp, "--resume", run_of_four, "--n_itr", 6)
+    assert "itr_2.pkl is whole, but rebuilding its objects failed" in message and "MetaPointEnvCorner" in message
+    assert contents(run_of_four) == before
+
+
 def test_resuming_elsewhere_warns(finished_copy, capsys):
     content = params(finished_copy)
     content["versions"]["numpy"], content["machine"]["cores"] = "1.0", 1000
@@ -483,4 +579,4 @@ def test_ctrl_c_before_there_is_anything_to_go_on_from(tmp_path, monkeypatch, ca
 
     monkeypatch.setattr(pro_mp, "build", interrupt)
     assert run(pro_mp, "--dump_path", tmp_path / "run") == 130
-    assert capsys.readouterr().out == "Interrupted before there was a snapshot\n"
+    assert capsys.readouterr().out == "There is no snapshot to go on from\n"

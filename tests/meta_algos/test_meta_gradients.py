@@ -28,7 +28,8 @@ def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=Fals
              trainable and "trained step sizes", first_order and "first order"]
     arguments = {"num_inner_grad_steps": num_steps, "trainable_inner_step_size": trainable, "first_order": first_order}
     if algo_cls in EXPLORING:
-        arguments.update(inner_type=inner_type, exploration=exploration, exploration_coeff=EXPLORATION_COEFF)
+        arguments.update(inner_type=inner_type, exploration=exploration,
+                         exploration_coeff=EXPLORATION_COEFF if exploration else None)
     elif algo_cls in DICE:
         arguments.update(max_path_length=T)
     return pytest.param(algo_cls, arguments, marks=marks, id=", ".join(filter(None, words)))

@@ -1,7 +1,10 @@
 """Single paths: `samplers.utils.rollout`."""
+import sys
+
 import numpy as np
 import pytest
 
+from meta_policy_search.envs import MetaPointEnv
 from meta_policy_search.envs.base import MetaEnv
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.samplers.utils import rollout
@@ -13,6 +16,24 @@ class Right:
 
     def get_action(self, observation):
         return np.array([0.2, 0.0]), {"seen": observation}
+
+
+class TakesTurns(Right):
+    """Counts the paths that it acted in."""
+
+    turn = 0
+
+    def reset(self):
+        self.turn += 1
+
+    def get_action(self, observation):
+        return np.array([0.1, 0.0]), {"turn": self.turn}
+
+
+def test_an_agent_is_told_that_a_path_begins():
+    agent, env = TakesTurns(), MetaPointEnv()
+    for turn in (1, 2, 3):
+        np.testing.assert_array_equal(rollout(env, agent, max_path_length=2)["agent_infos"]["turn"], turn)
 
 
 class EndsAtThree(MetaEnv):
@@ -111,14 +132,33 @@ def test_without_infos_there_are_none():
     assert path["env_infos"] == {} and list(path["agent_infos"]) == ["seen"]
 
 
-@pytest.mark.parametrize("filename, ending", [
-    ("run.mp4", "not available in this version, so run.mp4 cannot be made$"), (None, "not available in this version$"),
-])
-def test_a_video_is_refused_before_anything_is_done(filename, ending):
-    with pytest.raises(ValueError, match=f"save_video: videos are {ending}"):
-        rollout(None, None, save_video=True, video_filename=filename)
+@pytest.mark.parametrize("filename", ["run.mp4", None])
+def test_a_video_shows_the_start_and_every_step(filename, tmp_path, monkeypatch):
+    """Given a point that goes 0.1 to the right each step, then the dot in the picture moves along by as much."""
+    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
+    monkeypatch.chdir(tmp_path)
+    env = MetaPointEnv(render_mode="rgb_array")
+    env.set_task([-0.4, 0.4])
+    path = rollout(env, Right(), 4, speedup=0.5, save_video=True, video_filename=filename)
+    np.testing.assert_allclose(path["observations"], [[0.0, 0.0], [0.1, 0.0], [0.2, 0.0], [0.3, 0.0]])
+    frames = ffmpeg.read_frames(str(tmp_path / (filename or "sim_out.mp4")))
+    meta = next(frames)
+    pictures = [np.frombuffer(frame, np.uint8).reshape(480, 480, 3).astype(int) for frame in frames]
+    assert len(pictures) == 5 and meta["size"] == (480, 480) and meta["fps"] == 10.0  # 0.05 s a step, half as fast
+    right_ends = [np.nonzero(blue - red > 60)[1].max() for red, _, blue in
+                  (picture.transpose(2, 0, 1) for picture in pictures)]
+    np.testing.assert_allclose(np.diff(right_ends), 0.88 * 480 * 0.1 / (2 * 1.15 * 0.5), atol=2.0)
+
+
+def test_videos_that_cannot_be_made(tmp_path, monkeypatch):
     with pytest.raises(TypeError, match="save_video: expected True or False, got 'yes'"):
-        rollout(None, None, save_video="yes")
+        rollout(EndsAtThree(), Right(), save_video="yes")
+    with pytest.raises(ValueError, match='save_video: expected an environment made with render_mode="rgb_array"'):
+        rollout(EndsAtThree(), Right(), save_video=True)
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(ImportError, match=r'run `pip install "meta_policy_search\[video\]"`$'):
+        rollout(MetaPointEnv(render_mode="rgb_array"), Right(), save_video=True, video_filename=str(tmp_path / "a.mp4"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_animates_every_step_in_the_wanted_time(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
+from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.utils import logger
 
@@ -248,6 +249,41 @@ def test_logged_statistics_are_over_the_paths_of_all_tasks(logged):
         "Step_0-MaxReturn": 8.0,
         "Step_0-MinReturn": 3.0,
     }
+
+
+def with_successes(values, rewards=(0.0, 0.0)):
+    path = reward_path(list(rewards))
+    path["env_infos"] = {"success": np.asarray(values)}
+    return path
+
+
+@pytest.mark.parametrize("dtype", [bool, float, int])
+def test_a_path_succeeds_that_does_at_any_step(logged, dtype):
+    """Given paths of two tasks, when three of five say so in some step, then the rate is 3 / 5."""
+    steps = {0: [[0, 0], [1, 0], [0, 1]], 1: [[1, 1], [0, 0]]}
+    meta_paths = {task: [with_successes(np.array(values, dtype)) for values in paths] for task, paths in steps.items()}
+    MetaSampleProcessor(ZeroBaseline()).process_samples(meta_paths, log="all", log_prefix="Step_0-")
+    assert logged["Step_0-SuccessRate"] == pytest.approx(0.6)
+    assert set(logged) == {f"Step_0-{key}" for key in ALL_KEYS | {"SuccessRate"}}
+
+
+def test_success_at_a_padded_or_missing_step_does_not_count(logged):
+    paths = [with_successes([False] * 5, [0.0] * 5), with_successes([True], [0.0]), with_successes([np.nan, 0.0])]
+    SampleProcessor(ZeroBaseline()).process_samples(paths, log=True)
+    assert logged["SuccessRate"] == pytest.approx(1.0 / 3.0)
+    DiceSampleProcessor(ZeroBaseline(), max_path_length=7).process_samples(paths, log=True)
+    assert logged["SuccessRate"] == pytest.approx(1.0 / 3.0)
+
+
+def test_the_success_rate_is_that_of_the_tasks_that_tell(logged):
+    meta_paths = {0: [with_successes([0, 1])], 1: [reward_path([1.0])], 2: [with_successes([0, 0])]}
+    MetaSampleProcessor(ZeroBaseline()).process_samples(meta_paths, log=True)
+    assert logged["SuccessRate"] == 0.5
+    logged.clear()
+    odd = [with_successes(np.zeros((2, 3))), with_successes(np.array([None, "yes"], dtype=object))]
+    for path in odd:  # something else that has this name
+        SampleProcessor(ZeroBaseline()).process_samples([path], log=True)
+        assert set(logged) == ALL_KEYS
 
 
 # Bad input ----------------------------------------------------------------------------------------------------------

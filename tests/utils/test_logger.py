@@ -6,12 +6,13 @@ import math
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 import tqdm
 
-from meta_policy_search.utils import logger
+from meta_policy_search.utils import event_file, logger
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 
@@ -173,7 +174,8 @@ def test_a_full_disk_keeps_the_rows_and_names_the_file(tmp_path, output):
     # when its rows do not fit any more
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     # then the file holds whole rows only
-    assert done.stderr.splitlines()[-1] == f"OSError: [Errno 27] File too large: '{tmp_path / f'progress.{output}'}'"
+    error = f"LogFileError: [Errno 27] File too large: '{tmp_path / f'progress.{output}'}'"
+    assert done.stderr.splitlines()[-1].endswith(error)
     text = (tmp_path / f"progress.{output}").read_text()
     assert text.endswith("\n") and text.count("y" * 20) == len(text.splitlines()) - (output == "csv") > 10
 
@@ -419,24 +421,118 @@ def test_a_progress_bar_stays_whole(monkeypatch):
     assert "50%" in after
 
 
-def test_event_files_for_tensorboard(tmp_path):
+# TensorBoard -----------------------------------------------------------------------------------------------------
+
+
+def read_events(folder):
+    """Returns the points of tag `x`, and the steps at which processes began, as TensorFlow reads the files in order."""
     from meta_policy_search.tf_compat import tf
 
-    # given a run that was resumed from after its second row
-    logger.configure(tmp_path, ["tensorboard"])
-    dump(Itr=0, x=0.5, text="not a number")
-    dump(Itr=1, x=1.5)
-    positions = logger.output_positions()
-    assert positions == {"tensorboard": {"step": 2}}
-    dump(Itr=2, x=2.5)
-    logger.configure(tmp_path, ["tensorboard"], positions=positions)
-    dump(Itr=2, x=3.5)
-    logger.reset()
-    # then the scalars are there, and the second file says from where it holds
-    values, starts = [], []
-    for path in (tmp_path / "tensorboard").iterdir():
-        for event in tf.train.summary_iterator(str(path)):
-            values += [(event.step, value.simple_value) for value in event.summary.value if value.tag == "x"]
+    points, starts = [], []
+    for path in sorted((folder / "tensorboard").iterdir()):
+        for i, event in enumerate(tf.train.summary_iterator(str(path))):
+            assert (event.file_version == "brain.Event:2") == (i == 0)
+            assert abs(event.wall_time - time.time()) < 1000
+            points += [(event.step, value.simple_value) for value in event.summary.value if value.tag == "x"]
             starts += [event.step] if event.session_log.status == tf.SessionLog.START else []
-    assert sorted(values) == [(0, 0.5), (1, 1.5), (2, 2.5), (2, 3.5)]
-    assert starts == [2]
+    return points, starts
+
+
+def test_event_files_hold_the_numbers_of_the_rows(tmp_path):
+    from meta_policy_search.tf_compat import tf
+
+    logger.configure(tmp_path, ["tensorboard"])
+    row = {"Itr": 300, "Step_0-AverageReturn": -1.25, "ü": 7, "big": 1e300, "small": -1e300, "inf": np.inf,
+           "text": "x", "truth": True, "nothing": None}
+    dump(**row)
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    _, event = tf.train.summary_iterator(str(path))
+    values = {value.tag: value.simple_value for value in event.summary.value}
+    assert event.step == 300
+    assert values == {"Itr": 300.0, "Step_0-AverageReturn": -1.25, "ü": 7.0, "big": np.inf, "small": -np.inf,
+                      "inf": np.inf}
+    dump(Itr=301, x=np.nan)
+    assert np.isnan(read_events(tmp_path)[0][0][1])
+
+
+def test_event_files_need_no_tensorflow(tmp_path):
+    program = ("import sys\n"
+               "from meta_policy_search.utils import logger\n"
+               "logger.configure(sys.argv[1], ['tensorboard'])\n"
+               "logger.logkvs({'Itr': 0, 'x': 1.5})\n"
+               "logger.dumpkvs()\n"
+               "assert 'tensorflow' not in sys.modules\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], env=env, check=True)
+    assert read_events(tmp_path) == ([(0, 1.5)], [])
+
+
+def run_with_curves(folder, values, positions=None):
+    """Logs `values` from the step on that a run stands at; returns the positions after each."""
+    logger.configure(folder, ["tensorboard"], positions=positions)
+    first = 0 if positions is None else positions["tensorboard"]["step"]
+    taken = []
+    for step, value in enumerate(values, start=first):
+        dump(Itr=step, x=value)
+        taken.append(json.loads(json.dumps(logger.output_positions())))
+    return taken
+
+
+def test_what_a_snapshot_rewinds_the_curves_rewind_too(tmp_path):
+    # given a run that goes on from its second row, fails before it has saved, and goes on from there again
+    _, saved, _, _ = run_with_curves(tmp_path, [0.5, 1.5, -1.0, -1.0])
+    run_with_curves(tmp_path, [-2.0], saved)
+    *_, saved = run_with_curves(tmp_path, [2.5, 3.5], saved)
+    run_with_curves(tmp_path, [4.5], saved)
+    # then each step is there once, and each process says where it began
+    assert read_events(tmp_path) == ([(0, 0.5), (1, 1.5), (2, 2.5), (3, 3.5), (4, 4.5)], [2, 4])
+
+
+def test_a_torn_event_is_cut_off(tmp_path):
+    saved = run_with_curves(tmp_path, [0.5, 1.5])[-1]
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    with open(path, "ab") as file:
+        file.write(b"\x30\x00\x00")
+    run_with_curves(tmp_path, [2.5], saved)
+    assert read_events(tmp_path) == ([(0, 0.5), (1, 1.5), (2, 2.5)], [2])
+
+
+def test_curves_that_were_deleted_begin_anew(tmp_path):
+    saved = run_with_curves(tmp_path, [0.5, 1.5])[-1]
+    for path in (tmp_path / "tensorboard").iterdir():
+        path.unlink()
+    run_with_curves(tmp_path, [2.5], saved)
+    assert read_events(tmp_path) == ([(2, 2.5)], [2])
+
+
+def test_tensorboard_reads_the_curves(tmp_path):
+    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator",
+                                       reason="needs tensorboard")
+    # given a TensorBoard that is open when a run goes on from an earlier iteration
+    _, saved, _ = run_with_curves(tmp_path, [0.5, 1.5, -1.0])
+    watching = accumulators.EventAccumulator(str(tmp_path / "tensorboard"))
+    watching.Reload()
+    assert [event.value for event in watching.Scalars("x")] == [0.5, 1.5, -1.0]
+    run_with_curves(tmp_path, [2.5, 3.5], saved)
+    later = accumulators.EventAccumulator(str(tmp_path / "tensorboard"))
+    # then it shows the curve of the run as it is now, as does one that is opened later
+    for accumulator in (watching, later):
+        accumulator.Reload()
+        assert [(event.step, event.value) for event in accumulator.Scalars("x")] == [
+            (0, 0.5), (1, 1.5), (2, 2.5), (3, 3.5)
+        ]
+
+
+def test_a_new_run_begins_without_the_curves_of_the_old_one(tmp_path):
+    logger.configure(tmp_path, ["csv", "tensorboard"])
+    dump(Itr=0, x=0.5)
+    logger.configure(tmp_path, ["csv", "tensorboard"], overwrite=True)
+    dump(Itr=0, x=1.5)
+    assert read_events(tmp_path) == ([(0, 1.5)], [])
+
+
+def test_the_checksum_of_events():
+    """RFC 3720, appendix B.4."""
+    assert event_file.crc32c(bytes(32)) == 0x8A9136AA
+    assert event_file.crc32c(bytes([255] * 32)) == 0x62A8AB43
+    assert event_file.crc32c(bytes(range(32))) == 0x46DD794E

@@ -7,6 +7,7 @@ from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
 from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv, MujocoMetaEnv, Rows
 from meta_policy_search.envs.mujoco_envs.engine import State
 from meta_policy_search.envs.point_envs.base import as_point
+from meta_policy_search.envs.point_envs.drawing import Scenery
 from meta_policy_search.types import Infos, Task
 
 __all__ = ["AntRandGoalEnv", "BatchedAntRandGoalEnv"]
@@ -30,6 +31,10 @@ class BatchedAntRandGoalEnv(BatchedGoalEnv, BatchedAntEnv):
         angles = rng.uniform(0.0, 2.0 * np.pi, n_tasks)
         distances = LARGEST_DISTANCE * np.sqrt(rng.random(n_tasks))
         return list(distances[:, None] * np.stack((np.cos(angles), np.sin(angles)), axis=1))
+
+    def scenery(self, env_id: int) -> Scenery:
+        """See `BatchedMujocoEnv.scenery`."""
+        return Scenery(half_width=LARGEST_DISTANCE, goal=self.goals[env_id])
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         return as_point(name, task)
@@ -69,6 +74,8 @@ class AntRandGoalEnv(MujocoMetaEnv):
         contact_forces: whether contact forces are computed. False by default, and then they count as zero, as they do
             under mujoco-py 2.1, which never computes them; with them each step takes longer, and is the environment as
             it was with engines up to 1.5.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -77,7 +84,7 @@ class AntRandGoalEnv(MujocoMetaEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which it is `AntRandGoalEnv`.
@@ -90,11 +97,12 @@ class AntRandGoalEnv(MujocoMetaEnv):
         goal: Sequence[float] = (2.0, 0.0),
         *,
         contact_forces: bool = False,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            goal=goal, contact_forces=contact_forces, inertials=inertials, num_threads=num_threads,
+            goal=goal, contact_forces=contact_forces, engine=engine, inertials=inertials, num_threads=num_threads,
             render_mode=render_mode,
         )

@@ -6,7 +6,8 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv
-from meta_policy_search.envs.mujoco_envs.engine import MujocoEngine, State
+from meta_policy_search.envs.mujoco_envs.engine import State, chosen_engine, make_engine
+from meta_policy_search.envs.point_envs.drawing import Scenery
 from meta_policy_search.types import BatchedStep, Infos, Path, Task
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.quiet_gym import gym
@@ -16,6 +17,8 @@ __all__ = ["BatchedGoalEnv", "BatchedMujocoEnv", "MujocoMetaEnv", "flattened"]
 Rows = Union[slice, np.ndarray]
 """Which environments: what an array with `num_envs` rows is indexed by to give those of the current step."""
 
+
+_FREE_ROBOTS = ("ant", "humanoid", "swimmer")  # positions begin with x and y on the ground
 
 MAX_CALLERS = 4
 """Callers that take turns in the engine when it has several threads. More leave the threads fewer moments without
@@ -30,16 +33,18 @@ class BatchedMujocoEnv(BatchedEnv):
 
     Args:
         num_envs: number of copies, at least one.
+        engine: one of `engine.ENGINES`; by default what the environment variable `META_POLICY_SEARCH_ENGINE` names,
+            or else `"mujoco"`.
         inertials: `"mujoco210"`, masses and inertias of MuJoCo 2.1.0, with which the published results were made, or
             `"modern"`, those of the installed MuJoCo (a half cheetah weighs 14 kg with either, distributed otherwise).
         num_threads: native threads that share the copies; by default all cores that the process may use. Results do
-            not depend on it.
+            not depend on it. The engine `"mujoco-py"` has one thread, whatever is asked for.
         derived: what states are to come with, names of `engine.DERIVED`; subclasses give what they look at.
 
     Attributes:
         robot: name of the robot's model, one of `engine.ROBOTS`; set by the subclass.
         frame_skip: simulation steps per step of the environment; set by the subclass.
-        engine: the `MujocoEngine` that holds the states.
+        engine: the `Engine` that holds the states.
         dt: duration of a step, s.
     """
 
@@ -50,12 +55,14 @@ class BatchedMujocoEnv(BatchedEnv):
         self,
         num_envs: int,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         derived: Sequence[str] = (),
     ) -> None:
         super().__init__(num_envs)
-        self.engine = MujocoEngine(self.robot, self.num_envs, self.frame_skip, inertials, num_threads, derived)
+        self.engine = make_engine(
+            engine, self.robot, self.num_envs, self.frame_skip, inertials, num_threads, derived)
         self.max_callers = MAX_CALLERS if self.engine.threads() > 1 else 1
         self.dt = self.engine.dt
         size = self._observations(self.engine.get_state(np.array([0]))).shape[1]
@@ -111,6 +118,10 @@ class BatchedMujocoEnv(BatchedEnv):
         rewards, infos = self._rewards(before, actions, after, slice(None) if env_ids is None else env_ids)
         truncated = np.zeros(len(actions), dtype=bool)
         return BatchedStep(self._observations(after), rewards, self._terminated(after), truncated, infos)
+
+    def scenery(self, env_id: int) -> Scenery:
+        """Returns what is to be drawn of the world of one environment, seen from above, besides the robot."""
+        return Scenery()
 
     def _uniform_start(self, noise: float, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
         """Draws positions and velocities around those of the model at rest, each uniform within `noise`."""
@@ -175,6 +186,8 @@ class MujocoMetaEnv(BatchableMetaEnv):
     """One environment with a robot, that is, a `BatchedMujocoEnv` with one robot in it.
 
     Args:
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -188,18 +201,32 @@ class MujocoMetaEnv(BatchableMetaEnv):
     def __init__(
         self,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(render_mode=render_mode, inertials=inertials, num_threads=num_threads, **kwargs)
+        super().__init__(
+            render_mode=render_mode, engine=chosen_engine(engine), inertials=inertials, num_threads=num_threads,
+            **kwargs,
+        )
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.dt)}
 
     @property
     def dt(self) -> float:
         """Duration of a step, s."""
         return self._batched.dt
+
+    @property
+    def position(self) -> Optional[np.ndarray]:
+        """Where the robot is on the ground, `(x, y)`, float64 `[2]`, m; None for those that move along a line only."""
+        is_free = self._batched.robot in _FREE_ROBOTS
+        return self._batched.engine.get_state().qpos[0, :2] if is_free else None
+
+    def scenery(self) -> Scenery:
+        """Returns what is to be drawn of the world, seen from above, besides the robot."""
+        return self._batched.scenery(0)
 
     def close(self) -> None:
         """Ends the process that draws, if there is one; the environment can be used, and drawn, again."""

@@ -69,6 +69,8 @@ class HalfCheetahRandDirecEnv(MujocoMetaEnv):
 
     Args:
         goal_direction: -1.0 or 1.0, the task until `set_task` is called; forward by default.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -77,7 +79,7 @@ class HalfCheetahRandDirecEnv(MujocoMetaEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
     """
 
     batched_class = BatchedHalfCheetahRandDirecEnv
@@ -86,12 +88,13 @@ class HalfCheetahRandDirecEnv(MujocoMetaEnv):
         self,
         goal_direction: Optional[float] = None,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            goal_direction=1.0 if goal_direction is None else goal_direction, inertials=inertials,
+            goal_direction=1.0 if goal_direction is None else goal_direction, engine=engine, inertials=inertials,
             num_threads=num_threads, render_mode=render_mode,
         )
 

@@ -49,6 +49,8 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
     Args:
         max_velocity: upper end of the task distribution, m/s, above zero; 3.0 by default. Half of it is the task until
             `set_task` is called.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -57,7 +59,7 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
     """
 
     batched_class = BatchedHalfCheetahRandVelEnv
@@ -66,12 +68,14 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
         self,
         max_velocity: float = 3.0,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            max_velocity=max_velocity, inertials=inertials, num_threads=num_threads, render_mode=render_mode,
+            max_velocity=max_velocity, engine=engine, inertials=inertials, num_threads=num_threads,
+            render_mode=render_mode,
         )
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:

@@ -93,6 +93,8 @@ class HopperRandParamsEnv(RandomEnv):
         log_scale_limit: half width of the exponents' distribution, dimensionless, at least zero; 3.0 by default, as
             published, which scales masses by factors between 0.30 and 3.4.
         rand_params: which of `RAND_PARAMS` a task changes; all by default.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -101,7 +103,7 @@ class HopperRandParamsEnv(RandomEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; `set_task`: see `RandomEnv`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     References:
         The public code of rand_param_envs (github.com/dennisl88/rand_param_envs), in which it is
@@ -115,10 +117,12 @@ class HopperRandParamsEnv(RandomEnv):
         log_scale_limit: float = 3.0,
         rand_params: Sequence[str] = RandomEnv.RAND_PARAMS,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            log_scale_limit, rand_params, inertials=inertials, num_threads=num_threads, render_mode=render_mode,
+            log_scale_limit, rand_params, engine=engine, inertials=inertials, num_threads=num_threads,
+            render_mode=render_mode,
         )

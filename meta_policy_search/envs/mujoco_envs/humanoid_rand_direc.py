@@ -83,6 +83,8 @@ class HumanoidRandDirecEnv(MujocoMetaEnv):
         contact_forces: whether contact forces are computed. False by default, and then they count as zero, as they do
             under mujoco-py 2.1, which never computes them; with them each step takes longer, and is the environment as
             it was with engines up to 1.5.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -91,7 +93,7 @@ class HumanoidRandDirecEnv(MujocoMetaEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which it is `HumanoidRandDirecEnv`.
@@ -104,11 +106,12 @@ class HumanoidRandDirecEnv(MujocoMetaEnv):
         goal_direction: float = 1.0,
         *,
         contact_forces: bool = False,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            goal_direction=goal_direction, contact_forces=contact_forces, inertials=inertials, num_threads=num_threads,
-            render_mode=render_mode,
+            goal_direction=goal_direction, contact_forces=contact_forces, engine=engine, inertials=inertials,
+            num_threads=num_threads, render_mode=render_mode,
         )

@@ -45,6 +45,8 @@ class HumanoidRandDirec2DEnv(MujocoMetaEnv):
         contact_forces: whether contact forces are computed. False by default, and then they count as zero, as they do
             under mujoco-py 2.1, which never computes them; with them each step takes longer, and is the environment as
             it was with engines up to 1.5.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -53,7 +55,7 @@ class HumanoidRandDirec2DEnv(MujocoMetaEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which it is `HumanoidRandDirec2DEnv`.
@@ -66,11 +68,12 @@ class HumanoidRandDirec2DEnv(MujocoMetaEnv):
         goal_direction: Sequence[float] = (1.0, 0.0),
         *,
         contact_forces: bool = False,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            goal_direction=goal_direction, contact_forces=contact_forces, inertials=inertials, num_threads=num_threads,
-            render_mode=render_mode,
+            goal_direction=goal_direction, contact_forces=contact_forces, engine=engine, inertials=inertials,
+            num_threads=num_threads, render_mode=render_mode,
         )

@@ -107,6 +107,8 @@ class RandomEnv(MujocoMetaEnv):
             experiments, which scales masses by factors between 0.30 and 3.4.
         rand_params: which of `RAND_PARAMS` a task changes; all by default. What a task does not hold is as in the
             model.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -116,7 +118,7 @@ class RandomEnv(MujocoMetaEnv):
     Raises:
         TypeError, ValueError: an argument is none of the above; `set_task`: the task has an unknown parameter, or one
             of the wrong shape, negative or not finite.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
     """
 
     RAND_PARAMS = tuple(SCALE_BASES)
@@ -128,11 +130,12 @@ class RandomEnv(MujocoMetaEnv):
         log_scale_limit: float,
         rand_params: Sequence[str] = RAND_PARAMS,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            log_scale_limit=log_scale_limit, rand_params=rand_params, inertials=inertials, num_threads=num_threads,
-            render_mode=render_mode,
+            log_scale_limit=log_scale_limit, rand_params=rand_params, engine=engine, inertials=inertials,
+            num_threads=num_threads, render_mode=render_mode,
         )

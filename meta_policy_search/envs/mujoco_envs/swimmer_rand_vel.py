@@ -48,7 +48,7 @@ class SwimmerRandVelEnv(MujocoMetaEnv):
 
     The robot is that of Coulom 2002 ("Reinforcement learning using neural networks, with applications to motor
     control"); its links lie in a plane and collide with nothing. The velocity asked for is not observed: an agent
-    learns it from rewards alone. One of the tasks of ProMP (arXiv:1810.06784).
+    learns it from rewards alone. One of the environments of ProMP's public code (arXiv:1810.06784).
 
     Observation, float64 `[8]`: `qpos[2:]`, then `qvel`.
 
@@ -87,6 +87,8 @@ class SwimmerRandVelEnv(MujocoMetaEnv):
         min_velocity: lower end of the task distribution, m/s; 0.1 by default.
         max_velocity: its upper end, m/s, above the lower one; 0.2 by default. The mean of both is the task until
             `set_task` is called.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -95,7 +97,7 @@ class SwimmerRandVelEnv(MujocoMetaEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which it is `SwimmerRandVelEnv`.
@@ -108,11 +110,12 @@ class SwimmerRandVelEnv(MujocoMetaEnv):
         min_velocity: float = 0.1,
         max_velocity: float = 0.2,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            min_velocity=min_velocity, max_velocity=max_velocity, inertials=inertials, num_threads=num_threads,
-            render_mode=render_mode,
+            min_velocity=min_velocity, max_velocity=max_velocity, engine=engine, inertials=inertials,
+            num_threads=num_threads, render_mode=render_mode,
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv
 from meta_policy_search.envs.point_envs.base import as_point
+from meta_policy_search.envs.point_envs.drawing import Scenery
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_choice, check_finite
 
@@ -34,6 +35,10 @@ class DirectionTasks(BatchedGoalEnv):
         """Draws directions, each with equal probability."""
         return rng.choice(DIRECTIONS, n_tasks).tolist()
 
+    def scenery(self, env_id: int) -> Scenery:
+        """See `BatchedMujocoEnv.scenery`."""
+        return Scenery(direction=np.array([self.goals[env_id], 0.0]))
+
     def _check_task(self, name: str, task: Task) -> float:
         return check_choice(name, task, DIRECTIONS)
 
@@ -54,6 +59,10 @@ class PlanarDirectionTasks(BatchedGoalEnv):
         """Draws `n_tasks` directions, each a float64 `[2]` of length one."""
         vectors = rng.standard_normal((n_tasks, 2))
         return list(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+    def scenery(self, env_id: int) -> Scenery:
+        """See `BatchedMujocoEnv.scenery`."""
+        return Scenery(direction=self.goals[env_id])
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         direction = as_point(name, task)

@@ -74,6 +74,8 @@ class Walker2DRandDirecEnv(MujocoMetaEnv):
 
     Args:
         goal_direction: -1.0 or 1.0, the task until `set_task` is called; forward by default.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -82,7 +84,7 @@ class Walker2DRandDirecEnv(MujocoMetaEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which it is `Walker2DRandDirecEnv`.
@@ -94,10 +96,12 @@ class Walker2DRandDirecEnv(MujocoMetaEnv):
         self,
         goal_direction: float = 1.0,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            goal_direction=goal_direction, inertials=inertials, num_threads=num_threads, render_mode=render_mode,
+            goal_direction=goal_direction, engine=engine, inertials=inertials, num_threads=num_threads,
+            render_mode=render_mode,
         )

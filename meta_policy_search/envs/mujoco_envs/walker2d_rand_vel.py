@@ -35,8 +35,8 @@ class BatchedWalker2DRandVelEnv(VelocityTasks, BatchedWalker2DEnv):
 class Walker2DRandVelEnv(MujocoMetaEnv):
     """A walker that is to walk at a velocity of its task's own.
 
-    The velocity asked for is not observed: an agent learns it from rewards alone. One of the tasks of ProMP
-    (arXiv:1810.06784).
+    The velocity asked for is not observed: an agent learns it from rewards alone. One of the environments of ProMP's
+    public code (arXiv:1810.06784).
 
     Observation (float64 `[17]`), action (float64 `[6]` in [-1, 1], held for 0.016 s), start and end are those of
     `Walker2DRandDirecEnv`, which has tables of them.
@@ -54,6 +54,8 @@ class Walker2DRandVelEnv(MujocoMetaEnv):
     Args:
         max_velocity: upper end of the task distribution, m/s, above zero; 10.0 by default. Half of it is the task until
             `set_task` is called.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
         inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
             `"modern"`, as the installed MuJoCo computes them.
         num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
@@ -62,7 +64,7 @@ class Walker2DRandVelEnv(MujocoMetaEnv):
 
     Raises:
         TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: `mujoco` or `gymnasium` is not installed; says what to run.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which it is `Walker2DRandVelEnv`.
@@ -74,10 +76,12 @@ class Walker2DRandVelEnv(MujocoMetaEnv):
         self,
         max_velocity: float = 10.0,
         *,
+        engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
         render_mode: Optional[str] = None,
     ) -> None:
         super().__init__(
-            max_velocity=max_velocity, inertials=inertials, num_threads=num_threads, render_mode=render_mode,
+            max_velocity=max_velocity, engine=engine, inertials=inertials, num_threads=num_threads,
+            render_mode=render_mode,
         )

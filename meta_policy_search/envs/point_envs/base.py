@@ -98,6 +98,10 @@ class BatchedPointEnv(BatchedEnv):
         """Returns the goal as float64 `[2]`, or raises `ValueError`."""
         return as_point(name, goal)
 
+    def positions(self) -> np.ndarray:
+        """Returns where the points are, a new array float64 `[num_envs, 2]`."""
+        return self._states[:, :2].copy()
+
     def scenery(self, env_id: int) -> Scenery:
         """Returns what is to be drawn of the world of one environment."""
         return Scenery(half_width=max(self.default_goal), goal=self._goals[env_id])
@@ -179,10 +183,19 @@ class PointMetaEnv(BatchableMetaEnv):
             self._trail.append(answer[0][:2].copy())
         return answer
 
+    @property
+    def position(self) -> np.ndarray:
+        """Where the point is, float64 `[2]`."""
+        return self._batched.positions()[0]
+
+    def scenery(self) -> Scenery:
+        """Returns what is to be drawn of the world besides the point."""
+        return self._batched.scenery(0)
+
     def _draw(self) -> np.ndarray:
         if not self._trail:
             raise RuntimeError("render: call reset() first")
-        return draw(np.array(self._trail), self._batched.scenery(0))
+        return draw(np.array(self._trail), self.scenery())
 
 
 def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Pictures of 2D point environments; matplotlib is loaded when the first one is drawn."""
-from typing import NamedTuple, Sequence, Tuple
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-__all__ = ["Scenery", "draw"]
+__all__ = ["Scenery", "draw", "draw_scenery"]
 
 SIZE = 480  # pixels, width and height of a picture
 _DPI = 100
@@ -13,10 +13,11 @@ _MARGIN = 1.15  # what is drawn, over the half width of the world
 
 
 class Scenery(NamedTuple):
-    """What there is to see of a world besides the point."""
+    """What there is to see of a world in the plane, besides who moves in it."""
 
-    half_width: float  # of the square around the origin in which things happen
-    goal: np.ndarray  # [2]
+    half_width: float = 0.0  # of the square around the origin in which things happen
+    goal: Optional[np.ndarray] = None  # [2]
+    direction: Optional[np.ndarray] = None  # [2], of length one, to go in
     other_goals: Sequence[np.ndarray] = ()  # each [2], goals that tasks can have
     walls: Sequence[np.ndarray] = ()  # lines, each [n, 2]
 
@@ -38,7 +39,24 @@ def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:
     figure = Figure(figsize=(SIZE / _DPI, SIZE / _DPI), dpi=_DPI)
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_axes((0.09, 0.07, 0.88, 0.88))
-    limit = _MARGIN * max(scenery.half_width, float(np.abs(trail).max()))
+    draw_scenery(axes, scenery, [trail])
+    axes.plot(*trail.T, color=_TRAIL_COLOR, linewidth=1.2, marker=".", markersize=4)
+    _mark(axes, trail[0], marker="o", markersize=7, markerfacecolor="white", markeredgecolor=_TRAIL_COLOR)
+    _mark(axes, trail[-1], marker="o", markersize=9, color=_TRAIL_COLOR)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+
+
+def draw_scenery(axes: Any, scenery: Scenery, trails: Sequence[np.ndarray], scale: float = 1.0) -> None:
+    """Draws a world into a matplotlib axes, and makes these as large as the world and some trails in it.
+
+    Args:
+        axes: where to draw.
+        scenery: the world.
+        trails: positions that the picture is to reach to, each `[T, 2]`, at least one.
+        scale: size of goals and walls, for pictures smaller than `SIZE`.
+    """
+    limit = _MARGIN * max(scenery.half_width, *(float(np.abs(trail).max()) for trail in trails))
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
     axes.grid(color=_GRID_COLOR, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -46,15 +64,14 @@ def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:
     for spine in axes.spines.values():
         spine.set_color(_GRID_COLOR)
     for wall in scenery.walls:
-        axes.plot(*wall.T, color=_WALL_COLOR, linewidth=2.5, solid_capstyle="butt")
+        axes.plot(*wall.T, color=_WALL_COLOR, linewidth=2.5 * scale, solid_capstyle="butt")
     for goal in scenery.other_goals:
-        _mark(axes, goal, marker="*", markersize=16, markerfacecolor="white", markeredgecolor=_OTHER_COLOR)
-    _mark(axes, scenery.goal, marker="*", markersize=18, color=_GOAL_COLOR)
-    axes.plot(*trail.T, color=_TRAIL_COLOR, linewidth=1.2, marker=".", markersize=4)
-    _mark(axes, trail[0], marker="o", markersize=7, markerfacecolor="white", markeredgecolor=_TRAIL_COLOR)
-    _mark(axes, trail[-1], marker="o", markersize=9, color=_TRAIL_COLOR)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+        _mark(axes, goal, marker="*", markersize=16 * scale, markerfacecolor="white", markeredgecolor=_OTHER_COLOR)
+    if scenery.goal is not None:
+        _mark(axes, scenery.goal, marker="*", markersize=18 * scale, color=_GOAL_COLOR)
+    if scenery.direction is not None:
+        axes.annotate("", 0.95 * limit * np.asarray(scenery.direction), (0.0, 0.0),
+                      arrowprops={"arrowstyle": "-|>", "color": _GOAL_COLOR, "linewidth": 2.0 * scale})
 
 
 def _mark(axes: object, place: Tuple[float, float], **style: object) -> None:

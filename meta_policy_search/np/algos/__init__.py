@@ -5,5 +5,7 @@ from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.nop import NOP
 from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.np.algos.search_adaptation import SearchAdaptation, SearchPolicy
 
-__all__ = ["CEM", "CMAES", "NOP", "MetaRLAlgorithm", "OffPolicyRLAlgorithm", "RLAlgorithm"]
+__all__ = ["CEM", "CMAES", "NOP", "MetaRLAlgorithm", "OffPolicyRLAlgorithm", "RLAlgorithm", "SearchAdaptation",
+           "SearchPolicy"]

@@ -1,10 +1,11 @@
 """Cross-entropy method."""
 import math
-from typing import Any
+from typing import Any, List
 
 import numpy as np
 
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
+from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_fraction, check_non_negative, check_positive
 
@@ -94,6 +95,6 @@ class CEM(PopulationAlgorithm):
         best = candidates[np.argsort(-returns, kind="stable")[:self.n_best]]
         self.cur_mean, self.cur_std = best.mean(axis=0), best.std(axis=0)
 
-    def _log(self) -> None:
-        super()._log()
+    def _log(self, returns: np.ndarray, paths: List[Path]) -> None:
+        super()._log(returns, paths)
         logger.logkv("ParamStd", float(self.cur_std.mean()))

@@ -1,11 +1,12 @@
 """Covariance matrix adaptation evolution strategy, by the `cma` package."""
-from typing import Any
+from typing import Any, List
 
 import numpy as np
 
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
+from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_int_at_least, check_positive
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive
 
 __all__ = ["CMAES"]
 
@@ -19,7 +20,8 @@ class CMAES(PopulationAlgorithm):
     `cur_mean`, the strategy's best estimate of the optimum.
 
     Note:
-        Memory grows with the square of the number of parameters, and time with its cube: for large networks use `CEM`.
+        Memory grows with the square of the number of parameters, and time with its cube: for large networks use
+        `diagonal=True`, or `CEM`.
 
     Args:
         env_spec (EnvSpec): environment specification.
@@ -30,6 +32,8 @@ class CMAES(PopulationAlgorithm):
             policies are compared by their mean undiscounted return. Default: 0.99.
         max_path_length (int): maximum length of a single rollout. Default: 500.
         sigma0 (float): initial std for param distribution, above 0. Default: 1.
+        diagonal (bool): whether only the diagonal of the covariance matrix adapts (sep-CMA-ES), so that memory and time
+            grow in proportion to the number of parameters. Default: False.
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
@@ -40,7 +44,8 @@ class CMAES(PopulationAlgorithm):
         TypeError: an argument of the wrong type.
 
     References:
-        Hansen 2016, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772.
+        Hansen 2016, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; Ros & Hansen 2008, "A simple
+        modification in CMA-ES achieving linear time and space complexity", for `diagonal`.
     """
 
     def __init__(
@@ -52,10 +57,12 @@ class CMAES(PopulationAlgorithm):
         discount: float = 0.99,
         max_path_length: int = 500,
         sigma0: float = 1.0,
+        diagonal: bool = False,
     ) -> None:
         super().__init__(env_spec, policy, baseline, check_int_at_least("n_samples", n_samples, 2), discount,
                          max_path_length)
         self.sigma0 = check_positive("sigma0", sigma0)
+        self.diagonal = check_bool("diagonal", diagonal)
         size = len(policy.get_flat_params())
         if size < 2:
             raise ValueError(f"policy: expected at least 2 parameters, got one with {size}")
@@ -66,6 +73,7 @@ class CMAES(PopulationAlgorithm):
 
         self._strategy = CMAEvolutionStrategy(mean, self.sigma0, {
             "popsize": self.n_samples,
+            "CMA_diagonal": self.diagonal,
             "randn": self._standard_normal,  # rather than NumPy's global generator
             "verbose": -9,  # no words
             "verb_log": 0,  # no files
@@ -85,6 +93,6 @@ class CMAES(PopulationAlgorithm):
     def _describe(self) -> None:
         self.cur_mean, self.sigma = np.array(self._strategy.mean), float(self._strategy.sigma)
 
-    def _log(self) -> None:
-        super()._log()
+    def _log(self, returns: np.ndarray, paths: List[Path]) -> None:
+        super()._log(returns, paths)
         logger.logkv("Sigma", self.sigma)

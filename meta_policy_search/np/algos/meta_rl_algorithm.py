@@ -12,7 +12,15 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
     """Base class for meta-RL algorithms.
 
     To adapt to a task, explore it with the policy that `get_exploration_policy` returns, and give policy and
-    trajectories to `adapt_policy`.
+    trajectories to `adapt_policy`. To adapt further, explore with what `explore_further` makes of the adapted policy::
+
+        policy = algo.get_exploration_policy()
+        for _ in range(num_steps):
+            adapted = algo.adapt_policy(policy, explore(task, policy))
+            policy = algo.explore_further(adapted)
+
+    A subclass supplies `get_exploration_policy`, `adapt_policy` and `train`, and, where a policy explores otherwise
+    than it acts, `get_initial_policy` and `explore_further`.
     """
 
     @abc.abstractmethod
@@ -39,3 +47,23 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
         Returns:
             A policy adapted to the task represented by the `exploration_trajectories`.
         """
+
+    def get_initial_policy(self) -> Any:
+        """Returns what acts in a task, of which nothing is known, without exploring it.
+
+        It is to `get_exploration_policy` what an adapted policy is to `explore_further`. By default policies act as
+        they explore.
+        """
+        return self.get_exploration_policy()
+
+    def explore_further(self, adapted_policy: Any) -> Any:
+        """Returns a policy that explores a task further, so that it can be adapted once more.
+
+        Args:
+            adapted_policy: what `adapt_policy` (or `get_initial_policy`) returned. The caller may not adapt this object
+                otherwise afterwards.
+
+        Returns:
+            The exploration policy; by default the adapted policy itself.
+        """
+        return adapted_policy

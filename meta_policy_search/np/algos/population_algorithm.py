@@ -1,6 +1,7 @@
 """What the algorithms share that search among parameter vectors by how well policies with these parameters do."""
 import abc
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence
+import copy
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from meta_policy_search.local_runner import LocalRunner
 
 __all__ = ["PopulationAlgorithm"]
+
+SearchT = TypeVar("SearchT", bound="PopulationAlgorithm")
 
 
 class PopulationAlgorithm(RLAlgorithm):
@@ -83,6 +86,13 @@ class PopulationAlgorithm(RLAlgorithm):
         self._average_return: Optional[float] = None
         self._begin(self.policy.get_flat_params().astype(np.float64))
 
+    def begin_anew(self: SearchT) -> SearchT:
+        """Returns a search like this one that begins at the policy's parameters, with random numbers of its own."""
+        other = copy.copy(self)
+        other._rng = seeding.next_rng(seeding.Stream.SEARCH)
+        other.begin()
+        return other
+
     @abc.abstractmethod
     def _begin(self, mean: np.ndarray) -> None:
         """Makes the distribution that training starts with, around `mean`, float64 `[D]`."""
@@ -106,6 +116,25 @@ class PopulationAlgorithm(RLAlgorithm):
         if self._candidates is None:
             self._candidates = self._draw(self._cycle)
         return self._candidates
+
+    def tell(self, returns: np.ndarray) -> None:
+        """Ends a cycle: updates the distribution, from which the candidates of the next one are drawn.
+
+        `train_once` does so by itself; this is for who knows how well the candidates do from elsewhere.
+
+        Args:
+            returns: `[n_samples]`, mean undiscounted return of each of `candidates`.
+
+        Raises:
+            ValueError: the shape is not `[n_samples]`, or a return is not finite.
+        """
+        returns = np.asarray(returns, np.float64)
+        if returns.shape != (self.n_samples,) or not np.isfinite(returns).all():
+            raise ValueError(f"returns: expected {self.n_samples} finite numbers, one for each candidate, got "
+                             f"{returns}")
+        self._update(self.candidates, returns)
+        self._cycle += 1
+        self._candidates, self._returns, self._paths = None, [], []
 
     def train(self, runner: "LocalRunner") -> Optional[float]:
         """Initializes variables and starts training; goes on where the runner goes on with a run.
@@ -147,24 +176,24 @@ class PopulationAlgorithm(RLAlgorithm):
         if check_int_at_least("itr", itr, 0) != expected:
             raise ValueError(f"itr: expected {expected}, the number of iterations done, got {itr}")
         batch = PathBatch(paths)
-        candidates = self.candidates
         self._returns.append(float(batch.pad(batch.rewards).sum(axis=1).mean()))
         self._paths += paths
         self._average_return = float(np.mean(self._returns))
         if len(self._returns) == self.n_samples:
-            self._end_cycle(candidates)
+            returns, all_paths = np.array(self._returns), self._paths
+            self.tell(returns)
+            self._log(returns, all_paths)
         self.policy.set_flat_params(self.candidates[len(self._returns)])
         return self._average_return
 
-    def _end_cycle(self, candidates: np.ndarray) -> None:
-        self._update(candidates, np.array(self._returns))
-        self._log()
-        self._cycle += 1
-        self._candidates, self._returns, self._paths = None, [], []
+    def _log(self, returns: np.ndarray, paths: List[Path]) -> None:
+        """Logs a cycle, and fits the baseline to its paths.
 
-    def _log(self) -> None:
-        """Logs the cycle, and fits the baseline to its paths."""
-        samples = self._processor.process_samples(self._paths, log="all")
-        predictions = np.concatenate([self.baseline.predict(path) for path in self._paths])
-        logger.logkv("BestCandidateReturn", max(self._returns))
+        Args:
+            returns: `[n_samples]`, of its candidates.
+            paths: of all of them.
+        """
+        samples = self._processor.process_samples(paths, log="all")
+        predictions = np.concatenate([self.baseline.predict(path) for path in paths])
+        logger.logkv("BestCandidateReturn", float(returns.max()))
         logger.logkv("ExplainedVariance", explained_variance_1d(predictions, samples["returns"]))

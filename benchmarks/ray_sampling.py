@@ -1,0 +1,49 @@
+"""Sampling on Ray compared with sampling in the process, in turns, on the cores of this machine."""
+import statistics
+from typing import Any, Mapping
+
+import numpy as np
+
+from benchmarks import machine
+from benchmarks.processes import Figures
+from benchmarks.sampling import collect
+from benchmarks.training import ENVS
+from experiments import common
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.types import PathsMetaBatch
+
+
+def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
+    """Measures steps per second of both, and how many bytes the paths take on their way.
+
+    Args:
+        env: one of `training.ENVS`.
+        settings: settings of an experiment that differ from its defaults.
+        rounds: how many turns each has, at least one; there is one more, which does not count.
+    """
+    config = common.Config(**{**settings, "env": ENVS[env]})
+    parts = common.build_parts(config)
+    sizes = (parts.env, parts.policy, config.rollouts_per_meta_task, config.meta_batch_size, config.max_path_length)
+    with MetaSampler(*sizes, parallel="ray") as on_ray, MetaSampler(*sizes) as here, machine.LoadMeter("ray") as load:
+        turns = [(collect(here), collect(on_ray)) for _ in range(1 + rounds)]
+        before = on_ray.vec_env.bytes_received
+        size = arrays_size(on_ray.obtain_samples())
+        received = on_ray.vec_env.bytes_received - before
+        num_workers = on_ray.vec_env.num_workers
+    here_rate, ray_rate = map(statistics.median, zip(*turns[1:], strict=True))
+    prefix = f"ray.{env}"
+    return {
+        f"{prefix}.num_workers": num_workers,
+        f"{prefix}.batched_steps_per_s": here_rate,
+        f"{prefix}.ray_steps_per_s": ray_rate,
+        f"{prefix}.ray_share": statistics.median(on_ray / here for here, on_ray in turns[1:]),
+        f"{prefix}.bytes_over_arrays": received / size,
+        **load.figures,  # only while they run, Ray's processes are known to be ours
+    }
+
+
+def arrays_size(paths: PathsMetaBatch) -> int:
+    """Returns how many bytes the arrays of paths have."""
+    return sum(array.nbytes for task_paths in paths.values() for path in task_paths
+               for arrays in (path, path["env_infos"], path["agent_infos"]) for array in arrays.values()
+               if isinstance(array, np.ndarray))

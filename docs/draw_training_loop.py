@@ -1,0 +1,91 @@
+"""Draws how the parts of a training run work together: `docs/images/training_loop.svg`, from the text below.
+
+    python docs/draw_training_loop.py
+"""
+from pathlib import Path
+from typing import List, NamedTuple, Sequence, Tuple
+from xml.sax.saxutils import escape
+
+PATH = Path(__file__).resolve().parent / "images" / "training_loop.svg"
+
+WIDTH, HEIGHT = 1000, 486
+BLUE, GREEN, YELLOW, GRAY, INK = "#dbe9f6", "#ddf0dd", "#fbf0cf", "#ededed", "#222222"
+LINE = 19  # pixels from a line of text to the next
+
+
+class Box(NamedTuple):
+    """A part: its place (left, top, width, height), color, title and further lines."""
+
+    place: Tuple[int, int, int, int]
+    color: str
+    title: str
+    lines: Sequence[str]
+
+
+class Arrow(NamedTuple):
+    """What goes from one part to another: a line through points, and its label with the place where that begins."""
+
+    points: Sequence[Tuple[int, int]]
+    label: Sequence[str]
+    label_at: Tuple[int, int]
+
+
+BOXES = [
+    Box((20, 16, 960, 122), YELLOW, "Trainer: one iteration, train_itr()", [
+        "1.  sampler.update_tasks(), policy.switch_to_pre_update(): M new tasks, all of which begin with \u03b8",
+        "2.  K times: obtain_samples(), process_samples(), algo.adapt(): each task takes a gradient step",
+        "3.  obtain_samples(), process_samples(): what the adapted policies do",
+        "4.  algo.optimize_policy(): the meta-update of \u03b8, through the K steps; then a row and a snapshot",
+    ]),
+    Box((20, 196, 190, 82), GREEN, "MetaEnv", ["sample_tasks, set_task", "reset, step"]),
+    Box((300, 196, 180, 82), BLUE, "MetaSampler", ["M tasks x P paths,", "stepped together"]),
+    Box((550, 196, 210, 82), BLUE, "MetaSampleProcessor", ["returns, advantages,", "a Baseline for each task"]),
+    Box((840, 196, 140, 82), BLUE, "MAMLAlgo", ["adapt", "optimize_policy"]),
+    Box((300, 388, 680, 82), GREEN, "MetaPolicy", [
+        "\u03b8: TensorFlow variables, what adaptation starts from",
+        "\u03b8\u2032 of each task: arrays [M, ...], what the tasks act with",
+    ]),
+]
+ARROWS = [
+    Arrow([(300, 222), (210, 222)], ["actions"], (230, 215)),
+    Arrow([(210, 254), (300, 254)], ["rewards,", "observations"], (216, 274)),
+    Arrow([(480, 237), (550, 237)], ["paths"], (494, 230)),
+    Arrow([(760, 237), (840, 237)], ["samples"], (770, 230)),
+    Arrow([(340, 278), (340, 388)], ["observations"], (248, 338)),
+    Arrow([(390, 388), (390, 278)], ["actions, and the", "distributions they are from"], (400, 328)),
+    Arrow([(880, 278), (880, 388)], ["adapt():", "\u03b8\u2032 of each task"], (778, 328)),
+    Arrow([(950, 278), (950, 388)], ["update:", "\u03b8"], (896, 328)),
+]
+
+
+def draw() -> str:
+    """Returns the picture, as SVG."""
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'font-family="Helvetica, Arial, sans-serif" font-size="14" fill="{INK}">',
+        "<title>How trainer, sampler, sample processor, policy and algorithm work together</title>",
+        '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" '
+        f'orient="auto"><path d="M 0 0 L 10 5 L 0 10 z" fill="{INK}"/></marker></defs>',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+    ]
+    for box in BOXES:
+        left, top, width, height = box.place
+        parts.append(f'<rect x="{left}" y="{top}" width="{width}" height="{height}" rx="8" fill="{box.color}" '
+                     f'stroke="{INK}" stroke-width="1.2"/>')
+        parts += _text(left + 14, top + 26, [box.title], 'font-weight="bold" font-size="15"')
+        parts += _text(left + 14, top + 48, box.lines)
+    for arrow in ARROWS:
+        points = " ".join(f"{x},{y}" for x, y in arrow.points)
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-width="1.6" '
+                     'marker-end="url(#tip)"/>')
+        parts += _text(*arrow.label_at, arrow.label, 'font-size="12.5" font-style="italic"')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _text(x: int, y: int, lines: Sequence[str], style: str = "") -> List[str]:
+    return [f'<text x="{x}" y="{y + LINE * number}" {style}>{escape(line)}</text>'.replace(" >", ">")
+            for number, line in enumerate(lines)]
+
+
+if __name__ == "__main__":
+    PATH.write_text(draw(), encoding="utf-8")

@@ -1,0 +1,37 @@
+"""Runs the notebooks in this folder and saves them with their outputs.
+
+    python docs/notebooks/execute.py                         # all of them
+    python docs/notebooks/execute.py train_and_adapt.ipynb
+"""
+import sys
+from pathlib import Path
+from typing import Optional, Sequence
+
+import nbformat
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).resolve().parent
+TIMEOUT = 300  # seconds for a cell
+
+
+def execute(path: Path) -> nbformat.NotebookNode:
+    """Returns a notebook with the outputs of a new run, in its folder; raises if a cell fails."""
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(notebook, timeout=TIMEOUT, resources={"metadata": {"path": str(path.parent)}}).execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # times, which change with every run
+    return notebook
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Runs and saves the notebooks that the command line names."""
+    names = sys.argv[1:] if argv is None else argv
+    for path in [FOLDER / name for name in names] or sorted(FOLDER.glob("*.ipynb")):
+        notebook = execute(path)
+        nbformat.write(notebook, path)
+        print(path.name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""Pictures of runs: learning curves of runs and seeds next to each other, and the ways of a policy in the plane.
+
+    python experiments/plot.py RUN_FOLDER RUN_FOLDER ...
+    python experiments/plot.py data/pro_mp data/maml_trpo --x time --columns AdaptationGain Step_1-AverageReturn
+    python experiments/plot.py RUN_FOLDER --trajectories --num_steps 2
+
+Folders that are no runs are searched for runs. Runs that differ in nothing but the seed are one curve: their mean, its
+95% interval over seeds (Student's t), and every run faintly behind. A curve is named after the settings in which it
+differs from the others. Runs are interpolated linearly where another one has a row, and a mean ends where the first of
+its runs does.
+
+With --trajectories, the policy of a snapshot is adapted to some tasks of a world in the plane, and the picture shows
+where it goes before and after each adaptation step. Loading a snapshot runs code that it contains: for runs that you
+trust.
+"""
+import argparse
+import dataclasses
+import functools
+import glob
+import json
+import os
+import sys
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
+
+if __package__:  # python -m experiments.plot
+    from experiments import common, evaluate
+else:  # python experiments/plot.py
+    import common  # type: ignore[no-redef]
+    import evaluate  # type: ignore[no-redef]
+
+import numpy as np
+
+from meta_policy_search.plotting import Curve, Progress, plot_comparison, read_progress, return_columns
+from meta_policy_search.recording import check_is_planar
+from meta_policy_search.utils.checks import check_positive_int
+
+PROGRESS_FILE = "progress.csv"
+WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
+                  *common.PARALLEL_SETTINGS, "envs_per_task", "candidates_at_once")
+"""Settings that runs of one curve may differ in: they change how long a run is and what is kept of it."""
+
+X_COLUMNS = {"iterations": "Itr", "steps": "n_timesteps", "time": "Time"}
+TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+COMPARISON, TRAJECTORIES = "comparison.png", "trajectories.png"
+
+
+# Runs ------------------------------------------------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """A run that has rows."""
+
+    folder: str
+    settings: Mapping[str, Any]  # with the script; of a run that is not of a script, its folder
+    progress: Progress
+
+
+def find_runs(folders: Sequence[str]) -> list[str]:
+    """Returns the run folders among some folders and below them, each once, in order.
+
+    Args:
+        folders: run folders, folders with runs in them, or patterns of these, such as `data/*/seed?`.
+
+    Raises:
+        ValueError: there is no run in one of them.
+    """
+    found: dict[str, None] = {}
+    for folder in folders:
+        matching = [folder] if os.path.exists(folder) else sorted(glob.glob(folder))
+        runs = [run for match in matching for run in _runs_below(match)]
+        if not runs:
+            raise ValueError(f"run_folder: expected a run folder or one with runs in it, got {folder}: there is no "
+                             f"{PROGRESS_FILE} in it or below" if matching else
+                             f"run_folder: expected a run folder or one with runs in it, got {folder}, which does not "
+                             "exist")
+        found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
+    return list(found)
+
+
+def _runs_below(folder: str) -> Iterator[str]:
+    for path, names, files in os.walk(folder):
+        names.sort()
+        if PROGRESS_FILE in files:
+            names.clear()
+            yield path
+
+
+def read_run(folder: str) -> Run:
+    """Reads the settings and the rows of a run.
+
+    Raises:
+        ValueError: it has no row yet, or a `params.json` that cannot be read.
+    """
+    settings: Mapping[str, Any] = {"folder": folder}
+    if os.path.exists(os.path.join(folder, common.PARAMS_FILE)):
+        params = common.read_json(os.path.join(folder, common.PARAMS_FILE))
+        if isinstance(params.get("settings"), dict):
+            settings = {"script": params.get("script"), **params["settings"]}
+    return Run(folder, settings, read_progress(folder))
+
+
+def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Returns the runs that differ in nothing but the seed, by what they differ in from the others.
+
+    What a script has as a default that differs from that of another script goes without saying.
+    """
+    names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
+             if name not in WITHOUT_EFFECT]
+    values = {name: {_as_text(run.settings[name]) for run in runs if name in run.settings} for name in names}
+    differing = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)]
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        parts = [_as_part(name, run.settings[name]) for name in differing if name in run.settings]
+        groups.setdefault(", ".join(parts), []).append(run)
+    if list(groups) == [""]:  # nothing differs
+        known = [runs[0].settings[name] for name in ("script", "env", "folder") if name in runs[0].settings]
+        groups = {", ".join(map(str, known)): list(runs)}
+    return groups
+
+
+def _is_default(name: str, runs: Sequence[Run]) -> bool:
+    """Returns whether a setting is, in all runs that have it, the default of their script."""
+    if name in ("script", "env"):
+        return False
+    return all(_as_text(run.settings[name]) == _as_text(_defaults(run.settings.get("script")).get(name))
+               for run in runs if name in run.settings)
+
+
+@functools.lru_cache(maxsize=None)
+def _defaults(script: Any) -> Mapping[str, Any]:
+    try:
+        return dataclasses.asdict(common.import_script(script, common.RunConfig).Config())
+    except ValueError:  # a script of another version
+        return {}
+
+
+def _as_part(name: str, value: Any) -> str:
+    """Returns how a setting is part of the name of a curve."""
+    return str(value) if name in ("script", "env", "folder") else f"{name} {_as_text(value)}"
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+# Curves ----------------------------------------------------------------------------------------------------------
+
+
+def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
+    """Draws the runs in some folders next to each other."""
+    groups = group_runs([read_run(folder) for folder in folders])
+    runs = [run for group in groups.values() for run in group]
+    quantities = _quantities(runs, arguments.columns)
+    x_column = X_COLUMNS[arguments.x]
+    unit = "seconds"
+    if arguments.x == "time":
+        longest = max(np.nanmax(_x_values(run, x_column)) for run in runs)
+        unit = next((name for name, seconds in TIME_UNITS.items() if longest >= 2.0 * seconds), unit)
+    scale = TIME_UNITS[unit]
+    labels = {"iterations": "iteration", "steps": "environment steps, all tasks", "time": f"time, {unit}"}
+    panels = {}
+    for quantity, columns in quantities.items():
+        panels[quantity] = [
+            Curve(f"{label} ({len(group)} runs)" if len(group) > 1 else label, members)
+            for label, group in groups.items()
+            if (members := [(_x_values(run, x_column) / scale, run.progress[columns[run.folder]])
+                            for run in group if run.folder in columns])
+        ]
+    plot_comparison(panels, output, arguments.title or _default_title(runs), x_label=labels[arguments.x],
+                    is_count=arguments.x != "time", smooth=arguments.smooth)
+
+
+def _default_title(runs: Sequence[Run]) -> str:
+    """Returns the environment, if it is that of all runs, or what there is to say then."""
+    envs = {str(run.settings.get("env")) for run in runs}
+    return next(iter(envs)) if len(envs) == 1 and "env" in runs[0].settings else "Comparison of runs"
+
+
+def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Returns, by quantity, the column that holds it in each run that has one, by folder.
+
+    Raises:
+        ValueError: there is a column that no run has (names similar ones).
+    """
+    if columns is None:
+        quantities: dict[str, dict[str, str]] = {}
+        for run in runs:
+            for quantity, column in return_columns(run.progress).items():
+                quantities.setdefault(quantity, {})[run.folder] = column
+        return quantities
+    known = list(dict.fromkeys(name for run in runs for name in run.progress))
+    for column in columns:
+        if column not in known:
+            raise ValueError(f"--columns: expected columns of {PROGRESS_FILE}, got {column!r}; "
+                             + common.similar(column, known))
+    return {column: {run.folder: column for run in runs if column in run.progress} for column in columns}
+
+
+def _x_values(run: Run, column: str) -> np.ndarray:
+    if column not in run.progress:
+        raise ValueError(f"--x: expected runs with a column {column!r} for this axis, and {run.folder} has none")
+    return run.progress[column]
+
+
+# Trajectories ----------------------------------------------------------------------------------------------------
+
+
+def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -> None:
+    """Draws where the policy of a run goes before and after each adaptation step in some tasks."""
+    evaluator = evaluate.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length)
+    check_is_planar(evaluator.env)  # before it takes time
+    recording = evaluator.record(evaluate.wanted_tasks(arguments), arguments.num_steps, arguments.step_sizes,
+                                 arguments.seed)
+    recording.plot_trajectories(output, arguments.title or "", arguments.num_paths)
+
+
+# The command -----------------------------------------------------------------------------------------------------
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Draws as the flags say; returns the exit status."""
+    parser = _make_parser()
+    arguments = parser.parse_args(argv)
+    try:
+        folders = find_runs(arguments.run_folders)
+        output = arguments.output or _default_output(arguments, folders)
+        check_positive_int("--smooth", arguments.smooth)
+        common.check_is_new("--output", output, arguments.overwrite)
+        if arguments.trajectories:
+            if len(folders) > 1:
+                raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {', '.join(folders)}")
+            draw_trajectories(arguments, folders[0], output)
+        else:
+            compare(arguments, folders, output)
+        print(f"Picture: {output}")
+    except evaluate.MISTAKES as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        return common.INTERRUPTED
+    return 0
+
+
+def _default_output(arguments: argparse.Namespace, folders: Sequence[str]) -> str:
+    """Returns the path of a picture in the run folder, or in the folder that all runs are in."""
+    common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
+    return common.shortest(os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = common.Parser(prog=os.path.basename(__file__), description=__doc__, allow_abbrev=False,
+                           formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
+                        help="folder of a run, or one that runs are in or below; patterns such as 'data/*' too")
+    parser.add_argument("--output", metavar="FILE", help=f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} "
+                        "in the run folder, or in the folder that all runs are in)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier picture there")
+    parser.add_argument("--title", metavar="TEXT", help="title of the picture")
+    curves = parser.add_argument_group("curves").add_argument
+    curves("--x", choices=list(X_COLUMNS), default="iterations",
+           help="what curves are drawn over (default: iterations)")
+    curves("--columns", nargs="+", metavar="NAME", help=f"columns of {PROGRESS_FILE}, a panel for each (default: the "
+           "mean return before and after adaptation or, in a single task, the mean return)")
+    curves("--smooth", type=int, default=1, metavar="INT",
+           help="rows of a run that are averaged around each row (default: 1, none but it)")
+    trajectories = parser.add_argument_group("trajectories")
+    trajectories.add_argument("--trajectories", action="store_true", help="draw where the policy of a run goes")
+    evaluate.add_task_flags(trajectories, num_tasks=4)
+    trajectories.add_argument("--seed", type=int, default=1, metavar="INT",
+                              help="of all random numbers, sampled tasks among them (default: 1)")
+    trajectories.add_argument("--num_paths", type=int, default=5, metavar="INT",
+                              help="paths that are drawn in each panel, at most (default: 5)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""A video of what the policy of a run does before and after it adapts, side by side, in some tasks.
+
+    python experiments/render.py RUN_FOLDER
+    python experiments/render.py RUN_FOLDER --tasks "[-1.0, 1.0]" --num_steps 2 --max_path_length 200
+
+It adapts the policy of a snapshot to tasks that training has not seen, as experiments/evaluate.py does, and writes
+RUN_FOLDER/video.mp4: the tasks one after the other, the first path before adaptation on the left, and the first one
+after the last adaptation step on the right. The same seed gives the same video.
+
+Videos need the extra video (pip install ".[video]"), and those of robots OpenGL. Loading a snapshot runs code that it
+contains: for runs that you trust.
+"""
+import argparse
+import copy
+import itertools
+import os
+import sys
+from typing import Any, Iterator, Optional, Sequence, Tuple
+
+if __package__:  # python -m experiments.render
+    from experiments import common, evaluate
+else:  # python experiments/render.py
+    import common  # type: ignore[no-redef]
+    import evaluate  # type: ignore[no-redef]
+
+import numpy as np
+
+from meta_policy_search.envs.gym_forms import reset_env
+from meta_policy_search.plotting import step_label
+from meta_policy_search.recording import Recording, describe_task
+from meta_policy_search.utils.video import check_encoder, mp4_file
+
+CAPTION_HEIGHT, GAP = 56, 16  # pixels
+FONT_SIZE, MARGIN = 14, 8  # pixels
+VIDEO = "video.mp4"
+
+
+def render(arguments: argparse.Namespace) -> None:
+    """Adapts the policy of a run, and writes the video."""
+    output = arguments.output or os.path.join(arguments.run_folder, VIDEO)
+    common.check_is_new("--output", output, arguments.overwrite)
+    check_encoder()
+    evaluator = evaluate.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
+                                        arguments.max_path_length, render_mode="rgb_array")
+    envs = copy.deepcopy(evaluator.env), copy.deepcopy(evaluator.env)
+    _check_pictures(envs[0])
+    recording = evaluator.record(evaluate.wanted_tasks(arguments), arguments.num_steps, arguments.step_sizes,
+                                 arguments.seed)
+    fps = envs[0].metadata["render_fps"] if arguments.fps is None else arguments.fps
+    count = 0
+    with mp4_file(output, fps) as append:
+        for task in range(len(recording.tasks)):
+            for frame in frames(recording, task, envs):
+                append(frame)
+                count += 1
+    for env in envs:
+        env.close()
+    print(f"Video: {output}, {count} pictures, {count / fps:.1f} s")
+
+
+def _check_pictures(env: Any) -> None:
+    """Raises `ValueError` if no pictures can be drawn of an environment; says why."""
+    reset_env(env)
+    try:
+        env.render()
+    except RuntimeError as error:  # no OpenGL; says what to install
+        raise ValueError(str(error)) from error
+
+
+def frames(recording: Recording, task: int, envs: Tuple[Any, Any]) -> Iterator[np.ndarray]:
+    """Draws the first path of a task before adaptation, and the first one after the last step, next to each other.
+
+    Args:
+        recording: the paths.
+        task: index of the task.
+        envs: an environment for each side, that can be drawn.
+
+    Returns:
+        An iterator over pictures, uint8 `[H, W, 3]`: one of the start and one after each step of the longer path; where
+        a path has ended, its last picture stays.
+    """
+    steps = (0, len(recording.rounds) - 1)
+    sides = [_panels(recording, step, task, env) for step, env in zip(steps, envs, strict=True)]
+    shown: list[Any] = [None, None]
+    for panels in itertools.zip_longest(*sides):
+        shown = [last if panel is None else panel for panel, last in zip(panels, shown, strict=True)]
+        yield _side_by_side(*shown)
+
+
+def _panels(recording: Recording, step: int, task: int, env: Any) -> Iterator[np.ndarray]:
+    """Draws the first path of a task after some adaptation steps, with captions."""
+    rewards = recording.rounds[step][task][0]["rewards"]
+    returns = np.concatenate(([0.0], np.cumsum(rewards)))
+    head = f"task {task + 1}: {describe_task(recording.tasks[task], 24)}, {step_label(step)}"
+    for t, moved in enumerate(recording.replay(step, task, env=env)):
+        yield _captioned(moved.render(), [head, f"step {t} of {len(rewards)}, return so far {returns[t]:.2f}"])
+
+
+def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
+    """Returns a picture below lines of text."""
+    from matplotlib.font_manager import findfont
+    from PIL import Image, ImageDraw, ImageFont
+
+    caption = Image.new("RGB", (picture.shape[1], CAPTION_HEIGHT), "white")
+    draw, font = ImageDraw.Draw(caption), ImageFont.truetype(findfont("DejaVu Sans"), FONT_SIZE)
+    for number, line in enumerate(lines):
+        place = (MARGIN, MARGIN + number * (CAPTION_HEIGHT - MARGIN) // len(lines))
+        draw.text(place, line, fill="black" if number == 0 else "#555555", font=font)
+    return np.concatenate((np.asarray(caption), picture))
+
+
+def _side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Returns two pictures next to each other; both sizes of the result are even, as encoders want them."""
+    gap = np.full((len(left), GAP, 3), 255, np.uint8)
+    joined = np.concatenate((left, gap, right), axis=1)
+    return np.pad(joined, ((0, joined.shape[0] % 2), (0, joined.shape[1] % 2), (0, 0)), mode="edge")
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Writes the video as the flags say; returns the exit status."""
+    parser = _make_parser()
+    arguments = parser.parse_args(argv)
+    try:
+        render(arguments)
+    except evaluate.MISTAKES as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        return common.INTERRUPTED
+    return 0
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = common.Parser(prog=os.path.basename(__file__), description=__doc__, allow_abbrev=False,
+                           formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run_folder", metavar="RUN_FOLDER",
+                        help="folder of a run of one of the scripts beside this one")
+    evaluate.add_task_flags(parser, num_tasks=3)
+    parser.add_argument("--seed", type=int, default=1, metavar="INT",
+                        help="of all random numbers, sampled tasks among them (default: 1)")
+    parser.add_argument("--fps", type=float, metavar="FLOAT",
+                        help="pictures per second, of which each is a step (default: real time)")
+    parser.add_argument("--output", metavar="FILE", help=f"MP4 file to write (default: RUN_FOLDER/{VIDEO})")
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier video there")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

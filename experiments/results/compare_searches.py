@@ -1,0 +1,194 @@
+"""Compares CEM and CMA-ES with random search, at equal environment steps.
+
+    python experiments/results/compare_searches.py                             # seeds 1 to 5
+    python experiments/results/compare_searches.py --settings momentum --seeds 1
+
+writes `search_comparison.csv` beside this file: what the policy that was found returns on average in 100 new paths, and
+how many environment steps it took. Random search draws candidates from the distribution that CEM and CMA-ES begin with
+until it has taken as many steps as the one of them that took more, and keeps the candidate that returned most; each
+candidate has as many paths. Where paths end early, it tries many more candidates than they do.
+"""
+import argparse
+import csv
+import io
+import os
+import sys
+from types import SimpleNamespace
+from typing import Any, Callable, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from meta_policy_search.baselines import ZeroBaseline
+from meta_policy_search.envs import EnvSpec, MetaPointEnvMomentum
+from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.np.algos import CEM, CMAES
+from meta_policy_search.np.policies import DeterministicMLPPolicy
+from meta_policy_search.samplers import PopulationSampler
+from meta_policy_search.types import BatchedStep
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.snapshotter import atomic_file
+from meta_policy_search.utils.utils import set_seed
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CANDIDATES = 40
+FINAL_PATHS = 100
+
+
+class BatchedCartPole(BatchedEnv):
+    """A pole on a cart, which is pushed by a force of up to 10 N and starts anywhere in the inner half of its bounds.
+
+    The dynamics are those of Gymnasium's `CartPole-v1` (Barto, Sutton & Anderson 1983, "Neuronlike adaptive elements
+    that can solve difficult learning control problems"): gravity 9.8 m/s^2, cart 1 kg, pole 0.1 kg and 1 m long, no
+    friction, Euler steps of 0.02 s. The observation is position (m), its velocity, angle (rad) and its velocity. At the
+    start, position and angle are uniform in half of their bounds on each side, velocities in -1 to 1. A step earns 1,
+    and the path ends beyond 2.4 m or 12 degrees.
+    """
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (4,), np.float64)
+    action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)  # in 10 N
+    bounds = np.array([2.4, np.radians(12.0)])
+
+    def __init__(self, num_envs: int) -> None:
+        super().__init__(num_envs)
+        self._states = np.zeros((self.num_envs, 4))
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> list[None]:
+        """Returns None, the only task, as often as is asked for."""
+        return [None] * n_tasks
+
+    def set_tasks(self, tasks: Sequence[None]) -> None:
+        """Does nothing."""
+
+    def get_tasks(self) -> list[None]:
+        """Returns None for each environment."""
+        return [None] * self.num_envs
+
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """See `BatchedEnv.reset`."""
+        high = np.array([self.bounds[0] / 2.0, 1.0, self.bounds[1] / 2.0, 1.0])
+        self._states[env_ids] = [rng.uniform(-high, high) for rng in rngs]
+        return self._states[env_ids]
+
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """See `BatchedEnv.step`."""
+        actions, ids = self._rows(actions, env_ids)
+        _, velocity, angle, spin = self._states[ids].T
+        push = (10.0 * np.clip(actions[:, 0], -1.0, 1.0) + 0.05 * spin ** 2 * np.sin(angle)) / 1.1
+        spin_up = (9.8 * np.sin(angle) - np.cos(angle) * push) / (0.5 * (4.0 / 3.0 - 0.1 * np.cos(angle) ** 2 / 1.1))
+        speed_up = push - 0.05 * spin_up * np.cos(angle) / 1.1
+        self._states[ids] += 0.02 * np.stack([velocity, speed_up, spin, spin_up], axis=1)
+        states = self._states[ids]
+        fell = (np.abs(states[:, [0, 2]]) > self.bounds).any(axis=1)
+        return BatchedStep(states, np.ones(len(ids)), fell, np.zeros(len(ids), bool), {})
+
+
+class CartPole(BatchableMetaEnv):
+    """A `BatchedCartPole` with a single environment."""
+
+    batched_class = BatchedCartPole
+
+
+def make_momentum() -> MetaPointEnvMomentum:
+    """Makes a point with inertia that has to brake at a goal two units away in each direction."""
+    env = MetaPointEnvMomentum(reward_type="dense")
+    env.set_task((-2.0, 2.0))
+    return env
+
+
+class Setting(NamedTuple):
+    """What is searched for, and for how long."""
+
+    make_env: Callable[[], Any]
+    hidden_sizes: tuple[int, ...]
+    max_path_length: int
+    epochs: int
+    paths: int = 2  # of each candidate
+
+
+SETTINGS = {
+    "momentum": Setting(make_momentum, (8,), 60, 20),
+    "cart_pole": Setting(CartPole, (8,), 1000, 25),
+}
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Compares as the flags say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="NAME",
+                        help=f"of {', '.join(SETTINGS)} (default: all)")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5], metavar="INT")
+    parser.add_argument("--output", default=os.path.join(HERE, "search_comparison.csv"), metavar="FILE")
+    arguments = parser.parse_args(argv)
+    logger.set_level(logger.DISABLED)
+    rows: list[tuple] = [("setting", "seed", "algorithm", "return", "timesteps")]
+    for name in arguments.settings:
+        for seed in arguments.seeds:
+            for row in compare(SETTINGS[name], seed):
+                rows.append((name, seed, *row))
+                print(*rows[-1], flush=True)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    with atomic_file(arguments.output) as file:
+        file.write(text.getvalue().encode())
+    return 0
+
+
+def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
+    """Returns of each algorithm its name, the mean return of what it found, and how many environment steps it took."""
+    results: list[tuple[str, float, int]] = []
+    for name, search in (("CEM", search_cem), ("CMA-ES", search_cma_es), ("random", search_randomly)):
+        set_seed(seed)
+        env = setting.make_env()
+        spec = EnvSpec.of(env)
+        policy = DeterministicMLPPolicy(spec.obs_dim, spec.action_dim, setting.hidden_sizes,
+                                        is_discrete=spec.is_discrete)
+        steps = search(setting, env, policy, max((steps for _, _, steps in results), default=0))
+        paths = _sampler(setting, env, policy).obtain_samples(10**6, FINAL_PATHS * setting.max_path_length)
+        results.append((name, round(float(np.mean([path["rewards"].sum() for path in paths])), 2), steps))
+    return results
+
+
+def search_cem(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:
+    """Trains with CEM; returns the environment steps taken."""
+    return _train(setting, env, CEM(EnvSpec.of(env), policy, ZeroBaseline(), CANDIDATES, best_frac=0.2,
+                                    max_path_length=setting.max_path_length, extra_decay_time=setting.epochs))
+
+
+def search_cma_es(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:
+    """Trains with CMA-ES; returns the environment steps taken."""
+    return _train(setting, env, CMAES(EnvSpec.of(env), policy, ZeroBaseline(), CANDIDATES,
+                                      max_path_length=setting.max_path_length))
+
+
+def _train(setting: Setting, env: Any, algo: Any) -> int:
+    runner = LocalRunner()
+    runner.setup(algo, env)
+    runner.train(setting.epochs, setting.paths * setting.max_path_length)
+    return runner.total_timesteps_sampled
+
+
+def search_randomly(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:
+    """Leaves the policy with the best of candidates drawn at random; returns the steps taken, at least `budget`."""
+    sampler, rng = _sampler(setting, env, policy), seeding.next_rng(seeding.Stream.SEARCH)
+    start, best, best_return, steps, itr = policy.get_flat_params(), None, -np.inf, 0, 0
+    while steps < budget:
+        candidates = start + rng.standard_normal((CANDIDATES, len(start)))
+        population = sampler.obtain_population_samples(itr, setting.paths * setting.max_path_length, candidates)
+        itr += CANDIDATES
+        for candidate, paths in zip(candidates, population, strict=True):
+            steps += sum(len(path["rewards"]) for path in paths)
+            mean_return = np.mean([path["rewards"].sum() for path in paths])
+            if mean_return > best_return:
+                best, best_return = candidate, mean_return
+    policy.set_flat_params(start if best is None else best)
+    return steps
+
+
+def _sampler(setting: Setting, env: Any, policy: DeterministicMLPPolicy) -> PopulationSampler:
+    return PopulationSampler(SimpleNamespace(policy=policy, max_path_length=setting.max_path_length), env)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,385 @@
+"""Meta-World's benchmarks ML1, ML10 and ML45: a robot arm that reaches, pushes, opens doors, and so on.
+
+Simulation, rewards and tasks are those of the package `metaworld` (version 3), which the extra `[metaworld]` installs.
+What is added here makes them sample like other environments: simulators are built when a task needs one, and copies
+that work on the same task share the model of its scene, some 20 MB.
+
+Version 3.0 of the package needs a MuJoCo before 3.17, version 3.1 insists on 3.3.0; here both work with any
+MuJoCo from 3.3 on. Motions differ slightly from one MuJoCo to the next.
+
+References:
+    Yu et al. 2019, "Meta-World: A Benchmark and Evaluation for Multi-Task and Meta Reinforcement Learning",
+    arXiv:1910.10897. McLean et al. 2025, "Meta-World+: An Improved, Standardized, RL Benchmark", arXiv:2505.11289.
+"""
+import ctypes
+import difflib
+import functools
+import pickle
+import weakref
+from collections import OrderedDict
+from types import ModuleType
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.adapters import GymnasiumMetaEnv
+from meta_policy_search.envs.base import PhysicsError
+from meta_policy_search.utils.checks import check_choice, check_int_at_least
+from meta_policy_search.utils.quiet_gym import gym
+
+__all__ = ["MetaWorldML1", "MetaWorldML10", "MetaWorldML45", "MetaWorldTask"]
+
+SPLITS = ("train", "test")
+REWARDS = ("v1", "v2")
+NUM_VARIATIONS = 50  # tasks of each kind in a split
+
+_OBS_DIM, _ACTION_DIM = 39, 4
+_NUM_WELD_VALUES = 11  # that describe a weld; MuJoCo 3.17 has added a twelfth, which can stay as it is
+
+
+class MetaWorldTask(NamedTuple):
+    """A task of Meta-World."""
+
+    env_name: str  # its kind, such as "reach-v3"
+    rand_vec: Tuple[float, ...]  # where object and goal are, m; how many numbers depends on the kind
+
+
+class _Split(NamedTuple):
+    """The tasks of a benchmark for training, or those for testing."""
+
+    benchmark: str  # "ML1", "ML10" or "ML45"
+    env_name: Optional[str]  # of ML1
+    split: str
+    seed: int
+
+    def tasks(self) -> "OrderedDict[str, List[MetaWorldTask]]":
+        """Returns the tasks by their kind, in the benchmark's order."""
+        return _draw_tasks(tuple(self.kinds()), self.seed + (self.benchmark == "ML1" and self.split == "test"))
+
+    def kinds(self) -> Mapping[str, type]:
+        """Returns the simulators' classes by the kind of task."""
+        if self.benchmark == "ML1":
+            return {self.env_name: find_kind("env_name", self.env_name)}
+        return getattr(import_metaworld().env_dict, f"{self.benchmark}_V3")[self.split]
+
+
+class _MetaWorldEnv(GymnasiumMetaEnv):
+    """What the benchmarks share; `MetaWorldML1` says it."""
+
+    def __init__(self, split: _Split, reward_function_version: str) -> None:
+        check_choice("split", split.split, SPLITS)
+        check_int_at_least("seed", split.seed, 0)
+        check_choice("reward_function_version", reward_function_version, REWARDS)
+        split.kinds()
+        super().__init__(functools.partial(_Arm, split, reward_function_version),
+                         sample_task=functools.partial(_sample_task, split))
+        self._split = split
+
+    @property
+    def env_names(self) -> List[str]:
+        """The kinds of tasks in this split, in the benchmark's order."""
+        return list(self._split.kinds())
+
+    @property
+    def tasks(self) -> List[MetaWorldTask]:
+        """All tasks of this split, 50 of each kind, in the benchmark's order."""
+        return [task for tasks in self._split.tasks().values() for task in tasks]
+
+    def get_task(self) -> MetaWorldTask:
+        """Returns the task; the first one of the split, where none has been set."""
+        return self.wrapped_env.task
+
+    def render(self) -> None:
+        """Raises `NotImplementedError`."""
+        raise NotImplementedError(f"render: there are no pictures of {type(self).__name__}")
+
+
+class MetaWorldML1(_MetaWorldEnv):
+    """Meta-World's ML1: tasks of one kind, such as reaching a place, that differ in where object and goal are.
+
+    The goal is not observed: an agent learns it from rewards alone.
+
+    Observation, float64 `[39]`:
+
+    ========  ==============================================================================================
+    entries   meaning
+    ========  ==============================================================================================
+    0 to 2    position of the hand, m
+    3         how far the gripper is open, from 0 to 1
+    4 to 10   position of the first object, m, and its orientation, a quaternion
+    11 to 17  the same of the second object; zeros where there is none, as is what other kinds of objects lack
+    18 to 35  entries 0 to 17 one step before; at the start of a path, those of the start
+    36 to 38  zeros, in the place of the goal
+    ========  ==============================================================================================
+
+    Action, float64 `[4]` in [-1, 1]: how far to move the hand along x, y and z, cm, and the effort of the gripper,
+    which closes where that is positive. A step takes 12.5 ms.
+
+    Reward per step: the package's dense reward of the kind of task, from 0 to 10 (version `v2`). `env_infos` holds
+    `success`, bool, whether the goal is reached in this step, and what the package tells of the reward, floats.
+
+    Start: as the task says, nothing is random. End: after 500 steps, by truncation; success does not end a path.
+
+    Tasks: uniform among the 50 of the split, which are the `train_tasks` or `test_tasks` of `metaworld.ML1(env_name,
+    seed)`. `set_task` takes a `MetaWorldTask` of any kind; it takes effect with the next reset.
+
+    Args:
+        env_name: the kind of tasks, one of the 50 of Meta-World; `"reach-v3"` by default.
+        split: `"train"` (default) or `"test"`, tasks with other places than those for training.
+        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
+        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+
+    Raises:
+        ImportError: `metaworld` is not installed.
+        ValueError: there is no such kind of task (names those that are spelled alike), split or version, or the seed is
+            negative.
+    """
+
+    def __init__(
+        self, env_name: str = "reach-v3", split: str = "train", seed: int = 0, reward_function_version: str = "v2"
+    ) -> None:
+        super().__init__(_Split("ML1", env_name, split, seed), reward_function_version)
+
+
+class MetaWorldML10(_MetaWorldEnv):
+    """Meta-World's ML10: tasks of 10 kinds for training, and of 5 others for testing.
+
+    A task is drawn uniformly by its kind, then uniformly among the 50 of that kind. Those are the `train_tasks` or
+    `test_tasks` of `metaworld.ML10(seed)`; drawing them takes a second, once per process. Everything else is as in
+    `MetaWorldML1`.
+
+    Args:
+        split: `"train"` (default) or `"test"`.
+        seed: of the places of objects and goals; 0 by default.
+        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+
+    Raises:
+        ImportError: `metaworld` is not installed.
+        ValueError: there is no such split or version, or the seed is negative.
+    """
+
+    def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2") -> None:
+        super().__init__(_Split("ML10", None, split, seed), reward_function_version)
+
+
+class MetaWorldML45(_MetaWorldEnv):
+    """Meta-World's ML45: tasks of 45 kinds for training, and of 5 others for testing.
+
+    A task is drawn uniformly by its kind, then uniformly among the 50 of that kind. Those are the `train_tasks` or
+    `test_tasks` of `metaworld.ML45(seed)`; drawing them takes some 5 seconds, once per process. Everything else is as
+    in `MetaWorldML1`.
+
+    Args:
+        split: `"train"` (default) or `"test"`.
+        seed: of the places of objects and goals; 0 by default.
+        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+
+    Raises:
+        ImportError: `metaworld` is not installed.
+        ValueError: there is no such split or version, or the seed is negative.
+    """
+
+    def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2") -> None:
+        super().__init__(_Split("ML45", None, split, seed), reward_function_version)
+
+
+def import_metaworld() -> ModuleType:
+    """Returns the package; raises `ImportError` with the command that installs it."""
+    try:
+        import metaworld
+        from metaworld.env_dict import ALL_V3_ENVIRONMENTS  # noqa: F401 - what version 3 has
+    except ImportError as error:
+        raise ImportError("the Meta-World environments need the package metaworld, version 3: run "
+                          '`pip install "meta_policy_search[metaworld]"`') from error
+    return metaworld
+
+
+def find_kind(name: str, value: Any) -> type:
+    """Returns the simulator's class of a kind of task.
+
+    Args:
+        name: what to call the value in errors.
+        value: the kind, such as `"reach-v3"`.
+
+    Raises:
+        ValueError: there is no such kind; names those that are spelled alike, or else all.
+    """
+    kinds = import_metaworld().env_dict.ALL_V3_ENVIRONMENTS
+    if not isinstance(value, str) or value not in kinds:
+        alike = difflib.get_close_matches(value, kinds, cutoff=0.5) if isinstance(value, str) else []
+        raise ValueError(f"{name}: expected a kind of task of Meta-World, such as {', '.join(alike or kinds)}, got "
+                         f"{value!r}")
+    return kinds[value]
+
+
+def _sample_task(split: _Split, rng: np.random.Generator) -> MetaWorldTask:
+    """Draws a kind, then one of its tasks."""
+    tasks = split.tasks()
+    return tasks[list(tasks)[rng.integers(len(tasks))]][rng.integers(NUM_VARIATIONS)]
+
+
+@functools.lru_cache(maxsize=None)
+def _draw_tasks(kinds: Tuple[str, ...], seed: int) -> "OrderedDict[str, List[MetaWorldTask]]":
+    """Returns the tasks that the package's benchmarks draw with a seed.
+
+    They draw from NumPy's global generator while they reset each kind's simulator 50 times, which resets its model
+    twice; the second draw counts.
+    """
+    global_state = np.random.get_state()
+    np.random.seed(seed)
+    try:
+        return OrderedDict((kind, _draw_tasks_of(kind)) for kind in kinds)
+    finally:
+        np.random.set_state(global_state)
+
+
+def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
+    simulator = _scene_class(kind)(None)
+    simulator._freeze_rand_vec, simulator._set_task_called = False, True
+    tasks = []
+    for _ in range(NUM_VARIATIONS):
+        simulator.reset_model()
+        simulator.reset_model()
+        tasks.append(MetaWorldTask(kind, tuple(simulator._last_rand_vec.tolist())))
+    return tasks
+
+
+class _Arm:
+    """The robot arm in the scene of its task, which is built when it is needed; steps as Gymnasium has it."""
+
+    metadata: Dict[str, Any] = {"render_modes": []}
+
+    def __init__(self, split: _Split, reward_function_version: str) -> None:
+        self._split, self._reward_function_version = split, reward_function_version
+        self._task: Optional[MetaWorldTask] = None
+        self._simulator: Any = None
+        self._simulated_task: Optional[MetaWorldTask] = None
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (_OBS_DIM,), np.float64)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (_ACTION_DIM,), np.float64)
+
+    @property
+    def task(self) -> MetaWorldTask:
+        """The task that was set; by default the split's first one."""
+        if self._task is None:
+            self._task = next(iter(self._split.tasks().values()))[0]
+        return self._task
+
+    def set_task(self, task: Any) -> None:
+        """Takes a `MetaWorldTask`, or a pair like it, for the paths from the next reset on."""
+        self._task = _checked_task(task)
+
+    def _make_simulator(self, task: MetaWorldTask) -> Any:
+        simulator = _scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
+        simulator.set_task(import_metaworld().Task(task.env_name, pickle.dumps({
+            "env_cls": find_kind("task", task.env_name), "rand_vec": np.array(task.rand_vec),
+            "partially_observable": True,
+        })))
+        return simulator
+
+    def reset(self, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """Starts a new path; nothing is random."""
+        if self._simulated_task != self.task:
+            self._simulator = None  # one of two models goes before the other comes
+            self._simulator = self._make_simulator(self.task)
+            self._simulated_task = self.task
+        return self._simulator.reset()[0], {}
+
+    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step; raises `PhysicsError` if the simulation diverged."""
+        if self._simulator is None:
+            raise RuntimeError("step: call reset() first")
+        observation, reward, terminated, truncated, info = self._simulator.step(action)
+        warned = [warning.name for warning in _divergences() if self._simulator.data.warning[warning].number > 0]
+        if warned:
+            raise PhysicsError(f"the simulation of {self._simulated_task} diverged ({', '.join(warned)})", [0])
+        info = {name: bool(value) if name == "success" else float(value) for name, value in info.items()}
+        return observation, reward, terminated, truncated, info
+
+    def close(self) -> None:
+        """Closes the simulator."""
+        if self._simulator is not None:
+            self._simulator.close()
+
+
+def _checked_task(task: Any) -> MetaWorldTask:
+    """Returns a task given as any pair of a kind and numbers."""
+    try:
+        env_name, rand_vec = task
+        numbers = tuple(float(number) for number in rand_vec)
+    except (TypeError, ValueError):
+        raise ValueError(f"task: expected a MetaWorldTask, a pair of a kind of task and the places in it, got {task!r}"
+                         ) from None
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"task: expected finite numbers in rand_vec, got {numbers}")
+    find_kind("task", env_name)
+    if len(numbers) != _num_places(env_name):
+        raise ValueError(f"task: expected {_num_places(env_name)} numbers in rand_vec for {env_name}, got {numbers}")
+    return MetaWorldTask(env_name, numbers)
+
+
+@functools.lru_cache(maxsize=None)
+def _num_places(kind: str) -> int:
+    """Returns how many numbers say where things are in a kind's tasks."""
+    return _scene_class(kind)(None)._random_reset_space.low.size
+
+
+@functools.lru_cache(maxsize=None)
+def _divergences() -> Tuple[Any, ...]:
+    """Returns MuJoCo's warnings that a state is not finite or huge, after which it resets the state."""
+    import mujoco
+
+    warning = mujoco.mjtWarning
+    return warning.mjWARN_BADQPOS, warning.mjWARN_BADQVEL, warning.mjWARN_BADQACC
+
+
+_models: "weakref.WeakValueDictionary[MetaWorldTask, Any]" = weakref.WeakValueDictionary()
+"""The models of the tasks that simulators work on. A simulator changes its model only to put things in their places."""
+
+
+def _return_freed_memory() -> None:
+    """Has the C library give the system what freed models leave, where it can.
+
+    It keeps blocks of their size once one of them has been freed (its threshold for that moves), and they lie apart:
+    without this a process would grow by hundreds of MB whenever tasks change.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
+    if trim is not None:
+        trim(0)
+
+
+@functools.lru_cache(maxsize=None)
+def _scene_class(kind: str) -> type:
+    """Returns the class of a kind's simulators, changed to share models and to start with every MuJoCo."""
+    import mujoco
+
+    base = find_kind("kind", kind)
+
+    class Scene(base):  # type: ignore[misc, valid-type]
+        """A simulator; its task tells which model it shares. One without a task draws tasks, and takes no steps."""
+
+        def __init__(self, task: Optional[MetaWorldTask], **arguments: Any) -> None:
+            self._shared_as = task
+            super().__init__(**arguments)
+
+        def _initialize_simulation(self) -> Tuple[Any, Any]:
+            model = _models.get(self._shared_as)
+            if model is not None:
+                return model, mujoco.MjData(model)
+            _return_freed_memory()
+            model, data = super()._initialize_simulation()
+            if self._shared_as is not None:
+                _models[self._shared_as] = model
+            return model, data
+
+        def _reset_hand(self, *arguments: Any, **named: Any) -> None:
+            if self._shared_as is not None:
+                return super()._reset_hand(*arguments, **named)
+            self.init_tcp = self.tcp_center  # where the hand is makes no difference; to bring it there takes long
+
+        def reset_mocap_welds(self) -> None:
+            """Has the hand follow its target at the same place and angle, and weighs angles five times."""
+            for row in np.flatnonzero(self.model.eq_type == mujoco.mjtEq.mjEQ_WELD):
+                self.model.eq_data[row, :_NUM_WELD_VALUES] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 5.0]
+
+    Scene.__name__ = Scene.__qualname__ = base.__name__
+    return Scene

@@ -1,0 +1,228 @@
+"""Builds the physics engine mujoco-py: MuJoCo 2.1.0 and the extension module through which `mujoco_py` calls it.
+
+    make mujoco-py
+
+does all of it; without make:
+
+    pip install "meta_policy_search[mujoco-py]"
+    python -m meta_policy_search.envs.mujoco_envs.build_mujoco_py
+
+That needs 64-bit Linux on x86, Python 3.10 to 3.12, a C compiler and about a minute; no OpenGL, and nothing is changed
+outside of the folder of the installed package `mujoco_py`. MuJoCo 2.1.0 comes from a wheel on PyPI that carries its
+library and headers. Only these are taken from it, after its SHA-256 has been compared.
+
+The extension is built without OpenGL, so `mujoco_py` draws nothing: functions that draw are there, and do nothing.
+"""
+import argparse
+import hashlib
+import importlib.util
+import platform
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from importlib import metadata
+from pathlib import Path
+from typing import Optional, Sequence
+
+__all__ = ["BuildError", "build", "engine_folder", "main"]
+
+_WHEEL = "free-mujoco-py==2.1.6"
+_WHEEL_SHA256 = "f541d84b6bd87919ccf28f5a708681ca90560a945d104aca393d89275790efb8"
+_IN_WHEEL = "mujoco_py/binaries/linux/mujoco210/"
+_LIBRARY = "bin/libmujoco210nogl.so"
+_VERSION = 210  # what MuJoCo 2.1.0 calls itself
+_NEWEST_PYTHON = (3, 12)
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+_INSTALL = 'run `make mujoco-py`, or `pip install "meta_policy_search[mujoco-py]"` first'
+_CHECK = (
+    "from meta_policy_search.envs.mujoco_envs.engine_mujoco_py import import_mujoco_py; "
+    f"version = import_mujoco_py().functions.mj_version(); assert version == {_VERSION}, version"
+)
+
+
+class BuildError(Exception):
+    """The engine cannot be built; says why, and what to do."""
+
+
+def engine_folder() -> Optional[Path]:
+    """Returns the folder of the MuJoCo 2.1.0 that was built for this Python, or None."""
+    package = _package_folder()
+    if package is None:
+        return None
+    folder = package / "mujoco210"
+    return folder if (folder / _LIBRARY).is_file() and _extension_file(package).is_file() else None
+
+
+def build(wheel: Optional[Path] = None) -> None:
+    """Builds the engine and checks that it loads.
+
+    Args:
+        wheel: the wheel that holds MuJoCo 2.1.0; downloaded by pip by default.
+
+    Raises:
+        BuildError: something is missing or fails; says what to do.
+    """
+    _check_machine()
+    package = _package_folder()
+    if package is None:
+        raise BuildError(f"the package mujoco-py is not installed: {_INSTALL}")
+    _check_versions()
+    with tempfile.TemporaryDirectory() as scratch:
+        wheel = _download(Path(scratch) / "wheel") if wheel is None else Path(wheel)
+        mujoco = _unpack(wheel, Path(scratch) / "mujoco210")
+        extension = _compile(package, mujoco, Path(scratch) / "build")
+        _extension_file(package).unlink(missing_ok=True)  # so that a build which is stopped half-way is none
+        shutil.rmtree(package / "mujoco210", ignore_errors=True)
+        shutil.copytree(mujoco, package / "mujoco210")
+        shutil.copy(extension, _extension_file(package))
+    complaint = _complaint()
+    if complaint:
+        raise BuildError(f"the engine was built, but does not load: {complaint}")
+
+
+def _complaint() -> str:
+    """Returns why the engine does not load in a new process; empty: it does."""
+    done = subprocess.run([sys.executable, "-c", _CHECK], capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+
+
+def _package_folder() -> Optional[Path]:
+    """Returns the folder of the installed package `mujoco_py`, without importing it; None: there is none."""
+    spec = importlib.util.find_spec("mujoco_py")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+
+
+def _extension_file(package: Path) -> Path:
+    """Returns where mujoco-py looks for its extension."""
+    version = runpy.run_path(str(package / "version.py"))["get_version"]()
+    python = _PYTHON.replace(".", "")
+    return package / "generated" / f"cymj_{version}_{python}_linuxcpuextensionbuilder_{python}.so"
+
+
+def _check_machine() -> None:
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise BuildError(f"MuJoCo 2.1.0 is built for Linux on x86_64 alone, and this is {platform.system()} on "
+                         f"{platform.machine()}: use the engine mujoco, which needs no building")
+    if sys.version_info[:2] > _NEWEST_PYTHON:
+        raise BuildError(
+            f"mujoco-py does not support Python {_PYTHON} (it needs a Cython older than 3, which does not): use Python "
+            "3.10 to 3.12, as in `make clean`, then `make mujoco-py PYTHON=python3.12`")
+    compiler = (sysconfig.get_config_var("CC") or "gcc").split()[0]
+    if shutil.which(compiler) is None:
+        raise BuildError(f"there is no C compiler {compiler}: on Debian and Ubuntu, run `apt-get install gcc`")
+    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
+        raise BuildError("the header files of Python are missing: on Debian and Ubuntu, run `apt-get install "
+                         f"python{_PYTHON}-dev`")
+
+
+def _check_versions() -> None:
+    for name, too_new in (("Cython", (3, 0)), ("numpy", (2, 5)), ("setuptools", (81, 0))):
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            raise BuildError(f"the package {name} is not installed: {_INSTALL}") from None
+        if tuple(map(int, version.split(".")[:2])) >= too_new:
+            wanted = f"{name}<{'.'.join(map(str, too_new))}"
+            raise BuildError(f"mujoco-py needs {wanted}, and {version} is installed: run `{sys.executable} -m pip "
+                             f'install "{wanted}"`')
+
+
+def _download(folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+               "--only-binary=:all:", "--python-version", "3.10", "--dest", str(folder), _WHEEL]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or not wheels:
+        said = done.stderr.strip() or "it said nothing"
+        raise BuildError(f"pip could not download {_WHEEL}, which carries MuJoCo 2.1.0; with the file at hand, give "
+                         f"its path as --wheel. What pip said: {said}")
+    return wheels[0]
+
+
+def _unpack(wheel: Path, folder: Path) -> Path:
+    """Takes the library and the headers out of the wheel; returns the folder that they are in."""
+    try:
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    except OSError as error:
+        raise BuildError(f"the wheel {wheel} cannot be read: {error.strerror}") from error
+    if digest != _WHEEL_SHA256:
+        raise BuildError(f"{wheel.name} is not the file that was tried: its SHA-256 is {digest}, expected "
+                         f"{_WHEEL_SHA256}")
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            inside = name.removeprefix(_IN_WHEEL)
+            if inside in (_LIBRARY, "THIRD_PARTY_NOTICES") or re.fullmatch(r"include/\w+\.h", inside):
+                target = folder / inside
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(archive.read(name))
+    return folder
+
+
+def _compile(package: Path, mujoco: Path, folder: Path) -> Path:
+    """Compiles mujoco-py's extension from a copy of its sources; returns the compiled file."""
+    import numpy as np
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+
+    sources = folder / "mujoco_py"
+    shutil.copytree(package, sources, ignore=shutil.ignore_patterns("*.so", "*.c.tmp", "mujoco210", "__pycache__"))
+    (sources / "cymj.c").unlink(missing_ok=True)  # made for another Python
+    stubs = folder / "stubs.c"
+    stubs.write_text(_stubs((mujoco / "include" / "mujoco.h").read_text(encoding="utf-8")), encoding="utf-8")
+    extension = Extension(
+        "mujoco_py.cymj",
+        sources=[str(sources / "cymj.pyx"), str(sources / "gl" / "dummyshim.c"), str(stubs)],
+        include_dirs=[str(sources), str(mujoco / "include"), np.get_include()],
+        library_dirs=[str(mujoco / "bin")],
+        libraries=[Path(_LIBRARY).stem.removeprefix("lib")],
+        runtime_library_dirs=["$ORIGIN/../mujoco210/bin"],  # wherever the package lies
+        extra_compile_args=["-w", "-O1", "-g0"],  # glue: the time goes into the library
+    )
+    try:
+        (extension,) = cythonize([extension], quiet=True)
+        distribution = Distribution({"ext_modules": [extension]})
+        command = distribution.get_command_obj("build_ext")
+        command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "temp")
+        command.ensure_finalized()
+        command.run()
+    except Exception as error:  # of many kinds; the compiler has said more
+        raise BuildError(f"the extension could not be compiled ({type(error).__name__}: {error})") from error
+    (compiled,) = command.get_outputs()
+    return Path(compiled)
+
+
+def _stubs(header: str) -> str:
+    """Returns C code of empty functions in place of those that draw, which the library without OpenGL lacks."""
+    names = sorted(set(re.findall(r"\b(mj(?:r|ui)_\w+)\(", header)))
+    return "".join(f"int {name}(void) {{ return 0; }}\n" for name in names)
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Builds the engine unless that has been done; returns 0, or 1 if it cannot be built."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {__spec__.name}", description="Builds the physics engine mujoco-py (MuJoCo 2.1.0).")
+    parser.add_argument("--wheel", type=Path, help=f"file of {_WHEEL}; by default pip downloads it")
+    parser.add_argument("--force", action="store_true", help="build anew what has been built")
+    options = parser.parse_args(arguments)
+    if engine_folder() is not None and not options.force and not _complaint():
+        print("mujoco-py: already built (--force builds it anew)")
+        return 0
+    print("mujoco-py: building the engine; this takes about a minute", flush=True)
+    try:
+        build(options.wheel)
+    except BuildError as error:
+        print(f"mujoco-py: not built: {error}", file=sys.stderr)
+        return 1
+    print(f"mujoco-py: built, in {engine_folder()}")
+    print("mujoco-py: environments use it where they are made with engine=\"mujoco-py\", or where the environment "
+          "variable META_POLICY_SEARCH_ENGINE is mujoco-py")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

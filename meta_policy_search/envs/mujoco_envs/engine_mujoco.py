@@ -1,0 +1,252 @@
+"""The physics engine `mujoco`: the official bindings, of whichever MuJoCo is installed, with native threads.
+
+By default robots have the masses and inertias that MuJoCo 2.1.0, the engine of the field's papers, computes from
+the same model files; it integrated the end caps of capsules with `pi r^3` in place of `4/3 pi r^3`. Two more things
+have changed since, and are here as they were then, whichever MuJoCo is installed:
+
+* From MuJoCo 3.5 on the contact margins of two geometries are added up, where the larger one counted: they are halved.
+* From MuJoCo 4.0 on the Runge-Kutta method combines the angular velocities of free joints otherwise: robots with a
+  free joint are integrated here, from accelerations that MuJoCo computes.
+
+With these the engine agrees with MuJoCo 2.1.0 over ten control steps to about 1e-12, and to 1e-5 for the humanoid,
+whose solver of contact forces stops before it has converged.
+"""
+import copy
+import functools
+import os
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from types import ModuleType
+from typing import Any, List, Optional
+
+import numpy as np
+
+from meta_policy_search.envs.mujoco_envs.engine import (
+    INERTIAL_ARRAYS,
+    START_TIME,
+    Crew,
+    Engine,
+    model_file,
+    normalize_quaternions,
+)
+
+__all__ = ["MujocoEngine"]
+
+_INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
+
+
+class MujocoEngine(Engine):
+    """Robots simulated by the `mujoco` package; see `Engine` for arguments, attributes and methods.
+
+    Threads start with the first step and end when the engine is garbage.
+    """
+
+    name = "mujoco"
+
+    def _compiled(self) -> Any:
+        mujoco = _import_mujoco()
+        model = compile_model(self.robot, self.inertials)
+        size = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS.value)
+        assert size == 1 + model.nq + model.nv, "the state of a robot is time, position and velocity"
+        return model
+
+    def _simulated(self) -> Any:
+        return self._crew_class.model_for(self.model)
+
+    def _copy_of_model(self) -> Any:
+        return copy.copy(self._model)
+
+    def _update_constants(self, model: Any) -> None:
+        _update_constants(model)
+
+    def _new_memory(self) -> Any:
+        return _import_mujoco().MjData(self.model)
+
+    @property
+    def _functions(self) -> ModuleType:
+        return _import_mujoco()
+
+    @property
+    def _crew_class(self) -> type:
+        return _Crew if self.nq == self.nv else _RungeKuttaCrew
+
+    def _new_crew(self, num_threads: int) -> "_Crew":
+        return self._crew_class(self, num_threads)
+
+    def _model_to_draw(self, env_id: int) -> Any:
+        return self._models[env_id]
+
+
+class _Crew(Crew):
+    """Native threads and their memory, which serve one caller at a time."""
+
+    def __init__(self, engine: MujocoEngine, num_threads: int) -> None:
+        mujoco = _import_mujoco()
+        self._pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
+        self._scratch = [mujoco.MjData(engine.model) for _ in range(num_threads)]
+        self._frame_skip, self._timestep, self._nq = engine.frame_skip, engine.model.opt.timestep, engine.nq
+        num_steps = self._steps_at_once(engine.frame_skip)
+        self._controls = np.empty((engine.num_envs, num_steps, engine.nu))
+        self._reached = np.empty((engine.num_envs, num_steps, 1 + engine.nq + engine.nv))
+
+    @staticmethod
+    def model_for(model: Any) -> Any:
+        """Returns the model with which the crew is to simulate what `model` describes."""
+        return model
+
+    @staticmethod
+    def _steps_at_once(frame_skip: int) -> int:
+        """Returns the number of simulation steps for which the threads work between two meetings."""
+        return frame_skip
+
+    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        """See `Crew.simulate`."""
+        self._hold(controls)
+        return self._roll_out(models, states)[:, -1].copy()
+
+    def _hold(self, controls: np.ndarray) -> None:
+        self._controls[:len(controls)] = controls[:, None]
+
+    def _roll_out(self, models: List[Any], states: np.ndarray, warmstart: Optional[np.ndarray] = None) -> np.ndarray:
+        """Simulates from `states` `[k, S]`; returns the states after each step, `[k, steps, S]`, to be read at once.
+
+        `warmstart` `[k, nv]` are accelerations from which the solver of the constraints starts, by default zero.
+        """
+        reached = self._reached[:len(states)]
+        self._pool.rollout(models, self._scratch, states, self._controls[:len(states)], nstep=reached.shape[1],
+                           initial_warmstart=warmstart, state=reached, skip_checks=True)
+        return reached
+
+
+class _RungeKuttaCrew(_Crew):
+    """The same for robots with a free joint at their root, whose orientation is a quaternion, `qpos[3:7]`.
+
+    MuJoCo computes the accelerations, and the classical Runge-Kutta method is applied to them here as MuJoCo applied
+    it before version 4.0: the rates of the stages, angular velocities among them, are averaged as vectors, and the
+    orientation turns around the mean. Each solution of the constraints starts from the one before, as it did in 2.1.0.
+    """
+
+    @staticmethod
+    def model_for(model: Any) -> Any:
+        """Returns a model for which one simulation step adds the acceleration to the velocity, and no more.
+
+        That is an explicit Euler step of one second. The time step has one other use in MuJoCo, a lower limit on the
+        time constants of constraints, which none of the robots reaches; it is switched off.
+        """
+        mujoco = _import_mujoco()
+        assert model.nq == model.nv + 1 and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE, "a free joint at the root"
+        assert model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+        model = copy.copy(model)
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+        model.opt.timestep = 1.0
+        disable = mujoco.mjtDisableBit
+        model.opt.disableflags |= disable.mjDSBL_EULERDAMP.value | disable.mjDSBL_REFSAFE.value
+        return model
+
+    @staticmethod
+    def _steps_at_once(frame_skip: int) -> int:
+        return 1
+
+    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        """See `Crew.simulate`."""
+        self._hold(controls)
+        stage = states.copy()
+        clocks = []
+
+        def accelerations(qpos: np.ndarray, qvel: np.ndarray, warmstart: Optional[np.ndarray]) -> np.ndarray:
+            stage[:, 1:1 + self._nq], stage[:, 1 + self._nq:] = qpos, qvel
+            reached = self._roll_out(models, stage, warmstart)[:, 0]
+            clocks.append(reached[:, 0].copy())
+            return reached[:, 1 + self._nq:] - qvel
+
+        h, half, qpos, qvel = self._timestep, 0.5 * self._timestep, states[:, 1:1 + self._nq], states[:, 1 + self._nq:]
+        a_4 = None
+        with np.errstate(over="ignore", invalid="ignore"):  # of robots that diverge
+            for _ in range(self._frame_skip):
+                a_1 = accelerations(qpos, qvel, a_4)
+                v_2 = qvel + half * a_1
+                a_2 = accelerations(_moved(qpos, qvel, half), v_2, a_1)
+                v_3 = qvel + half * a_2
+                a_3 = accelerations(_moved(qpos, v_2, half), v_3, a_2)
+                v_4 = qvel + h * a_3
+                a_4 = accelerations(_moved(qpos, v_3, h), v_4, a_3)
+                qpos = _moved(qpos, qvel + 2.0 * (v_2 + v_3) + v_4, h / 6.0)
+                qvel = qvel + (h / 6.0) * (a_1 + 2.0 * (a_2 + a_3) + a_4)
+            normalize_quaternions(qpos[:, 3:7])
+        in_time = (np.abs(np.array(clocks) - (START_TIME + 1.0)) < 0.5).all(axis=0)
+        clock = np.where(in_time, START_TIME + self._frame_skip * h, 0.0)
+        return np.concatenate((clock[:, None], qpos, qvel), axis=1)
+
+
+_FACTOR = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
+_SIGN = np.array([[1.0, -1.0, -1.0, -1.0], [1.0, 1.0, 1.0, -1.0], [1.0, -1.0, 1.0, 1.0], [1.0, 1.0, -1.0, 1.0]])
+"""The product of quaternions `q` and `r` has the entries `sum_j q[j] * _SIGN[i, j] * r[_FACTOR[i, j]]`."""
+
+
+def _moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
+    """Returns the positions `[k, nq]` of robots with a free joint that keep their velocities for `duration` seconds.
+
+    The orientation `q` turns by the rotation vector `w = qvel[3:6] * duration` around axes of the body, to
+    `q * (cos(|w|/2), sin(|w|/2) w/|w|)`. Entry by entry, so that a row does not depend on the number of rows.
+    """
+    moved = np.empty_like(qpos)
+    moved[:, :3] = qpos[:, :3] + duration * qvel[:, :3]
+    moved[:, 7:] = qpos[:, 7:] + duration * qvel[:, 6:]
+    rates = qvel[:, 3:6].T
+    squares = rates * rates
+    rate = np.sqrt(squares[0] + squares[1] + squares[2]) + 1e-300  # s^-1; not zero
+    half = (0.5 * duration) * rate
+    turn = np.empty((4, len(qpos)))
+    turn[0] = np.cos(half)
+    turn[1:] = rates * (np.sin(half) / rate)
+    terms = qpos[:, 3:7].T * (_SIGN[:, :, None] * turn[_FACTOR])  # [4, 4, k]
+    moved[:, 3:7] = (terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]).T
+    return moved
+
+
+def _import_mujoco() -> ModuleType:
+    try:
+        import mujoco
+        from mujoco.rollout import Rollout  # noqa: F401  (since 3.3)
+    except ImportError as error:
+        raise ImportError(
+            'the MuJoCo environments need the package mujoco, version 3.3 or newer: run `pip install "mujoco>=3.3"`'
+        ) from error
+    except AttributeError as error:  # of PyOpenGL, which mujoco loads if MUJOCO_GL asks for it
+        raise ImportError(
+            f"mujoco finds no OpenGL library for the environment variable MUJOCO_GL={os.environ.get('MUJOCO_GL')} "
+            f"({error}): unset it, or run `apt-get install libegl1 libgl1-mesa-dri` (egl) or `apt-get install "
+            "libosmesa6` (osmesa)"
+        ) from error
+    return mujoco
+
+
+@functools.lru_cache(maxsize=None)
+def compile_model(robot: str, inertials: str) -> Any:
+    """Returns the compiled model of a robot, the same object for the same arguments.
+
+    The half cheetah's file gives its total mass in a compiler attribute that MuJoCo 4 warns of and is to drop, so the
+    attribute is taken out and applied afterwards, with the same result.
+    """
+    mujoco = _import_mujoco()
+    root = ElementTree.parse(model_file(robot)).getroot()
+    total_mass = None
+    for compiler in root.iter("compiler"):
+        total_mass = compiler.attrib.pop("settotalmass", total_mass)
+    model = mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
+    if total_mass is not None:
+        mujoco.mj_setTotalmass(model, float(total_mass))
+    if inertials == "mujoco210":
+        with np.load(_INERTIALS_FILE) as file:
+            for name in INERTIAL_ARRAYS:
+                getattr(model, name)[:] = file[f"{robot}/{name}"]
+    if tuple(map(int, mujoco.__version__.split(".")[:2])) >= (3, 5):
+        model.geom_margin[:] *= 0.5
+    _update_constants(model)
+    return model
+
+
+def _update_constants(model: Any) -> None:
+    """Recomputes what the engine derives from masses and inertias when it compiles a model."""
+    mujoco = _import_mujoco()
+    mujoco.mj_setConst(model, mujoco.MjData(model))

@@ -1,0 +1,248 @@
+"""Adaptation without gradients: a search among policy parameters in each task, from a common mean."""
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.gym_forms import check_meta_env, sample_tasks
+from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
+from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
+from meta_policy_search.samplers.population_sampler import PopulationSampler, make_candidate_actors
+from meta_policy_search.trajectory_batch import TrajectoryBatch
+from meta_policy_search.types import Infos, Path
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_positive_int
+
+if TYPE_CHECKING:
+    from meta_policy_search.local_runner import LocalRunner
+
+__all__ = ["SearchAdaptation", "SearchPolicy"]
+
+CANDIDATE = "candidate"  # the agent info that says which candidate acted
+
+
+class SearchAdaptation(MetaRLAlgorithm):
+    """A meta-baseline without gradients: in each task, CEM or CMA-ES searches from a common mean.
+
+    A policy that explores acts in each path with a candidate of its own, in turn; what trajectories say of the
+    candidates' returns updates the search distribution, and the adapted policy has the distribution's mean. So an
+    adaptation step is a cycle of the search, for which each candidate has to act in at least one path.
+
+    It is like gradient-based adaptation of the same policy in everything else: both begin at the same parameters, and
+    see the same number of paths. (`algos.GradientAdaptation` has the same interface.)
+
+    Args:
+        search (PopulationAlgorithm): a `CEM` or `CMAES`, which begins at the parameters of its `policy`: for those of a
+            meta-policy that was trained, `policies.TaskPolicy(meta_policy)`. The search itself stays as it is.
+        meta_batch_size (int): tasks in each epoch of `train`. Default: 20.
+
+    Raises:
+        ValueError: `meta_batch_size` is below one.
+        TypeError: an argument of the wrong type.
+    """
+
+    sampler_cls = PopulationSampler
+
+    def __init__(self, search: PopulationAlgorithm, meta_batch_size: int = 20) -> None:
+        if not isinstance(search, PopulationAlgorithm):
+            raise TypeError(f"search: expected a CEM or CMAES, got {search!r}")
+        self.search = search
+        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+
+    @property
+    def policy(self) -> Any:
+        """The policy, whose parameters adaptation begins with."""
+        return self.search.policy
+
+    @property
+    def baseline(self) -> Any:
+        """The baseline of the search."""
+        return self.search.baseline
+
+    @property
+    def max_path_length(self) -> int:
+        """Steps after which a path of `train` is cut off."""
+        return self.search.max_path_length
+
+    def get_initial_policy(self) -> "SearchPolicy":
+        """Returns a policy for one task that acts with the mean, of a search of its own that begins here."""
+        return SearchPolicy(self.search.begin_anew(), is_exploring=False)
+
+    def get_exploration_policy(self) -> "SearchPolicy":
+        """Returns a policy for one task that acts with candidates, of a search of its own that begins here."""
+        return self.explore_further(self.get_initial_policy())
+
+    def explore_further(self, adapted_policy: "SearchPolicy") -> "SearchPolicy":
+        """Returns a policy that acts with the candidates of the next cycle of a task's search."""
+        return SearchPolicy(_check_policy("adapted_policy", adapted_policy).search, is_exploring=True)
+
+    def adapt_policy(
+        self, exploration_policy: "SearchPolicy", exploration_trajectories: TrajectoryBatch
+    ) -> "SearchPolicy":
+        """Updates the search with what its candidates returned; produces a policy that acts with the new mean.
+
+        Args:
+            exploration_policy (SearchPolicy): what `get_exploration_policy` or `explore_further` returned.
+            exploration_trajectories (TrajectoryBatch): trajectories in which it acted, at least one with each candidate
+                (agent info `candidate`), at most one batch for each such policy.
+
+        Raises:
+            ValueError: a candidate did not act, or the trajectories are those of an earlier cycle; or the policy was
+                not exploring.
+            TypeError: an argument of the wrong type.
+        """
+        policy = _check_policy("exploration_policy", exploration_policy)
+        if not policy.is_exploring:
+            raise ValueError("exploration_policy: expected one that explores (explore_further), got one that acts with "
+                             "the mean")
+        policy.check_is_current()
+        policy.search.tell(_candidate_returns(exploration_trajectories, policy.search.n_samples))
+        return SearchPolicy(policy.search, is_exploring=False)
+
+    def train(self, runner: "LocalRunner") -> Optional[float]:
+        """Searches for a common mean: parameters with which the policy does well on average over tasks.
+
+        In each epoch, the candidates of a cycle are compared by their mean return in `meta_batch_size` tasks, sampled
+        anew from the environment's distribution; every candidate has paths of the runner's batch size in each.
+
+        Args:
+            runner (LocalRunner): runs the epochs and collects the paths; its environment has tasks.
+
+        Returns:
+            The average return in the last epoch, an undiscounted sum of rewards.
+
+        Raises:
+            TypeError: the environment has no tasks.
+        """
+        check_meta_env(runner.env)
+        search, average_return = self.search, None
+        if runner.step_itr == 0:
+            search.begin()
+        for epoch in runner.step_epochs():
+            populations = []
+            for task in sample_tasks(runner.env, self.meta_batch_size, seeding.rng_for(seeding.Stream.TASKS, epoch)):
+                runner.env.set_task(task)
+                populations.append(runner.obtain_population_samples(runner.step_itr, search.candidates))
+            by_candidate: List[List[Path]] = [sum(lists, []) for lists in zip(*populations, strict=True)]
+            runner.step_path = sum(by_candidate, [])
+            for paths in by_candidate:
+                average_return = search.train_once(runner.step_itr, paths)
+                runner.step_itr += 1
+            search.policy.set_flat_params(search.cur_mean)
+        return average_return
+
+
+class SearchPolicy:
+    """What acts in a task that is searched: the mean of the search distribution or, exploring, its candidates in turn.
+
+    Made by `SearchAdaptation`. In path `r` (from 0) of those that a sampler collects together, candidate `r % n` acts;
+    with `get_action` and `get_actions`, it is the turn of the next candidate after each `reset`.
+
+    Args:
+        search (PopulationAlgorithm): the search in this task.
+        is_exploring (bool): whether its candidates act.
+
+    Attributes:
+        search (PopulationAlgorithm): see above.
+        is_exploring (bool): see above.
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
+    """
+
+    def __init__(self, search: PopulationAlgorithm, is_exploring: bool) -> None:
+        self.search, self.is_exploring = search, is_exploring
+        self.obs_dim, self.action_dim = search.policy.obs_dim, search.policy.action_dim
+        # as they are now: the search may go on
+        self._flat_params = search.candidates if is_exploring else search.cur_mean[None]
+        self._turn: Optional[int] = None
+        self._rng = seeding.next_rng(seeding.Stream.POLICY)
+
+    @property
+    def action_shape(self) -> Tuple[int, ...]:
+        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        policy = self.search.policy
+        return tuple(getattr(getattr(policy, "distribution", policy), "action_shape", (self.action_dim,)))
+
+    def check_is_current(self) -> None:
+        """Raises `ValueError` if the search has gone on since: its candidates are others now."""
+        if self._flat_params is not self.search.candidates:
+            raise ValueError("exploration_policy: expected one that no trajectories were given of before, got one "
+                             "whose candidates the search has left behind")
+
+    def numpy_copy(self) -> Any:
+        """Returns what acts, on arrays `[1, R, O]`: on row `r`, where it explores, candidate `r % n`."""
+        actors = make_candidate_actors(self.search.policy, self._flat_params)
+        return _InTurn(actors, len(self._flat_params)) if self.is_exploring else actors
+
+    def reset(self) -> None:
+        """Begins a new path, for `get_action` and `get_actions`."""
+        self._turn = 0 if self._turn is None else (self._turn + 1) % len(self._flat_params)
+
+    def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Chooses an action.
+
+        Args:
+            observation: `[O]`.
+
+        Returns:
+            `(action [A], agent_info)`; where actions are discrete, the action is an int64. Where it explores, the info
+            `candidate` says who acted.
+        """
+        actions, infos = self.get_actions(np.asarray(observation)[None])
+        return actions[0], {key: value[0] for key, value in infos.items()}
+
+    def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Chooses an action for each observation `[B, O]`, all with the same candidate; see `get_action`."""
+        if self._turn is None:
+            self.reset()
+        observations = np.asarray(observations)
+        actor = make_candidate_actors(self.search.policy, self._flat_params[self._turn, None])
+        noise = np.empty((len(observations), actor.noise_dim), np.float32)
+        actor.draw_noise(self._rng, noise)
+        actions, infos = actor.act(observations[None], noise[None])
+        infos = {key: value[0] for key, value in infos.items()}
+        if self.is_exploring:
+            infos[CANDIDATE] = np.full(len(observations), self._turn)
+        return actions[0], infos
+
+
+class _InTurn:
+    """Candidates that act in turn on the rows of one task: what a sampler asks of one policy."""
+
+    def __init__(self, actors: Any, num_candidates: int) -> None:
+        self._actors, self._num_candidates = actors, num_candidates
+        self.noise_dim, self.draw_noise = actors.noise_dim, actors.draw_noise
+        if hasattr(actors, "for_tasks"):  # so samplers may run it in a thread of its own
+            self.for_tasks = lambda start, stop: self
+
+    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Acts on `[1, R, O]`, with noise `[1, R, noise_dim]`."""
+        rows, n = np.arange(observations.shape[1]), self._num_candidates
+        per_candidate = -(-len(rows) // n)
+        # [n, R / n]: whose rows are whose; where they do not come out even, the last rows are asked for twice
+        theirs = np.minimum(np.arange(n)[:, None] + n * np.arange(per_candidate), len(rows) - 1)
+        actions, infos = self._actors.act(observations[0, theirs], noise[0, theirs])
+        who, which = rows % n, rows // n
+        answers: Dict[str, np.ndarray] = {key: value[who, which][None] for key, value in infos.items()}
+        return actions[who, which][None], {**answers, CANDIDATE: who[None]}
+
+
+def _check_policy(name: str, policy: Any) -> SearchPolicy:
+    if not isinstance(policy, SearchPolicy):
+        raise TypeError(f"{name}: expected a policy that this algorithm returned, got {policy!r}")
+    return policy
+
+
+def _candidate_returns(trajectories: TrajectoryBatch, num_candidates: int) -> np.ndarray:
+    """Returns each candidate's mean undiscounted return, float64 `[n]`."""
+    if not isinstance(trajectories, TrajectoryBatch):
+        raise TypeError(f"exploration_trajectories: expected a TrajectoryBatch, got {type(trajectories).__name__}")
+    if CANDIDATE not in trajectories.agent_infos:
+        raise ValueError("exploration_trajectories: expected the agent info 'candidate', which says who acted, got "
+                         f"only {sorted(trajectories.agent_infos)}")
+    starts = np.cumsum(trajectories.lengths) - trajectories.lengths
+    who = trajectories.agent_infos[CANDIDATE][starts]
+    returns = np.add.reduceat(trajectories.rewards.astype(np.float64), starts)
+    if sorted(set(who.tolist())) != list(range(num_candidates)):
+        raise ValueError(f"exploration_trajectories: expected at least one with each of {num_candidates} candidates, "
+                         f"got those of {sorted(set(who.tolist()))}")
+    return np.bincount(who, returns) / np.bincount(who)

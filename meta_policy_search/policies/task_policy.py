@@ -1,0 +1,82 @@
+"""The policy of one task, with parameters of its own."""
+import copy
+from typing import Any, Optional, Tuple
+
+import numpy as np
+
+from meta_policy_search.np.policies import Policy, flatten_params, unflatten_params
+from meta_policy_search.policies.base import MetaPolicy
+from meta_policy_search.types import Infos, Params
+
+__all__ = ["TaskPolicy"]
+
+
+class TaskPolicy(Policy):
+    """The policy of one task: acts as a meta-policy does, with parameters of its own.
+
+    These are the meta-policy's before adaptation, as they are when this is built, until others are set. It acts
+    without TensorFlow where the meta-policy can (`numpy_copies`), and in the meta-policy's graph where not.
+
+    Args:
+        meta_policy (MetaPolicy): the policy to act like; it stays as it is.
+
+    Raises:
+        TypeError: `meta_policy` is no `MetaPolicy`.
+    """
+
+    def __init__(self, meta_policy: MetaPolicy) -> None:
+        if not isinstance(meta_policy, MetaPolicy):
+            raise TypeError(f"meta_policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {meta_policy!r}")
+        super().__init__(meta_policy.obs_dim, meta_policy.action_dim)
+        self._policy = meta_policy.with_meta_batch_size(1)
+        params = meta_policy.get_param_values()
+        self._shapes = {name: value.shape for name, value in params.items()}
+        self._flat_params = flatten_params(params)
+
+    @property
+    def action_shape(self) -> Tuple[int, ...]:
+        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        return tuple(self._policy.distribution.action_shape)
+
+    def get_param_values(self) -> Params:
+        """Returns the parameters by name, as `MetaPolicy.update_task_parameters` takes those of a task; copies."""
+        return unflatten_params("flat_params", self._flat_params, self._shapes)
+
+    def get_flat_params(self) -> np.ndarray:
+        """Returns a copy of the parameters, float32 `[D]`, in the order of the meta-policy's `get_params`."""
+        return self._flat_params.copy()
+
+    def set_flat_params(self, flat_params: np.ndarray) -> None:
+        """Sets the parameters, `[D]`.
+
+        Raises:
+            ValueError: the size is not `D`, or a number is not finite.
+        """
+        flat_params = np.asarray(flat_params)
+        if flat_params.ndim != 1:
+            raise ValueError(f"flat_params: expected 1 axis, got shape {flat_params.shape}")
+        self._flat_params = flatten_params(unflatten_params("flat_params", flat_params, self._shapes))
+
+    def with_params(self, params: Params) -> "TaskPolicy":
+        """Returns a policy like this one with other parameters, by name.
+
+        Raises:
+            ValueError: a name or a shape is wrong, or a number is not finite.
+        """
+        shapes = {name: np.shape(value) for name, value in params.items()}
+        if shapes != self._shapes:
+            raise ValueError(f"params: expected the shapes {self._shapes}, got {shapes}")
+        other = copy.copy(self)
+        other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in self._shapes}))
+        return other
+
+    def numpy_copies(self, flat_params: np.ndarray) -> Optional[Any]:
+        """See `np.policies.Policy.numpy_copies`; None where the meta-policy has no such form."""
+        return self._policy.numpy_copies(flat_params) if hasattr(self._policy, "numpy_copies") else None
+
+    def _act(self, argument: str, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        if self.numpy_copies(self._flat_params[None]) is not None:
+            return super()._act(argument, observations)
+        self._policy.update_task_parameters([self.get_param_values()])
+        (actions,), (rows,) = self._policy.get_actions([observations])
+        return actions, {key: np.stack([row[key] for row in rows]) for key in rows[0]}

@@ -1,0 +1,35 @@
+"""Progress bars, where somebody watches."""
+import importlib.util
+import sys
+from typing import Any
+
+import tqdm
+
+
+def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> tqdm.tqdm:
+    """Returns a progress bar, to be used in a `with` block; `update(n)` counts on.
+
+    It is drawn in a notebook (as a widget if ipywidgets is installed) and on a terminal (standard error). Nothing is
+    drawn where standard error is a file or a pipe, so that log files hold no control characters.
+
+    Args:
+        is_wanted: whether to draw anything at all.
+        total: what the bar counts to.
+        desc: what is done, before the bar.
+        unit: what is counted.
+        **options: further arguments of `tqdm`.
+    """
+    in_notebook = _in_notebook()
+    is_seen = is_wanted and (in_notebook or sys.stderr.isatty())
+    if is_seen and in_notebook and importlib.util.find_spec("ipywidgets") is not None:
+        from tqdm.notebook import tqdm as base
+    else:
+        base = tqdm.tqdm
+    return base(total=total, desc=desc, unit=unit, disable=not is_seen, dynamic_ncols=True, **options)
+
+
+def _in_notebook() -> bool:
+    """Whether the process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config

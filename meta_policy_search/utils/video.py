@@ -1,0 +1,104 @@
+"""MP4 videos; what encodes them comes with the extra `video`."""
+import contextlib
+import os
+from typing import Callable, Iterator
+
+import numpy as np
+
+from meta_policy_search.utils.checks import check_positive
+from meta_policy_search.utils.snapshotter import PathLike
+
+__all__ = ["check_encoder", "mp4_file"]
+
+
+def check_encoder() -> None:
+    """Raises `ImportError` where there is nothing to encode videos with; says what to run."""
+    try:
+        import imageio_ffmpeg  # noqa: F401
+    except ImportError as error:
+        raise ImportError('videos need imageio-ffmpeg: run `pip install "meta_policy_search[video]"`') from error
+
+
+@contextlib.contextmanager
+def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Opens an MP4 file (H.264) that appears under its name, or replaces what was there, when the block ends.
+
+    Args:
+        path: file to write.
+        fps: pictures per second, above 0.
+
+    Returns:
+        A function that appends a picture, uint8 `[H, W, 3]` (red, green and blue), all of them of the same even height
+        and width; at least one has to be appended.
+
+    Raises:
+        ImportError: the extra `video` is not installed.
+        OSError: the file cannot be written.
+        TypeError, ValueError: an argument or a picture is none of the above.
+    """
+    check_encoder()
+    fps, path = check_positive("fps", fps), os.fspath(path)
+    temporary = path + ".tmp"
+    with open(temporary, "wb"):  # a folder that is not there, say: the encoder would speak in riddles
+        pass
+    encoder = _Encoder(temporary, fps)
+    try:
+        with contextlib.closing(encoder):
+            yield encoder.append
+        encoder.check()
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(temporary)
+        raise
+
+
+class _Encoder:
+    """Writes pictures into a file, the first of which tells their size."""
+
+    def __init__(self, path: str, fps: float) -> None:
+        self._path, self._fps = path, fps
+        self._shape: tuple = ()
+        self._send = None
+        self._count = 0
+
+    def append(self, picture: np.ndarray) -> None:
+        """Writes a picture."""
+        picture = np.ascontiguousarray(picture)
+        if self._send is None:
+            self._start(picture)
+        if picture.shape != self._shape or picture.dtype != np.uint8:
+            raise ValueError(f"picture: expected uint8 {self._shape}, got {picture.dtype} {picture.shape}")
+        self._send.send(picture)
+        self._count += 1
+
+    def close(self) -> None:
+        """Ends the file."""
+        if self._send is not None:
+            self._send.close()
+
+    def check(self) -> None:
+        """Raises an error unless there were pictures and all of them are in the file."""
+        import imageio_ffmpeg
+
+        if not self._count:
+            raise ValueError("picture: expected at least one for a video, got none")
+        try:
+            found, _ = imageio_ffmpeg.count_frames_and_secs(self._path)
+        except RuntimeError:  # it cannot be read
+            found = 0
+        if found != self._count:
+            raise OSError(f"could not write the video: of {self._count} pictures, {found} are in {self._path} (a full "
+                          "disk?)")
+
+    def _start(self, picture: np.ndarray) -> None:
+        import imageio_ffmpeg
+
+        if picture.ndim != 3 or picture.shape[2] != 3 or picture.shape[0] % 2 or picture.shape[1] % 2:
+            raise ValueError(f"picture: expected shape (H, W, 3) with even H and W, got {picture.shape}")
+        self._shape = picture.shape
+        height, width = self._shape[:2]
+        self._send = imageio_ffmpeg.write_frames(
+            self._path, (width, height), fps=self._fps, codec="libx264", macro_block_size=2, quality=7,
+            ffmpeg_log_level="error", output_params=["-f", "mp4", "-movflags", "+faststart"])
+        self._send.send(None)

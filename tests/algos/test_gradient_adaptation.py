@@ -1,0 +1,230 @@
+"""The algorithms of `meta_algos` as `MetaRLAlgorithm`s: the same numbers as `adapt`, task by task; meta-training."""
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from meta_policy_search.algos import GradientAdaptation
+from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.algos import MetaRLAlgorithm
+from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, PopulationSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.trajectory_batch import TrajectoryBatch
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.utils import set_seed
+
+M, P, T = 3, 4, 5
+ALGOS = {
+    "ProMP": (ProMP, {}),
+    "TRPO-MAML": (TRPOMAML, {"inner_type": "log_likelihood"}),
+    "E-MAML": (TRPOMAML, {"exploration": True}),
+    "VPG-MAML": (VPGMAML, {"inner_type": "dice"}),
+    "DiCE-MAML": (DICEMAML, {"max_path_length": T}),
+    "VPG-DiCE-MAML": (VPG_DICEMAML, {"max_path_length": T}),
+}
+
+
+def make_env(is_discrete=False):
+    return MetaTabularMDPEnv() if is_discrete else MetaPointEnvCorner(reward_type="dense")
+
+
+def make(name="VPG-MAML", is_discrete=False, processor=None, **arguments):
+    cls, own = ALGOS[name]
+    spec = EnvSpec.of(make_env(is_discrete))
+    policy_class = MetaCategoricalMLPPolicy if is_discrete else MetaGaussianMLPPolicy
+    policy = policy_class(M, spec.obs_dim, spec.action_dim, hidden_sizes=(4,), **arguments)
+    if processor is None:
+        processor = {
+            DICEMAML: lambda: DiceMetaSampleProcessor(LinearTimeBaseline(), T),
+            VPG_DICEMAML: lambda: DiceMetaSampleProcessor(LinearTimeBaseline(), T, return_baseline=ZeroBaseline()),
+        }.get(cls, lambda: MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True))()
+    algo = cls(policy=policy, inner_lr=0.5, meta_batch_size=M, **own)
+    return GradientAdaptation(algo, processor, rollouts_per_meta_task=P, max_path_length=T)
+
+
+def sample(algo, is_discrete=False):
+    env = make_env(is_discrete)
+    sampler = MetaSampler(env, algo.policy, P, M, T)
+    sampler.update_tasks()
+    return EnvSpec.of(env), sampler
+
+
+def explore(policy, env, itr=0):
+    sampler = PopulationSampler(SimpleNamespace(policy=policy, max_path_length=T), env)
+    return TrajectoryBatch.from_paths(EnvSpec.of(env), sampler.obtain_samples(itr, P * T))
+
+
+def flat(params):
+    return np.concatenate([np.ravel(value) for value in params.values()])
+
+
+@pytest.mark.parametrize("is_discrete", [False, True], ids=["gaussian", "categorical"])
+@pytest.mark.parametrize("name", ALGOS)
+def test_each_task_is_adapted_as_all_tasks_together_are(name, is_discrete):
+    """Given two steps on the same paths, then a task's policy has the parameters that `MAMLAlgo.adapt` gives it."""
+    adaptation = make(name, is_discrete)
+    algo = adaptation.algo
+    spec, sampler = sample(algo, is_discrete)
+    policies = [adaptation.get_exploration_policy() for _ in range(M)]
+    start = algo.policy.get_flat_params()
+    for _ in range(2):
+        paths = sampler.obtain_samples()
+        algo.adapt(adaptation.sample_processor.process_samples(paths))
+        policies = [adaptation.adapt_policy(policy, TrajectoryBatch.from_paths(spec, paths[task]))
+                    for task, policy in enumerate(policies)]
+        assert [adaptation.explore_further(policy) for policy in policies] == policies
+        for policy, expected in zip(policies, algo.policy.policies_params_vals, strict=True):
+            assert isinstance(policy, TaskPolicy)
+            moved, ours = flat(expected) - start, policy.get_flat_params() - start
+            np.testing.assert_allclose(ours, moved, rtol=1e-3, atol=1e-4 * np.abs(moved).max())
+            assert np.abs(moved).max() > 1e-3
+    np.testing.assert_array_equal(algo.policy.get_flat_params(), start)
+
+
+def test_an_exploration_policy_is_of_its_own():
+    """Given that one was adapted and the meta-policy has changed, then another is as it was when it was retrieved."""
+    adaptation = make()
+    first, second = adaptation.get_exploration_policy(), adaptation.get_exploration_policy()
+    start = adaptation.policy.get_flat_params()
+    env = make_env()
+    adapted = adaptation.adapt_policy(first, explore(first, env))
+    adaptation.policy.set_flat_params(np.zeros_like(start))
+    for policy in (first, second):
+        np.testing.assert_array_equal(policy.get_flat_params(), start)
+    assert (adapted.get_flat_params() != start).any()
+    np.testing.assert_array_equal(adaptation.get_exploration_policy().get_flat_params(), 0.0)
+
+
+class SlowBaseline(Baseline):
+    """A baseline that goes on from where it was fitted before."""
+
+    slope = 0.0
+
+    def fit(self, paths):
+        self.slope += 0.1 * np.mean([path["rewards"].mean() for path in paths])
+
+    def predict(self, path):
+        return self.slope * np.arange(len(path["rewards"]))
+
+
+def test_one_task_does_not_depend_on_another():
+    adaptation = make(processor=MetaSampleProcessor(SlowBaseline()))
+    policy = adaptation.get_exploration_policy()
+    trajectories = explore(policy, make_env())
+    first, second = (adaptation.adapt_policy(policy, trajectories) for _ in range(2))
+    np.testing.assert_array_equal(first.get_flat_params(), second.get_flat_params())
+    assert adaptation.baseline.slope == 0.0
+
+
+# Meta-training
+
+
+@pytest.fixture
+def quiet():
+    logger.set_level(logger.DISABLED)
+    yield
+    logger.set_level(logger.INFO)
+
+
+def run(folder, n_epochs, **arguments):
+    set_seed(3)
+    runner = LocalRunner(folder, snapshot_mode="all")
+    runner.setup(make("TRPO-MAML"), make_env(), **arguments)
+    return runner, runner.train(n_epochs)
+
+
+def read(folder):
+    lines = (folder / "progress.csv").read_text().splitlines()
+    keys = lines[0].split(",")
+    return [{key: cell for key, cell in zip(keys, line.split(","), strict=True) if "Time" not in key}
+            for line in lines[1:]]
+
+
+def test_a_runner_trains_it_as_a_trainer_does(quiet, tmp_path):
+    """Given the same seed, then parameters, returns and steps are those of a `Trainer`, bit for bit."""
+    runner, average = run(tmp_path / "runner", 3)
+    ours, rows = read(tmp_path / "runner"), []
+    logger.reset()
+    with tf.Graph().as_default():
+        set_seed(3)
+        other = make("TRPO-MAML")
+        env = make_env()
+        sampler = MetaSampler(env, other.policy, P, M, T)
+        trainer = Trainer(other.algo, env, sampler, other.sample_processor, other.policy, n_itr=3,
+                          callbacks=[lambda trainer, row: rows.append(row)])
+        trainer.train()
+        np.testing.assert_array_equal(runner.algo.policy.get_flat_params(), other.policy.get_flat_params())
+    for row, expected in zip(ours, rows, strict=True):
+        for key in ("Step_0-AverageReturn", "Step_1-AverageReturn", "MeanKL", "n_timesteps"):
+            assert float(row[key]) == pytest.approx(expected[key], rel=1e-9)
+    assert average == pytest.approx(rows[-1]["Step_1-AverageReturn"])
+    assert (runner.step_itr, runner.total_timesteps_sampled) == (3, 3 * 2 * M * P * T)
+
+
+def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(quiet, tmp_path):
+    whole, _ = run(tmp_path / "whole", 3)
+    logger.reset()
+    with tf.Graph().as_default():
+        run(tmp_path / "stopped", 1)
+    logger.reset()
+    set_seed(77)
+    with tf.Graph().as_default():
+        runner = LocalRunner(tmp_path / "stopped", snapshot_mode="all")
+        runner.restore(tmp_path / "stopped")
+        assert runner.algo.algo.policy is runner.algo.policy
+        runner.resume(3)
+        np.testing.assert_array_equal(runner.algo.policy.get_flat_params(), whole.algo.policy.get_flat_params())
+    assert read(tmp_path / "stopped") == read(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ALGOS)
+def test_every_algorithm_can_be_pickled(name):
+    """Given an update, when the algorithm is pickled into another graph, then both take the same next one."""
+    algo = make(name).algo
+    processor = make(name).sample_processor
+    _, sampler = sample(algo)
+    paths = [sampler.obtain_samples() for _ in range(2)]
+    samples = [processor.process_samples(each) for each in paths]
+    algo.optimize_policy(samples, log=False)
+    pickled = pickle.dumps(algo)
+    with tf.Graph().as_default():
+        other = pickle.loads(pickled)
+        assert type(other) is type(algo)
+        np.testing.assert_array_equal(other.policy.get_flat_params(), algo.policy.get_flat_params())
+        other.optimize_policy(samples, log=False)
+        theirs = other.policy.get_flat_params()
+    algo.optimize_policy(samples, log=False)
+    np.testing.assert_array_equal(theirs, algo.policy.get_flat_params())
+
+
+# Mistakes
+
+
+def test_mistakes():
+    adaptation = make()
+    policy = adaptation.get_exploration_policy()
+    env = make_env()
+    trajectories = explore(policy, env)
+    assert isinstance(adaptation, MetaRLAlgorithm)
+    with pytest.raises(TypeError, match="algo: expected a MetaAlgo .*got 'ProMP'"):
+        GradientAdaptation("ProMP", MetaSampleProcessor(ZeroBaseline()))
+    with pytest.raises(TypeError, match="sample_processor: expected an object with process_samples, got None"):
+        GradientAdaptation(adaptation.algo, None)
+    with pytest.raises(ValueError, match="rollouts_per_meta_task: expected an integer of at least 1, got 0"):
+        GradientAdaptation(adaptation.algo, adaptation.sample_processor, 0)
+    with pytest.raises(ValueError, match="max_path_length: expected an integer of at least 1, got -1"):
+        GradientAdaptation(adaptation.algo, adaptation.sample_processor, 1, -1)
+    with pytest.raises(TypeError, match="exploration_policy: expected a TaskPolicy, got "):
+        adaptation.adapt_policy(adaptation.policy, trajectories)
+    with pytest.raises(TypeError, match="exploration_trajectories: expected a TrajectoryBatch, got list"):
+        adaptation.adapt_policy(policy, trajectories.to_paths())
+    paths = [{**path, "agent_infos": {}} for path in trajectories.to_paths()]
+    with pytest.raises(ValueError, match="lack the entry 'agent_infos/mean'"):
+        adaptation.adapt_policy(policy, TrajectoryBatch.from_paths(EnvSpec.of(env), paths))

@@ -1,0 +1,387 @@
+"""Environments of Gymnasium, and those without tasks, as meta-environments."""
+import copy
+import functools
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from meta_policy_search.envs import GymnasiumMetaEnv, MetaEnv, SingleTaskEnv, normalize
+from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, sample_tasks, set_rng
+from meta_policy_search.samplers.vectorized_env_executor import (
+    EnvWorkerError,
+    MetaIterativeEnvExecutor,
+    MetaParallelEnvExecutor,
+)
+from meta_policy_search.utils.quiet_gym import gym
+
+
+class Drift(gymnasium.Env):
+    """A point on a line that is to come to its task's place; start and motion are random. Ends far away."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = spaces.Box(-2.0, 1.0, (1,), np.float32)
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 7}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+        self.goal, self.is_closed, self.seeds, self.actions = 0.0, False, [], []
+
+    def set_task(self, task):
+        if not isinstance(task, float):
+            raise ValueError(f"task: expected a float, got {task!r}")
+        self.goal = task
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeds.append(seed)
+        self.x = self.np_random.normal(scale=0.1, size=1).astype(np.float32)
+        return self.x, {"options": options}
+
+    def step(self, action):
+        self.actions.append(action)
+        self.x = (self.x + action + self.np_random.normal(scale=0.1, size=1)).astype(np.float32)
+        distance = abs(float(self.x[0]) - self.goal)
+        return self.x, -distance, bool(abs(self.x[0]) > 5.0), False, {"success": distance < 0.5}
+
+    def render(self):
+        return np.full((2, 2, 3), 7, np.uint8)
+
+    def close(self):
+        self.is_closed = True
+
+
+class Choices(gymnasium.Env):
+    """Actions are -1, 0 and 1; observes a dict of which of three fields it is on, and a matrix."""
+
+    observation_space = spaces.Dict({"field": spaces.Discrete(3), "matrix": spaces.Box(0.0, 9.0, (2, 2))})
+    action_space = spaces.Discrete(3, start=-1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.field = 1
+        return self._observe(), {}
+
+    def step(self, action):
+        assert type(action) is np.int64 and action in self.action_space
+        self.field = (self.field + int(action)) % 3
+        return self._observe(), 1.0, False, False, {}
+
+    def _observe(self):
+        return {"field": self.field, "matrix": np.arange(4.0, dtype=np.float32).reshape(2, 2)}
+
+
+def draw_place(rng):
+    return float(rng.uniform(-1.0, 1.0))
+
+
+def set_gravity(env, g):
+    env.unwrapped.g = g
+
+
+def draw_gravity(rng):
+    return rng.uniform(5.0, 15.0)
+
+
+def ignore(env, task):
+    pass
+
+
+def drift(env=Drift):
+    return GymnasiumMetaEnv(env, sample_task=draw_place)
+
+
+def pendulum():
+    return GymnasiumMetaEnv("Pendulum-v1", sample_task=draw_gravity, set_task=set_gravity)
+
+
+MAKERS = pytest.mark.parametrize("make", [drift, pendulum, lambda: drift(Drift())], ids=["class", "id", "object"])
+CLONES = pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+
+
+def walk(env, steps=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return [env.step(rng.uniform(-1.0, 1.0, 1))[:4] for _ in range(steps)]
+
+
+# What it is
+
+
+@MAKERS
+def test_it_is_a_meta_environment_in_the_form_of_gym(make):
+    env = make()
+    check_meta_env(env)
+    assert isinstance(env, MetaEnv) and batched_form(env) is None
+    for space in (env.observation_space, env.action_space):
+        assert isinstance(space, gym.spaces.Box) and space.dtype == np.float64
+    observation, info = env.reset(seed=0)
+    assert observation.dtype == np.float64 and env.observation_space.contains(observation) and isinstance(info, dict)
+    observation, *rest = env.step(np.zeros(1))
+    assert observation.dtype == np.float64 and [type(value) for value in rest] == [float, bool, bool, dict]
+
+
+def test_bounds_of_spaces_stay():
+    space = drift().action_space
+    assert (space.low, space.high, space.shape) == (-2.0, 1.0, (1,))
+    np.testing.assert_allclose(pendulum().observation_space.high, [1.0, 1.0, 8.0])
+
+
+def test_what_is_wrapped_is_within_reach():
+    env = GymnasiumMetaEnv(functools.partial(Drift, render_mode="rgb_array"), draw_place)
+    assert env.metadata == Drift.metadata and env.render_mode == "rgb_array" and env.goal == 0.0
+    assert env.render().shape == (2, 2, 3)
+    env.close()
+    assert env.wrapped_env.is_closed
+    with pytest.raises(AttributeError, match="colour"):
+        _ = env.colour
+
+
+def test_ends_of_both_kinds_are_told_apart():
+    env = pendulum()  # Gymnasium's time limit of 200 steps is around it
+    env.reset(seed=0)
+    assert [answer[2:] for answer in walk(env, 200)][-2:] == [(False, False), (False, True)]
+    env = drift()
+    env.reset(seed=0)
+    ends = [env.step(np.ones(1))[2:4] for _ in range(8)]
+    assert (True, False) in ends and (False, True) not in ends
+
+
+# Spaces
+
+
+def test_what_is_no_vector_is_flattened_and_choices_count_from_0():
+    env = GymnasiumMetaEnv(Choices, lambda rng: None, ignore)
+    assert env.observation_space.shape == (7,) and env.action_space == gym.spaces.Discrete(3)
+    np.testing.assert_array_equal(env.reset()[0], [0, 1, 0, 0, 1, 2, 3])
+    np.testing.assert_array_equal(env.step(0)[0][:3], [1, 0, 0])  # one to the left
+    np.testing.assert_array_equal(env.step(np.int32(2))[0][:3], [0, 1, 0])
+    for action in (3, -1, 0.5, [1], None):
+        with pytest.raises(ValueError, match="action: expected an integer from 0 to 2, got"):
+            env.step(action)
+
+
+@pytest.mark.parametrize("name, space, complaint", [
+    ("action_space", spaces.MultiDiscrete([2, 3]), "expected actions of a box with one axis, or discrete ones, got"),
+    ("action_space", spaces.Box(0.0, 1.0, (2, 2)), "expected actions of a box with one axis, or discrete ones, got"),
+    ("observation_space", spaces.Sequence(spaces.Discrete(2)), "expected observations that can be flattened to a"),
+])
+def test_other_spaces_are_refused(name, space, complaint):
+    env = type("Odd", (Drift,), {name: space})
+    with pytest.raises(TypeError, match=f"env: {complaint}"):
+        drift(env)
+
+
+def test_actions_are_clipped_to_the_box_and_come_in_its_type():
+    env = drift()
+    env.reset()
+    given = np.array([9.0])
+    for action in (given, [-9], np.array([0.3])):
+        env.step(action)
+    np.testing.assert_array_equal(env.wrapped_env.actions, np.float32([[1.0], [-2.0], [0.3]]))
+    assert all(action.dtype == np.float32 for action in env.wrapped_env.actions)
+    assert given == 9.0
+
+
+@pytest.mark.parametrize("action, complaint", [
+    (np.zeros(2), r"action: expected shape \(1,\), got \(2,\)"), (0.0, r"action: expected shape \(1,\), got \(\)"),
+    ([np.nan], "action: expected finite numbers, got"), ([np.inf], "action: expected finite numbers, got"),
+])
+def test_actions_that_are_none_are_refused_and_move_nothing(action, complaint):
+    env = drift()
+    env.reset()
+    with pytest.raises(ValueError, match=complaint):
+        env.step(action)
+    assert env.wrapped_env.actions == []
+
+
+def test_observations_are_the_callers_to_change():
+    env, reference = drift(), drift()
+    for one in (env, reference):
+        one.reset(seed=0)[0][:] = 99.0
+    answer, expected = env.step(np.ones(1)), reference.step(np.ones(1))
+    assert answer[:2] == expected[:2] and abs(answer[0][0]) < 5.0
+
+
+# Tasks
+
+
+@MAKERS
+def test_tasks_come_from_the_generator_given_or_the_environments_own(make):
+    env = make()
+    tasks = sample_tasks(env, 5, np.random.default_rng(3))
+    assert tasks == env.sample_tasks(5, np.random.default_rng(3)) and len(set(tasks)) == 5
+    env.np_random = np.random.default_rng(3)
+    assert env.sample_tasks(5) == tasks != env.sample_tasks(5)
+    with pytest.raises(ValueError, match="n_tasks"):
+        env.sample_tasks(0)
+
+
+def test_a_task_reaches_the_environment():
+    env = drift()
+    assert env.get_task() is None
+    env.set_task(0.5)
+    assert env.get_task() == env.wrapped_env.goal == 0.5
+    with pytest.raises(ValueError, match="task: expected a float, got 'north'"):
+        env.set_task("north")
+    assert env.get_task() == 0.5
+    env = pendulum()
+    env.set_task(12.0)
+    assert env.wrapped_env.unwrapped.g == env.get_task() == 12.0
+
+
+def test_the_tasks_of_a_pendulum_are_told_from_its_motion():
+    ends = []
+    for g in (5.0, 15.0):
+        env = pendulum()
+        env.set_task(g)
+        env.reset(seed=0)
+        ends.append(walk(env)[-1][0])
+    assert abs(ends[0] - ends[1]).max() > 0.1
+
+
+def test_a_task_is_the_callers_to_change():
+    task = np.array([1.0])
+    env = GymnasiumMetaEnv(Drift, lambda rng: task, lambda env, goal: setattr(env, "goal", goal))
+    env.set_task(task)
+    task[:] = 7.0
+    env.get_task()[:] = 8.0
+    assert env.get_task() == env.wrapped_env.goal == 1.0
+
+
+# Seeds
+
+
+def test_a_seed_starts_as_it_does_in_gymnasium():
+    env, reference = drift(), Drift()
+    np.testing.assert_array_equal(env.reset(seed=5)[0], reference.reset(seed=5)[0])
+    assert env.reset(seed=np.int64(5), options={"far": True})[1] == {"options": {"far": True}}
+
+
+def test_without_a_seed_every_reset_draws_one_from_the_generator():
+    runs = []
+    for _ in range(2):
+        env = drift()
+        set_rng(env, np.random.default_rng(3))
+        env.reset()
+        env.reset()
+        runs.append(env.wrapped_env.seeds)
+    assert runs[0] == runs[1] and len(set(runs[0])) == 2
+    env.reset(seed=1)
+    assert env.np_random.random() == gymnasium.utils.seeding.np_random(1)[0].random()
+
+
+# Copies
+
+
+@MAKERS
+@CLONES
+def test_a_copy_made_in_the_middle_of_a_path_goes_on_alike_and_alone(make, clone):
+    env = make()
+    env.set_task(0.7)
+    env.reset(seed=0)
+    walk(env)
+    env.set_task(0.9)  # in the middle of the path
+    walk(env, seed=1)
+    twin = clone(env)
+    assert twin.wrapped_env is not env.wrapped_env and twin.get_task() == 0.9
+    ours = walk(env, seed=2)
+    np.testing.assert_equal(walk(twin, seed=2), ours)
+    np.testing.assert_array_equal(twin.reset()[0], env.reset()[0])
+    np.testing.assert_equal(walk(twin, seed=3), walk(env, seed=3))
+
+
+@CLONES
+def test_a_copy_has_the_task_although_no_path_was_started(clone):
+    env = drift()
+    env.set_task(0.7)
+    assert clone(env).wrapped_env.goal == 0.7
+
+
+def test_only_the_current_path_is_remembered():
+    env = drift()
+    env.set_task(0.7)
+    for _ in range(3):
+        env.reset()
+        walk(env)
+    assert len(env._path) == 1 + 1 + 5  # task, reset, steps
+    env = drift(Drift())  # copied itself
+    env.reset()
+    assert env._path == []
+
+
+# Together
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, normalize], ids=["plain", "normalized"])
+@pytest.mark.parametrize("make", [drift, pendulum])
+def test_data_do_not_depend_on_the_executor(make, wrap):
+    """Given tasks and generators, when processes, copies in turn, or one alone take the steps, all are the same."""
+    env = wrap(make())
+    tasks, actions = env.sample_tasks(3, np.random.default_rng(0)), np.random.default_rng(1).normal(size=(6, 6, 1))
+    everyone, answers = np.arange(6), []
+    executors = [MetaIterativeEnvExecutor(env, 3, 2, 100), MetaParallelEnvExecutor(env, 3, 2, 100, num_processes=2)]
+    for executor in executors:
+        with executor:
+            executor.set_tasks(tasks)
+            for _ in range(2):  # the second time there is a past
+                answer = [executor.reset_envs(everyone, [np.random.default_rng((0, i)) for i in everyone])]
+                for action in actions:
+                    step = executor.step_envs(action, everyone)
+                    answer += [step.observations, step.rewards]
+                answers.append(answer)
+    for answer in answers[1:]:
+        np.testing.assert_equal(answer, answers[0])
+
+    alone = wrap(make())
+    alone.set_task(tasks[2])
+    set_rng(alone, np.random.default_rng((0, 5)))
+    np.testing.assert_array_equal(alone.reset()[0], answers[0][0][5])
+    for step, action in enumerate(actions):
+        observation, reward, *_ = alone.step(action[5])
+        np.testing.assert_array_equal(observation, answers[0][1 + 2 * step][5])
+        assert reward == answers[0][2 + 2 * step][5]
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize("env, error, complaint", [
+    (None, TypeError, "env: expected an environment with the methods reset and step, got None"),
+    (dict, TypeError, "env: expected an environment with the methods reset and step, got {}"),
+    ("Pendulumm-v1", ValueError, "env: expected the id of an environment of Gymnasium, got 'Pendulumm-v1': .*Pendulum"),
+    (Choices, TypeError, r"set_task: expected a function \(env, task\), as Choices has no method set_task, got None"),
+])
+def test_what_is_no_environment_is_refused(env, error, complaint):
+    with pytest.raises(error, match=complaint):
+        GymnasiumMetaEnv(env, draw_place)
+
+
+@pytest.mark.parametrize("arguments, name", [((None,), "sample_task"), ((draw_place, "g"), "set_task")])
+def test_what_is_no_function_is_refused(arguments, name):
+    with pytest.raises(TypeError, match=f"{name}: expected a function, got"):
+        GymnasiumMetaEnv(Drift, *arguments)
+
+
+def test_a_task_that_is_refused_is_named():
+    env = GymnasiumMetaEnv(Drift, lambda rng: "north")
+    with MetaIterativeEnvExecutor(env, 1, 1, 10) as executor, pytest.raises(EnvWorkerError, match="expected a float"):
+        executor.set_tasks(None)
+
+
+# One task
+
+
+def test_an_environment_without_tasks_has_the_task_none():
+    env = SingleTaskEnv(gymnasium.make("Pendulum-v1"))
+    assert env.sample_tasks(2) == [None, None] and env.get_task() is None
+    env.set_task(None)
+    with pytest.raises(ValueError, match="task: expected None"):
+        env.set_task(1.0)
+    set_rng(env, np.random.default_rng(0))
+    expected = gymnasium.make("Pendulum-v1")
+    expected.unwrapped.np_random = np.random.default_rng(0)
+    np.testing.assert_array_equal(env.reset()[0], expected.reset()[0])
+    with pytest.raises(TypeError, match="env: expected an environment with the methods reset and step"):
+        SingleTaskEnv(Drift)

@@ -1,0 +1,336 @@
+"""Meta-World's benchmarks as meta-environments."""
+import copy
+import gc
+import pickle
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import maml_trpo, pro_mp
+from meta_policy_search.envs import MetaWorldML1, MetaWorldML10, MetaWorldML45, make_env, meta_world, normalize
+from meta_policy_search.envs.base import PhysicsError
+from meta_policy_search.envs.meta_world import MetaWorldTask
+from meta_policy_search.plotting import read_progress
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.utils.utils import set_seed
+
+BENCHMARKS = [MetaWorldML1, MetaWorldML10, MetaWorldML45]
+
+
+@pytest.fixture(scope="module")
+def package():
+    """The package, without which a test is skipped."""
+    return pytest.importorskip("metaworld")
+
+
+needs_metaworld = pytest.mark.usefixtures("package")
+
+
+def walk(env, steps, seed=0):
+    """Observations, rewards and infos of random actions."""
+    rng = np.random.default_rng(seed)
+    return [env.step(rng.normal(size=4)) for _ in range(steps)]
+
+
+def run_path(env, seed=0):
+    return [env.reset()[0], *walk(env, 20, seed)]
+
+
+# Tasks
+
+
+@needs_metaworld
+def test_ml1_trains_and_tests_on_other_places_of_the_same_kind():
+    train, test = (MetaWorldML1("push-v3", split) for split in ("train", "test"))
+    assert train.env_names == test.env_names == ["push-v3"]
+    assert len(train.tasks) == len(test.tasks) == 50 == len(set(train.tasks))
+    assert not set(train.tasks) & set(test.tasks)
+    assert MetaWorldML1("push-v3").tasks == train.tasks != MetaWorldML1("push-v3", seed=1).tasks
+    assert train.get_task() == train.tasks[0]
+    assert {task.env_name for task in train.tasks} == {"push-v3"}
+
+
+@needs_metaworld
+@pytest.mark.parametrize("benchmark, count", [
+    (MetaWorldML10, 10), pytest.param(MetaWorldML45, 45, marks=pytest.mark.slow)])
+def test_the_others_train_and_test_on_other_kinds(benchmark, count):
+    train, test = (benchmark(split=split) for split in ("train", "test"))
+    assert (len(train.env_names), len(test.env_names)) == (count, 5)
+    assert not set(train.env_names) & set(test.env_names)
+    assert [task.env_name for task in train.tasks] == [name for name in train.env_names for _ in range(50)]
+    env = normalize(test)
+    env.set_task(env.sample_tasks(1, np.random.default_rng(0))[0])
+    assert env.reset()[0].shape == (39,) and env.get_task().env_name in test.env_names
+
+
+@needs_metaworld
+def test_kinds_are_equally_likely_and_so_are_their_tasks():
+    env, rng = MetaWorldML10(), np.random.default_rng(0)
+    tasks = env.sample_tasks(5000, rng)
+    counts = [sum(task.env_name == name for task in tasks) for name in env.env_names]
+    assert min(counts) > 500 - 4 * 22 and max(counts) < 500 + 4 * 22  # standard deviation sqrt(5000 * 0.1 * 0.9) = 21
+    assert set(tasks) == set(env.tasks)  # of 500 equally likely ones, 5,000 draws leave out one with probability 0.02
+    assert env.sample_tasks(5, np.random.default_rng(1)) == env.sample_tasks(5, np.random.default_rng(1))
+
+
+def draw_as_the_package_does(package, kind, seed):
+    """The places in the package's tasks: it resets a simulator 50 times, with the hand's motion and all."""
+    simulator = meta_world._scene_class(kind)(("any", "task"))
+    simulator._freeze_rand_vec, simulator._set_task_called = False, True
+    before = np.random.get_state()
+    np.random.seed(seed)
+    places = []
+    for _ in range(50):
+        simulator.reset()
+        places.append(tuple(simulator._last_rand_vec))
+    np.random.set_state(before)
+    return places
+
+
+@needs_metaworld
+@pytest.mark.parametrize("kind", ["reach-v3", "pick-place-v3"])
+def test_tasks_are_those_of_the_package(package, kind):
+    """Given a seed, then tasks are those that the package draws, and the global generator is left as it was."""
+    np.random.seed(5)
+    meta_world._draw_tasks.cache_clear()
+    drawn = [[task.rand_vec for task in MetaWorldML1(kind, split, seed=7).tasks] for split in ("train", "test")]
+    after = np.random.random()
+    np.random.seed(5)
+    assert after == np.random.random()
+    assert drawn == [draw_as_the_package_does(package, kind, seed) for seed in (7, 8)]
+    try:
+        benchmark = package.ML1(kind, seed=7)  # where the installed MuJoCo is old enough for it
+    except ValueError:
+        return
+    assert drawn == [[tuple(pickle.loads(task.data)["rand_vec"]) for task in tasks]
+                     for tasks in (benchmark.train_tasks, benchmark.test_tasks)]
+
+
+@needs_metaworld
+@pytest.mark.parametrize("task, complaint", [
+    (MetaWorldTask("reach", (0.0,) * 6), "task: expected a kind of task of Meta-World, such as reach-v3"),
+    (MetaWorldTask("reach-v3", (0.0,) * 5), "task: expected 6 numbers in rand_vec for reach-v3, got"),
+    (MetaWorldTask("reach-v3", (np.nan,) * 6), "task: expected finite numbers in rand_vec, got"),
+    ("reach-v3", "task: expected a MetaWorldTask, a pair of a kind of task and the places in it, got 'reach-v3'"),
+])
+def test_what_is_no_task_is_refused(task, complaint):
+    env = MetaWorldML1()
+    with pytest.raises(ValueError, match=complaint):
+        env.set_task(task)
+    assert env.get_task() == env.tasks[0]
+
+
+@needs_metaworld
+def test_a_task_that_went_through_json_is_the_same():
+    env = MetaWorldML1()
+    env.set_task(["reach-v3", list(env.tasks[3].rand_vec)])
+    assert env.get_task() == env.tasks[3]
+
+
+# Paths
+
+
+@needs_metaworld
+def test_the_goal_is_hidden_and_there_is_one_step_of_memory():
+    env = MetaWorldML1()
+    observation, info = env.reset()
+    assert info == {} and env.observation_space.contains(observation)
+    np.testing.assert_array_equal(observation[:18], observation[18:36])
+    for following, *_ in walk(env, 5):
+        np.testing.assert_array_equal(following[18:36], observation[:18])
+        np.testing.assert_array_equal(following[36:], 0.0)
+        observation = following
+
+
+@needs_metaworld
+def test_a_path_ends_after_500_steps_and_success_does_not_end_it():
+    """Given a controller that knows the goal, then it succeeds, is paid the most, and the path goes on to its end."""
+    env = MetaWorldML1()
+    observation, _ = env.reset()
+    goal = np.array(env.get_task().rand_vec[3:])
+    answers = []
+    for _ in range(500):
+        observation, *rest = env.step(np.append(np.clip(10.0 * (goal - observation[:3]), -1, 1), 0.0))
+        answers.append(rest)
+    rewards, terminated, truncated, infos = zip(*answers)
+    assert not any(terminated) and truncated.index(True) == 499
+    successes = [info["success"] for info in infos]
+    assert all(type(success) is bool for success in successes)
+    assert not successes[0] and successes[-1] and 10.0 >= rewards[-1] > 9.0 > rewards[0] > 0.0
+    assert all(type(value) is float for name, value in infos[0].items() if name != "success")
+
+
+@needs_metaworld
+def test_rewards_of_the_older_version_are_others():
+    rewards = []
+    for version in ("v1", "v2"):
+        env = MetaWorldML1(reward_function_version=version)
+        env.reset()
+        rewards.append(walk(env, 3)[-1][1])
+    assert rewards[0] != rewards[1]
+
+
+@needs_metaworld
+def test_a_new_task_begins_with_the_next_path():
+    env, other = MetaWorldML1(), MetaWorldML1()
+    for one in (env, other):
+        one.reset()
+    env.set_task(env.tasks[7])
+    assert walk(env, 3)[-1][1] == walk(other, 3)[-1][1]
+    env.reset(), other.reset()
+    assert walk(env, 3)[-1][1] != walk(other, 3)[-1][1]
+
+
+@needs_metaworld
+def test_a_simulation_that_diverges_is_an_error():
+    env = MetaWorldML1()
+    env.reset()
+    env.wrapped_env._simulator.data.qvel[0] = np.nan
+    with pytest.raises(PhysicsError, match="the simulation of MetaWorldTask.*reach-v3.* diverged .*BADQVEL"):
+        env.step(np.zeros(4))
+
+
+@needs_metaworld
+@pytest.mark.parametrize("kind", ["door-close-v3", "shelf-place-v3"])
+def test_a_path_depends_on_its_task_alone(kind):
+    assert_depends_on_its_task_alone(kind)
+
+
+@needs_metaworld
+@pytest.mark.slow
+def test_a_path_of_any_kind_depends_on_its_task_alone(package):
+    for kind in package.env_dict.ALL_V3_ENVIRONMENTS:
+        assert_depends_on_its_task_alone(kind)
+
+
+def assert_depends_on_its_task_alone(kind):
+    """Given a past of other paths and tasks, or a model shared with others, then a path is as in a fresh simulator."""
+    env = MetaWorldML1(kind)
+    first, second = env.tasks[:2]
+    env.set_task(first)
+    fresh = run_path(env)
+    np.testing.assert_equal(run_path(env), fresh)
+
+    other = MetaWorldML1(kind)
+    other.set_task(second)
+    run_path(other, seed=1)
+    other.set_task(first)
+    other.reset()
+    assert other.wrapped_env._simulator.model is env.wrapped_env._simulator.model
+    walk(other, 50, seed=2)
+    np.testing.assert_equal(run_path(other), fresh)
+    np.testing.assert_equal(run_path(copy.deepcopy(env)), fresh)
+
+
+@needs_metaworld
+def test_models_last_as_long_as_their_task():
+    """Given copies at the same task, then they share a model; when they get another one, it is gone."""
+    gc.collect()
+    before = len(meta_world._models)
+    envs = [MetaWorldML1("door-open-v3", seed=11) for _ in range(3)]
+    for env in envs:
+        env.reset()
+    assert len({id(env.wrapped_env._simulator.model) for env in envs}) == 1
+    assert len({id(env.wrapped_env._simulator.data) for env in envs}) == 3
+    assert len(meta_world._models) == before + 1
+    for count, env in zip((2, 2, 1), envs):
+        env.set_task(env.tasks[5])
+        env.reset()
+        assert len(meta_world._models) == before + count
+
+
+# Sampling and training
+
+
+@needs_metaworld
+def test_data_do_not_depend_on_executor_and_envs_per_task():
+    env = normalize(MetaWorldML10())
+    policy = MetaGaussianMLPPolicy(meta_batch_size=3, obs_dim=39, action_dim=4, name="policy", hidden_sizes=(8,))
+    batches = []
+    for executor, envs_per_task in (("iterative", 2), ("iterative", 1), ("parallel", 2), ("iterative", 2)):
+        set_seed(3)
+        with MetaSampler(env, policy, 2, 3, 6, envs_per_task, executor=executor) as sampler:
+            batches.append([sampler.obtain_samples() for _ in range(2)])
+    assert len({task.env_name for task in sampler.tasks}) > 1
+    assert set(batches[0][0][0][0]["env_infos"]) >= {"success", "obj_to_target"}
+    for batch in batches[1:]:
+        np.testing.assert_equal(batch, batches[0])
+
+
+@needs_metaworld
+@pytest.mark.parametrize("script", [pro_mp, maml_trpo])
+def test_algorithms_train_on_reaching_and_log_successes(script, tmp_path):
+    folder = str(tmp_path / "run")
+    assert script.main(["--env", "MetaWorldML1", "--env_kwargs", '{"env_name": "reach-v3"}', "--smoke", "--n_itr", "3",
+                        "--dump_path", folder, "--plot_gap", "0", "--parallel"]) == 0
+    progress = read_progress(folder)
+    assert len(progress["Itr"]) == 3
+    for key in ("Step_0-SuccessRate", "Step_1-SuccessRate"):
+        assert ((0.0 <= np.array(progress[key])) & (np.array(progress[key]) <= 1.0)).all()
+    assert np.isfinite(progress["LossAfter"]).all()
+
+
+# The page
+
+
+def code_blocks():
+    """The Python code of the page."""
+    page = Path(__file__).resolve().parent.parent.parent / "docs" / "meta_world.rst"
+    pattern = r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)"
+    return [textwrap.dedent(block) for block in re.findall(pattern, page.read_text(), flags=re.MULTILINE)]
+
+
+@needs_metaworld
+def test_the_evaluation_of_the_page_runs_on_tasks_for_testing(tmp_path):
+    folder = str(tmp_path / "run")
+    assert pro_mp.main(["--env", "MetaWorldML1", "--smoke", "--n_itr", "1", "--dump_path", folder]) == 0
+    block, names = code_blocks()[0], {}
+    for long, short in (("data/reach", folder), ("tasks[:20]", "tasks[:2]")):
+        assert block.count(long) == 1
+        block = block.replace(long, short)
+    exec(block, names)
+    evaluation = names["evaluation"]
+    assert evaluation.returns.shape == (1, 2, 2) and list(evaluation.tasks[0]) == MetaWorldML1(split="test").tasks[:2]
+
+
+def test_the_pendulum_of_the_page_samples():
+    names = {}
+    exec(code_blocks()[1], names)
+    policy = MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=3, action_dim=1, name="pendulum", hidden_sizes=(4,))
+    batches = []
+    for executor in ("iterative", "parallel"):
+        set_seed(1)
+        with MetaSampler(names["env"], policy, 2, 2, 5, executor=executor) as sampler:
+            batches.append(sampler.obtain_samples())
+    np.testing.assert_equal(*batches)
+    assert 5.0 < sampler.tasks[0] < 15.0 and sampler.tasks[0] != sampler.tasks[1]
+
+
+# Mistakes
+
+
+@needs_metaworld
+@pytest.mark.parametrize("arguments, complaint", [
+    ({"env_name": "reach"}, "env_name: expected a kind of task of Meta-World, such as reach-v3, reach-wall-v3, got"),
+    ({"env_name": "fly"}, "env_name: expected a kind of .* such as assembly-v3, basketball-v3, .*window-close-v3, got"),
+    ({"env_name": None}, "env_name: expected a kind of .* such as assembly-v3, .*, got None"),
+    ({"env_name": ["reach-v3"]}, "env_name: expected a kind of .* such as assembly-v3, .*, got"),
+    ({"split": "validation"}, "split: expected one of 'train', 'test', got 'validation'"),
+    ({"seed": -1}, "seed: expected an integer of at least 0, got -1"),
+    ({"reward_function_version": "v3"}, "reward_function_version: expected one of 'v1', 'v2', got 'v3'"),
+])
+def test_arguments_are_checked(arguments, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        MetaWorldML1(**arguments)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_without_the_package_the_error_says_what_to_install(benchmark, monkeypatch):
+    monkeypatch.setitem(sys.modules, "metaworld", None)
+    with pytest.raises(ImportError, match=r'run `pip install "meta_policy_search\[metaworld\]"`'):
+        make_env(benchmark.__name__)

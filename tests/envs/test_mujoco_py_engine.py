@@ -1,0 +1,448 @@
+"""The engine mujoco-py: agreement with the official one, and what it says where it has not been built.
+
+What holds for every environment on it, copies and independence of rows among them, is in `test_contract.py`.
+"""
+import os
+import pickle
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import PhysicsError, make_env, mujoco_envs
+from meta_policy_search.envs.mujoco_envs import build_mujoco_py, engine_mujoco_py
+from meta_policy_search.envs.mujoco_envs.engine import (
+    DERIVED,
+    INERTIALS,
+    ROBOTS,
+    chosen_engine,
+    make_engine,
+    model_file,
+)
+
+REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0
+VARIABLE = "META_POLICY_SEARCH_ENGINE"
+needs_mujoco_py = pytest.mark.mujoco_py
+
+
+def reference_of(robot):
+    """Actions [5, 10, nu], start states [5, nq] and [5, nv], and states after each step."""
+    with np.load(REFERENCE) as file:
+        names = ("frame_skip", "actions", "qpos0", "qvel0", "qpos", "qvel")
+        return {name: file[f"{robot}/{name}"] for name in names}
+
+
+def cheetahs(num_envs, **kwargs):
+    """Half cheetahs on mujoco-py in different, moving states near the ground."""
+    engine = make_engine("mujoco-py", "half_cheetah", num_envs, 5, **kwargs)
+    rng = np.random.default_rng(0)
+    engine.set_state(rng.uniform(-0.1, 0.1, (num_envs, 9)), rng.normal(0.0, 1.0, (num_envs, 9)))
+    return engine
+
+
+# Agreement
+
+
+@needs_mujoco_py
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_ten_control_steps_are_those_that_were_recorded(robot):
+    reference = reference_of(robot)
+    engine = make_engine("mujoco-py", robot, 5, int(reference["frame_skip"]))
+    engine.set_state(reference["qpos0"], reference["qvel0"])
+    for t in range(10):
+        engine.step(reference["actions"][:, t])
+        state = engine.get_state()
+        np.testing.assert_allclose(state.qpos, reference["qpos"][:, t], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(state.qvel, reference["qvel"][:, t], rtol=0, atol=1e-10)
+
+
+@needs_mujoco_py
+@pytest.mark.parametrize("inertials", INERTIALS)
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_both_engines_agree_over_ten_control_steps(robot, inertials):
+    """Positions, velocities and what follows from them, forces relative to the largest; the humanoid's less well."""
+    reference = reference_of(robot)
+    tolerance = 1e-4 if robot == "humanoid" else 1e-9
+    official, mujoco_py = (
+        make_engine(name, robot, 5, int(reference["frame_skip"]), inertials, derived=DERIVED)
+        for name in ("mujoco", "mujoco-py"))
+    assert (official.name, mujoco_py.name) == ("mujoco", "mujoco-py") and official.dt == mujoco_py.dt
+    np.testing.assert_array_equal(official.control_low, mujoco_py.control_low)
+    np.testing.assert_array_equal(official.init_qpos, mujoco_py.init_qpos)
+    for engine in (official, mujoco_py):
+        engine.set_state(reference["qpos0"], reference["qvel0"])
+    for t in range(10):
+        official.step(reference["actions"][:, t])
+        mujoco_py.step(reference["actions"][:, t])
+        ours, theirs = official.get_state(), mujoco_py.get_state()
+        np.testing.assert_allclose(theirs.qpos, ours.qpos, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(theirs.qvel, ours.qvel, rtol=0, atol=tolerance)
+        for name in DERIVED:
+            scale = max(1.0, np.abs(ours.derived[name]).max())
+            np.testing.assert_allclose(
+                theirs.derived[name], ours.derived[name], rtol=0, atol=tolerance * scale, err_msg=name)
+    if robot != "swimmer":  # which touches nothing
+        assert np.abs(mujoco_py.get_state().derived["cfrc_ext"]).max() > 1.0  # N
+
+
+@needs_mujoco_py
+@pytest.mark.parametrize("inertials", INERTIALS)
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_robots_are_the_same_on_both_engines(robot, inertials):
+    official, mujoco_py = (make_engine(name, robot, 1, 5, inertials) for name in ("mujoco", "mujoco-py"))
+    for name in ("body_mass", "body_inertia", "body_ipos", "body_iquat", "body_subtreemass", "body_invweight0",
+                 "dof_damping", "geom_friction"):
+        np.testing.assert_allclose(
+            mujoco_py.get_parameter(name), official.get_parameter(name), rtol=1e-12, atol=1e-15, err_msg=name)
+
+
+@needs_mujoco_py
+@pytest.mark.parametrize("name", mujoco_envs.__all__)
+def test_environments_are_the_same_on_both_engines(name):
+    """Given tasks of all kinds and contact forces, then observations, rewards and ends agree over ten steps."""
+    arguments = {"contact_forces": True} if name.startswith(("Ant", "Humanoid")) else {}
+    envs = [make_env(name, engine=engine, **arguments) for engine in ("mujoco", "mujoco-py")]
+    tasks = envs[0].sample_tasks(4, np.random.default_rng(3))
+    np.testing.assert_equal(envs[1].sample_tasks(4, np.random.default_rng(3)), tasks)
+    official, mujoco_py = (env.make_batched(4) for env in envs)
+    assert mujoco_py.engine.name == "mujoco-py"
+    assert (official.observation_space, official.action_space) == (mujoco_py.observation_space, mujoco_py.action_space)
+    tolerance = 1e-4 if name.startswith("Humanoid") else 1e-9
+    for batched in (official, mujoco_py):
+        batched.set_tasks(tasks)
+    first, second = (
+        batched.reset(np.arange(4), [np.random.default_rng(i) for i in range(4)]) for batched in (official, mujoco_py))
+    np.testing.assert_allclose(second, first, rtol=0, atol=1e-12)
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        actions = official.action_space.high * rng.uniform(-1.2, 1.2, (4, *official.action_space.shape))
+        ours, theirs = official.step(actions), mujoco_py.step(actions)
+        np.testing.assert_allclose(theirs.observations, ours.observations, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(theirs.rewards, ours.rewards, rtol=0, atol=tolerance)
+        np.testing.assert_array_equal(theirs.terminated, ours.terminated)
+        assert set(theirs.env_infos) == set(ours.env_infos)
+
+
+# What the contract of environments does not look at
+
+
+@needs_mujoco_py
+def test_a_row_does_not_depend_on_what_was_simulated_before_it_or_beside_it():
+    engine, alone = cheetahs(3, derived=DERIVED), make_engine("mujoco-py", "half_cheetah", 1, 5, derived=DERIVED)
+    start = engine.get_state()
+    controls = np.random.default_rng(1).uniform(-1.0, 1.0, (10, 3, 6))
+    for held in controls:
+        engine.step(held)
+    engine.set_state(*start[:2])
+    alone.set_state(start.qpos[[2]], start.qvel[[2]])
+    for held in controls[::-1]:
+        engine.step(held)
+        alone.step(held[[2]])
+        np.testing.assert_equal(engine.get_state(np.array([2])), alone.get_state())
+
+
+@needs_mujoco_py
+def test_several_callers_may_step_their_robots_at_a_time():
+    together, apart = cheetahs(12, derived=DERIVED), cheetahs(12, derived=DERIVED)
+    controls = np.random.default_rng(1).uniform(-1.0, 1.0, (15, 12, 6))
+
+    def step_share(ids):
+        for held in controls:
+            apart.step(held[ids], ids)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(step_share, np.split(np.arange(12), 4)))
+    for held in controls:
+        together.step(held)
+    np.testing.assert_equal(apart.get_state(), together.get_state())
+
+
+@needs_mujoco_py
+def test_there_is_one_thread_whatever_is_asked_for():
+    assert cheetahs(8, num_threads=4).threads() == 1
+    assert make_env("HalfCheetahRandDirecEnv", engine="mujoco-py").make_batched(8).max_callers == 1
+
+
+@needs_mujoco_py
+def test_changed_masses_reach_what_follows_from_them_and_no_other_robot():
+    engine = cheetahs(2, derived=("cinert",))
+    mass, total = engine.get_parameter("body_mass"), engine.get_parameter("body_subtreemass")[1]
+    engine.set_parameters([{}, {"body_mass": 2.0 * mass}])
+    unchanged, changed = engine._models
+    assert changed.body_subtreemass[1] == pytest.approx(2.0 * total)
+    assert unchanged.body_subtreemass[1] == engine.get_parameter("body_subtreemass")[1] == total
+    np.testing.assert_allclose(engine.get_state().derived["cinert"][:, :, 9], [mass, 2.0 * mass])
+
+
+@needs_mujoco_py
+@pytest.mark.parametrize("robot, index, value", [
+    ("half_cheetah", 1, np.nan), ("half_cheetah", 1, 2e10), ("ant", 1, np.inf), ("ant", 1, -2e10),  # position
+    ("half_cheetah", 12, np.inf), ("half_cheetah", 12, -2e10), ("ant", 20, np.nan), ("ant", 29, 2e10),  # velocity
+    ("half_cheetah", 12, 1e9), ("ant", 20, 1e9),  # acceleration in the first simulation step
+])
+def test_a_diverged_robot_is_an_error_every_time_and_none_moves(tmp_path, monkeypatch, robot, index, value):
+    monkeypatch.chdir(tmp_path)
+    engine = make_engine("mujoco-py", robot, 4, 5, derived=DERIVED)
+    sound = make_engine("mujoco-py", robot, 4, 5, derived=DERIVED)
+    engine._states[2, index] = value  # time, qpos, qvel
+    before = engine.get_state()
+    for _ in range(3):
+        with pytest.raises(PhysicsError, match=f"{robot} diverged in environment 2:") as raised:
+            engine.step(np.zeros((3, engine.nu)), np.array([0, 2, 3]))
+        assert raised.value.env_ids == (2,)
+        np.testing.assert_equal(engine.get_state(), before)
+    others = np.array([0, 1, 3])
+    engine.step(np.zeros((3, engine.nu)), others)  # the sound ones go on, as if nothing had been
+    sound.step(np.zeros((3, engine.nu)), others)
+    np.testing.assert_equal(engine.get_state(others), sound.get_state(others))
+    assert list(tmp_path.iterdir()) == []  # no file of warnings
+
+
+@needs_mujoco_py
+def test_a_warning_that_leaves_sound_numbers_is_an_error_every_time(monkeypatch, tmp_path):
+    """MuJoCo 2.1.0 has room for so many contacts, here for one."""
+    text = model_file("half_cheetah").read_text()
+    crowded = tmp_path / "half_cheetah.xml"
+    crowded.write_text(text.replace("<size ", '<size nconmax="1" '))
+    monkeypatch.setattr(engine_mujoco_py, "model_file", lambda robot: crowded)
+    engine_mujoco_py._compile.cache_clear()
+    engine = make_engine("mujoco-py", "half_cheetah", 2, 5)
+    engine_mujoco_py._compile.cache_clear()
+    qpos = np.zeros((2, 9))
+    qpos[:, 1] = 1.0, -0.1  # m: in the air, and into the ground with both feet
+    engine.set_state(qpos, np.zeros((2, 9)))
+    for _ in range(2):
+        with pytest.raises(PhysicsError, match="environment 1:"):
+            engine.step(np.zeros((2, 6)))
+
+
+@needs_mujoco_py
+def test_a_pickle_holds_no_compiled_model():
+    engine = cheetahs(2)
+    engine.step(np.zeros((2, 6)))
+    assert len(pickle.dumps(engine)) < 5000  # bytes
+
+
+@needs_mujoco_py
+@pytest.mark.parametrize("inertials", INERTIALS)
+def test_pictures_are_those_of_the_official_engine(inertials):
+    pictures = []
+    for engine in ("mujoco", "mujoco-py"):
+        env = make_env("SwimmerRandVelEnv", engine=engine, inertials=inertials, render_mode="rgb_array")
+        env.reset(seed=0)
+        try:
+            pictures.append(env.render())
+        except RuntimeError as error:
+            pytest.skip(str(error))
+        env.close()
+    np.testing.assert_array_equal(*pictures)
+
+
+@needs_mujoco_py
+def test_processes_that_sample_use_it_too():
+    from meta_policy_search.policies import MetaGaussianMLPPolicy
+    from meta_policy_search.samplers import MetaSampler
+    from meta_policy_search.utils.utils import set_seed
+
+    env = make_env("HalfCheetahRandVelEnv", engine="mujoco-py")
+    policy = MetaGaussianMLPPolicy(2, 17, 6)
+    collected = []
+    for parallel in (False, True):
+        sampler = MetaSampler(env, policy, 2, 2, 10, parallel=parallel)
+        with sampler:
+            set_seed(1)
+            sampler.update_tasks([0.5, 1.5])
+            collected.append(sampler.obtain_samples())
+    for task in range(2):
+        for ours, theirs in zip(collected[0][task], collected[1][task]):
+            np.testing.assert_array_equal(theirs["observations"], ours["observations"])
+
+
+@needs_mujoco_py
+def test_it_loads_quietly_without_the_official_package_and_leaves_the_environment_alone(tmp_path):
+    script = (
+        "import os, sys\n"
+        "from meta_policy_search.envs import make_env\n"
+        "before = dict(os.environ)\n"
+        "assert 'mujoco_py' not in sys.modules\n"
+        "sys.modules['mujoco'] = None\n"
+        "env = make_env('HalfCheetahRandDirecEnv')\n"
+        "env.reset(seed=0)\n"
+        "env.step(env.action_space.sample())\n"
+        "env.set_task(-1.0)\n"
+        "import mujoco_py\n"
+        "assert mujoco_py.functions.mj_version() == 210\n"
+        "assert dict(os.environ) == before and 'tensorflow' not in sys.modules\n"
+    )
+    path = os.pathsep.join([str(Path(build_mujoco_py.__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": path, VARIABLE: "mujoco-py"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_mujoco_py
+def test_what_has_been_built_is_not_built_again(capsys):
+    assert build_mujoco_py.main([]) == 0
+    assert capsys.readouterr().out == "mujoco-py: already built (--force builds it anew)\n"
+
+
+# The choice
+
+
+@needs_mujoco_py
+def test_the_choice_is_kept_by_copies_and_batched_forms(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "mujoco-py")
+    by_variable, by_argument = make_env("HopperRandParamsEnv"), make_env("HopperRandParamsEnv", engine="mujoco")
+    monkeypatch.delenv(VARIABLE)
+    for env, expected in ((by_variable, "mujoco-py"), (by_argument, "mujoco")):
+        for one in (env, pickle.loads(pickle.dumps(env))):
+            assert one._batched.engine.name == one.make_batched(2).engine.name == expected
+        assert pickle.loads(pickle.dumps(env.make_batched(2))).engine.name == expected
+
+
+@pytest.mark.parametrize("variable, argument, expected", [
+    (None, None, "mujoco"), ("", None, "mujoco"), ("mujoco-py", None, "mujoco-py"), ("mujoco", None, "mujoco"),
+    ("mujoco-py", "mujoco", "mujoco"), ("bullet", "mujoco-py", "mujoco-py"),
+])
+def test_the_argument_is_asked_first_then_the_variable(monkeypatch, variable, argument, expected):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if variable is not None:
+        monkeypatch.setenv(VARIABLE, variable)
+    assert chosen_engine(argument) == expected
+
+
+@pytest.mark.parametrize("name", mujoco_envs.__all__)
+def test_an_unknown_engine_is_named(name, monkeypatch):
+    for engine in ("bullet", "mujoco_py", "", 3):
+        with pytest.raises(ValueError, match=f"engine: expected one of 'mujoco', 'mujoco-py', got {engine!r}"):
+            make_env(name, engine=engine)
+    monkeypatch.setenv(VARIABLE, "bullet")
+    with pytest.raises(ValueError, match=f"^environment variable {VARIABLE}: expected one of 'mujoco', .*'bullet'"):
+        make_env(name)
+
+
+# Where it is missing
+
+
+def hide(monkeypatch):
+    """Makes this process forget mujoco-py."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mujoco_py"]:
+        monkeypatch.delitem(sys.modules, name)
+    engine_mujoco_py._compile.cache_clear()
+
+
+@pytest.fixture
+def stand_in(monkeypatch, tmp_path):
+    """Puts a package `mujoco_py` that runs some code in the place of the real one; returns its folder."""
+
+    def put(code, built=False):
+        package = tmp_path / "mujoco_py"
+        (package / "generated").mkdir(parents=True)
+        (package / "__init__.py").write_text(code)
+        (package / "version.py").write_text("def get_version():\n    return '2.1.2.14'\n")
+        if built:
+            (package / "mujoco210" / "bin").mkdir(parents=True)
+            (package / "mujoco210" / "bin" / "libmujoco210nogl.so").touch()
+            build_mujoco_py._extension_file(package).touch()
+        hide(monkeypatch)
+        monkeypatch.syspath_prepend(tmp_path)
+        return package
+
+    yield put
+    sys.modules.pop("mujoco_py", None)  # before the real one comes back
+
+
+def test_without_it_the_error_says_what_to_run(monkeypatch):
+    hide(monkeypatch)
+    monkeypatch.setitem(sys.modules, "mujoco_py", None)
+    with pytest.raises(ImportError, match=r"mujoco-py is not installed \(.*mujoco_py.*\): run `make mujoco-py`, or "
+                                          r'without make `pip install "meta_policy_search\[mujoco-py\]"` and then'):
+        make_env("HalfCheetahRandDirecEnv", engine="mujoco-py")
+    make_env("HalfCheetahRandDirecEnv")
+
+
+def test_without_its_engine_the_error_is_the_same_and_nothing_else_is_printed(stand_in, capfd):
+    stand_in("print('Read the README')\nimport sys\nprint('now', file=sys.stderr)\n"
+             "raise Exception('\\nYou appear to be missing MuJoCo.\\nFind it.')\n")
+    with pytest.raises(ImportError, match=r"\(You appear to be missing MuJoCo.\): run `make mujoco-py`") as raised:
+        make_env("AntRandGoalEnv", engine="mujoco-py")
+    assert "\n" not in str(raised.value)
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+@pytest.mark.parametrize("libraries", [None, "/somewhere"])
+def test_mujoco_py_is_told_where_its_engine_is_while_it_loads_and_only_then(monkeypatch, stand_in, libraries):
+    for name in ("MUJOCO_PY_MUJOCO_PATH", "MUJOCO_PY_FORCE_CPU", "LD_LIBRARY_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    if libraries:
+        monkeypatch.setenv("LD_LIBRARY_PATH", libraries)
+    before = dict(os.environ)
+    package = stand_in("import os\nseen = dict(os.environ)\n", built=True)
+    seen = engine_mujoco_py.import_mujoco_py().seen
+    assert dict(os.environ) == before
+    folder = str(package / "mujoco210")
+    assert (seen["MUJOCO_PY_MUJOCO_PATH"], seen["MUJOCO_PY_FORCE_CPU"]) == (folder, "1")
+    assert seen["LD_LIBRARY_PATH"].split(":") == [f"{folder}/bin", *([libraries] if libraries else [])]
+
+
+def test_an_engine_of_the_users_own_comes_first(monkeypatch, stand_in):
+    stand_in("import os\nseen = dict(os.environ)\n", built=True)
+    monkeypatch.setenv("MUJOCO_PY_MUJOCO_PATH", "/opt/mujoco210")
+    assert engine_mujoco_py.import_mujoco_py().seen["MUJOCO_PY_MUJOCO_PATH"] == "/opt/mujoco210"
+
+
+# Building it
+
+
+def complaint_of(capsys, *arguments):
+    """What the build says when it fails."""
+    assert build_mujoco_py.main(["--force", *arguments]) == 1
+    return capsys.readouterr().err
+
+
+def test_the_build_says_what_is_missing(monkeypatch, tmp_path, stand_in, capsys):
+    hide(monkeypatch)
+    monkeypatch.setitem(sys.modules, "mujoco_py", None)
+    assert "mujoco-py is not installed: run `make mujoco-py`" in complaint_of(capsys)
+    monkeypatch.delitem(sys.modules, "mujoco_py")
+
+    stand_in("")
+    good = {"Cython": "0.29.37", "numpy": "2.4.6", "setuptools": "80.1"}
+    for name, bad, oldest in (("Cython", "3.1.0", "3.0"), ("numpy", "2.5.0", "2.5"), ("setuptools", "81.0", "81.0")):
+        monkeypatch.setattr(build_mujoco_py.metadata, "version", {**good, name: bad}.get)
+        assert re.search(f'needs {name}<{oldest}, and {bad} is installed: run `.*pip install "{name}<{oldest}"`',
+                         complaint_of(capsys))
+    monkeypatch.setattr(build_mujoco_py.metadata, "version", good.get)
+    assert "nothing.whl cannot be read: No such file" in complaint_of(capsys, "--wheel", "nothing.whl")
+    wheel = tmp_path / "free_mujoco_py.whl"
+    wheel.write_bytes(b"something else")
+    assert re.search("free_mujoco_py.whl is not the file that was tried: its SHA-256 is [0-9a-f]{64}, expected f541",
+                     complaint_of(capsys, "--wheel", str(wheel)))
+    monkeypatch.setattr(build_mujoco_py.shutil, "which", lambda name: None)
+    assert "there is no C compiler" in complaint_of(capsys)
+
+
+def test_the_build_says_where_it_cannot_be_done(monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(build_mujoco_py.platform, "system", lambda: "Darwin")
+        assert "for Linux on x86_64 alone, and this is Darwin on" in complaint_of(capsys)
+    monkeypatch.setattr(build_mujoco_py, "_NEWEST_PYTHON", (3, 9))
+    assert f"mujoco-py does not support Python {build_mujoco_py._PYTHON} (it" in complaint_of(capsys)
+
+
+def test_half_a_build_is_none(stand_in):
+    package = stand_in("", built=True)
+    assert build_mujoco_py.engine_folder() == package / "mujoco210"
+    build_mujoco_py._extension_file(package).unlink()
+    assert build_mujoco_py.engine_folder() is None
+
+
+def test_what_draws_is_there_and_does_nothing():
+    header = "MJAPI void mjr_render(mjrRect v);\nMJAPI int mjui_event(mjUI* ui);\nMJAPI void mj_step(mjData* d);\n"
+    assert build_mujoco_py._stubs(header) == (
+        "int mjr_render(void) { return 0; }\nint mjui_event(void) { return 0; }\n")

@@ -1,0 +1,287 @@
+"""Pictures of runs from the command line: which runs, which curves, trajectories, and mistakes."""
+import json
+import re
+import shlex
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import evaluate, maml_trpo, plot, render
+from meta_policy_search import plotting
+from meta_policy_search.utils import logger
+
+META = ("Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain")
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def write_run(folder, rows=3, factor=1.0, columns=META, script="pro_mp", **settings):
+    """Writes a run by hand; in row `i`, column `c` (from 0) is `factor * i + c`, but for the iteration."""
+    folder.mkdir(parents=True)
+    lines = [",".join(columns)]
+    lines += [",".join(str(i if name == "Itr" else factor * i + c) for c, name in enumerate(columns))
+              for i in range(rows)]
+    (folder / "progress.csv").write_text("\n".join(lines) + "\n")
+    if script is not None:
+        settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, "inner_lr": 0.1, **settings}
+        (folder / "params.json").write_text(json.dumps({"script": script, "settings": settings}))
+    return folder
+
+
+@pytest.fixture
+def comparison(monkeypatch):
+    """Returns a function that runs a command, and returns what it has drawn."""
+    def run(*arguments):
+        drawn = []
+
+        def draw(*args, **kwargs):
+            drawn.append((*args, kwargs))
+            return plotting.plot_comparison(*args, **kwargs)
+
+        monkeypatch.setattr(plot, "plot_comparison", draw)
+        assert plot.main([str(argument) for argument in arguments]) == 0
+        return drawn[0]
+
+    return run
+
+
+def mistake(capsys, *arguments):
+    """Returns what is said about a mistake: one line, and exit status 2."""
+    with pytest.raises(SystemExit) as stop:
+        plot.main([str(argument) for argument in arguments])
+    output = capsys.readouterr()
+    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
+    return output.err
+
+
+def labels(panels):
+    return [curve.label for curve in next(iter(panels.values()))]
+
+
+# Which runs --------------------------------------------------------------------------------------------------------
+
+
+def test_folders_are_searched_for_runs_each_once_and_in_order(tmp_path, monkeypatch):
+    for name in ("b/seed2", "b/seed1", "a", "b/seed1/evaluation/old", "c"):
+        write_run(tmp_path / name)
+    (tmp_path / "b" / "notes").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert plot.find_runs(["b", "a/"]) == ["b/seed1", "b/seed2", "a"]
+    assert plot.find_runs(["*/seed?", "b/seed2", "[ac]"]) == ["b/seed1", "b/seed2", "a", "c"]
+    assert plot.find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
+
+
+def groups_of(*settings):
+    runs = [plot.Run(str(i), one, {}) for i, one in enumerate(settings)]
+    return {label: [run.folder for run in group] for label, group in plot.group_runs(runs).items()}
+
+
+@pytest.mark.parametrize("settings, expected", [
+    # nothing but the seed, and what has no effect on the numbers
+    ([{"script": "a", "env": "E", "seed": 1, "n_itr": 5}, {"script": "a", "env": "E", "seed": 2, "n_itr": 9}],
+     {"a, E": ["0", "1"]}),
+    ([{"script": "a", "env": "E", "seed": 1}], {"a, E": ["0"]}),
+    # algorithms, of which one has a setting that the other one has not
+    ([{"script": "a", "env": "E", "clip": 0.3}, {"script": "b", "env": "E"}, {"script": "a", "env": "E", "clip": 0.3}],
+     {"a": ["0", "2"], "b": ["1"]}),
+    # settings that differ because the defaults of the scripts do, and one that was chosen
+    ([{"script": "e_maml", "exploration": True, "inner_lr": 0.1},
+      {"script": "maml_trpo", "exploration": False, "inner_lr": 0.1}], {"e_maml": ["0"], "maml_trpo": ["1"]}),
+    ([{"script": "maml_trpo", "exploration": True}, {"script": "maml_trpo", "exploration": False}],
+     {"exploration true": ["0"], "exploration false": ["1"]}),
+    ([{"script": "e_maml", "inner_lr": 0.1}, {"script": "maml_trpo", "inner_lr": 0.2}],
+     {"e_maml, inner_lr 0.1": ["0"], "maml_trpo, inner_lr 0.2": ["1"]}),
+    # a grid of settings and environments
+    ([{"script": "a", "env": env, "lr": lr, "seed": seed} for env in "EF" for lr in (0.1, None) for seed in (1, 2)],
+     {"E, lr 0.1": ["0", "1"], "E, lr null": ["2", "3"], "F, lr 0.1": ["4", "5"], "F, lr null": ["6", "7"]}),
+    ([{"env_kwargs": {"a": 1, "b": 2}}, {"env_kwargs": {"b": 2, "a": 1}}, {"env_kwargs": {}}],
+     {'env_kwargs {"a": 1, "b": 2}': ["0", "1"], "env_kwargs {}": ["2"]}),
+    # runs of a script of one's own
+    ([{"folder": "x"}, {"folder": "y"}], {"x": ["0"], "y": ["1"]}),
+])
+def test_runs_that_differ_in_nothing_but_the_seed_are_a_group(settings, expected):
+    assert groups_of(*settings) == expected
+
+
+# Curves ------------------------------------------------------------------------------------------------------------
+
+
+def test_seeds_of_two_settings(tmp_path, comparison):
+    """Given two settings with two and one seeds, then there are two curves, of the returns before and after."""
+    write_run(tmp_path / "a1", seed=1)
+    write_run(tmp_path / "a2", seed=2, factor=3.0, rows=5, n_itr=5)
+    write_run(tmp_path / "b1", seed=1, inner_lr=0.2)
+    panels, path, title, _ = comparison(tmp_path)
+    assert Path(path).resolve() == tmp_path / "comparison.png"
+    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG") and title == "MetaPointEnv"
+    assert list(panels) == ["return before adaptation", "return after adaptation"]
+    assert labels(panels) == ["inner_lr 0.1 (2 runs)", "inner_lr 0.2"]
+    (x1, y1), (x2, y2) = panels["return after adaptation"][0].runs
+    np.testing.assert_array_equal(x1, [0, 1, 2])
+    np.testing.assert_array_equal(y1, [4, 5, 6])
+    np.testing.assert_array_equal(x2, [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(y2, [4, 7, 10, 13, 16])
+    (_, before), = panels["return before adaptation"][1].runs
+    np.testing.assert_array_equal(before, [3, 4, 5])
+
+
+@pytest.mark.parametrize("x, factor, expected, label", [
+    ("iterations", 1.0, [0, 1, 2], "iteration"),
+    ("steps", 1.0, [1, 2, 3], "environment steps, all tasks"),
+    ("time", 1.0, [2, 3, 4], "time, seconds"),
+    ("time", 100.0, [2 / 60, 102 / 60, 202 / 60], "time, minutes"),
+    ("time", 7200.0, [2 / 3600, 7202 / 3600, 14402 / 3600], "time, hours"),
+])
+def test_the_x_axis(x, factor, expected, label, tmp_path, comparison):
+    write_run(tmp_path / "a", factor=factor)
+    panels, _, _, how = comparison(tmp_path / "a", "--x", x)
+    np.testing.assert_allclose(panels["return after adaptation"][0].runs[0][0], expected)
+    assert how == {"x_label": label, "is_count": x != "time", "smooth": 1}
+
+
+def test_columns_title_and_smoothing(tmp_path, comparison):
+    write_run(tmp_path / "a")
+    panels, path, title, how = comparison(tmp_path / "a", "--columns", "Time", "AdaptationGain", "--title", "Mine",
+                                          "--smooth", 3, "--output", tmp_path / "mine.png")
+    assert list(panels) == ["Time", "AdaptationGain"] and title == "Mine" and how["smooth"] == 3
+    np.testing.assert_array_equal(panels["AdaptationGain"][0].runs[0][1], [5, 6, 7])
+    assert path == str(tmp_path / "mine.png") and (tmp_path / "mine.png").exists()
+
+
+def test_runs_in_a_single_task_and_meta_runs(tmp_path, comparison):
+    """Given a search, whose rows have one return, next to a meta-run, then each is in the panels it has numbers for."""
+    write_run(tmp_path / "cem", columns=("Epoch", "Itr", "n_timesteps", "AverageReturn"), script="cem")
+    panels, *_ = comparison(tmp_path / "cem")
+    assert list(panels) == ["return"] and labels(panels) == ["cem, MetaPointEnv"]
+    write_run(tmp_path / "meta")
+    panels, *_ = comparison(tmp_path, "--x", "steps")
+    assert {quantity: [curve.label for curve in curves] for quantity, curves in panels.items()} == {
+        "return": ["cem"], "return before adaptation": ["pro_mp"], "return after adaptation": ["pro_mp"]}
+    panels, *_ = comparison(tmp_path, "--columns", "AverageReturn", "--overwrite")
+    assert labels(panels) == ["cem"]
+
+
+def test_runs_of_a_script_of_ones_own(tmp_path, comparison):
+    write_run(tmp_path / "mine", script=None)
+    panels, _, title, _ = comparison(tmp_path)
+    assert labels(panels) == [str(tmp_path / "mine")] and title == "Comparison of runs"
+
+
+# Mistakes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_is_not_replaced_unless_that_is_asked_for(tmp_path, capsys):
+    folder = write_run(tmp_path / "a")
+    assert plot.main([str(folder)]) == 0
+    picture = folder / "comparison.png"
+    picture.write_text("mine")
+    capsys.readouterr()
+    message = mistake(capsys, folder)
+    assert "--output: expected a file that is not there yet, got" in message and "--overwrite" in message
+    assert picture.read_text() == "mine"
+    assert plot.main([str(folder), "--overwrite"]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["nowhere"], "run_folder: expected a run folder or one with runs in it, got nowhere, which does not exist"),
+    (["x*"], r"got x\*, which does not exist"),
+    (["none"], "got none: there is no progress.csv in it or below"),
+    (["empty"], "expected at least one row in empty/progress.csv, got none"),
+    (["a", "--columns", "AdaptationGian"], "got 'AdaptationGian'; similar ones are AdaptationGain$"),
+    (["a", "--columns", "step_1-averagereturn"], "similar ones are Step_1-AverageReturn, Step_0-AverageReturn"),
+    (["a", "--columns", "xyz"], f"got 'xyz'; there are {', '.join(META)}"),
+    (["a", "--x", "hours"], "argument --x: invalid choice: 'hours'"),
+    (["bare"], "expected a column 'Step_0-AverageReturn', got only Step"),
+    (["bare", "--columns", "Step"], "--x: expected runs with a column 'Itr' for this axis, and bare has none"),
+    (["a", "--smooth", "0"], "--smooth: expected an integer of at least 1, got 0"),
+    (["broken"], "could not read broken/params.json"),
+    (["a", "--output", "nowhere/a.png"], "nowhere/a.png"),
+    (["a", "--trajectories"], "a holds no snapshot"),
+    (["a", "cem", "--trajectories"], "--trajectories: expected one run, got 2: a, cem"),
+    (["cem", "--trajectories"], "expected a run of a meta-learning script in .*, got one of 'cem'"),
+])
+def test_mistakes(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "a")
+    write_run(tmp_path / "cem", script="cem")
+    write_run(tmp_path / "empty", rows=0)
+    write_run(tmp_path / "bare", columns=("Step",))
+    (write_run(tmp_path / "broken") / "params.json").write_text("{")
+    (tmp_path / "none").mkdir()
+    assert re.search(f"^plot.py: error: .*({message})", mistake(capsys, *arguments), flags=re.MULTILINE)
+    assert not list(tmp_path.rglob("*.png"))
+
+
+def test_the_help_says_everything(capsys):
+    with pytest.raises(SystemExit) as stop:
+        plot.main(["--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0 and plot.__doc__ in text and "--trajectories" in text
+
+
+# Trajectories ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A run in a point environment, not to be written to."""
+    from meta_policy_search.tf_compat import tf
+
+    folder = tmp_path_factory.mktemp("runs") / "point"
+    logger.reset()
+    with tf.Graph().as_default() as graph:
+        assert maml_trpo.main(["--smoke", "--env", "MetaPointEnvCorner", "--dump_path", str(folder)]) == 0
+    for session in graph.get_collection("meta_policy_search/session"):
+        session.close()
+    return folder
+
+
+def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
+    """Given two tasks and two steps, then the picture shows the paths that an evaluation has the returns of."""
+    from meta_policy_search import recording
+
+    drawn = []
+    monkeypatch.setattr(recording, "plot_trajectories",
+                        lambda *args: drawn.append(args) or plotting.plot_trajectories(*args))
+    output = tmp_path / "paths.png"
+    assert plot.main([str(run_folder), "--trajectories", "--tasks", "[[2, 2], [-2, 2]]", "--num_steps", "2", "--seed",
+                      "3", "--num_paths", "1", "--rollouts", "3", "--max_path_length", "5", "--output",
+                      str(output)]) == 0
+    ((tasks, _, title, names),) = drawn
+    assert title == f"Paths of {run_folder}, iteration 1" and names == ["task 1: (2, 2)", "task 2: (-2, 2)"]
+    expected = evaluate.load_evaluator(str(run_folder), rollouts_per_meta_task=3, max_path_length=5).evaluate(
+        [[2, 2], [-2, 2]], num_steps=2, seeds=[3])
+    np.testing.assert_array_equal([task.returns for task in tasks], expected.returns[0])
+    for task, goal in zip(tasks, ([2, 2], [-2, 2]), strict=True):
+        np.testing.assert_array_equal(task.scenery.goal, goal)
+        assert [[way.shape for way in ways] for ways in task.ways] == [[(6, 2)]] * 3
+    assert output.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_about_pictures(run_folder, tmp_path, monkeypatch, capsys):
+    """Its commands have flags that exist, and its code runs."""
+    page = (ROOT / "docs" / "pictures.rst").read_text()
+    commands = re.findall(r"^    python experiments/(plot|render)\.py (.+)$", page, flags=re.MULTILINE)
+    assert len(commands) == 5
+    for script, arguments in commands:
+        {"plot": plot, "render": render}[script]._make_parser().parse_args(shlex.split(arguments))
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page, flags=re.MULTILINE)
+    names = {}
+    exec(textwrap.dedent(block).replace("data/my_run", str(run_folder)), names)
+    assert names["recording"].returns.shape == (4, 3) and (tmp_path / "trajectories.png").exists()
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == str(names["recording"].rounds[2][0][0]["last_observation"])
+
+
+def test_worlds_without_a_plane_are_named_before_it_takes_time(run_folder, tmp_path, monkeypatch, capsys):
+    from meta_policy_search.envs import make_env
+
+    evaluator = evaluate.load_evaluator(str(run_folder))
+    evaluator.env = make_env("MetaBernoulliBanditEnv")
+    monkeypatch.setattr(evaluate, "load_evaluator", lambda *arguments: evaluator)
+    monkeypatch.setattr(type(evaluator), "record", lambda *arguments: pytest.fail("it was sampled"))
+    message = mistake(capsys, run_folder, "--trajectories", "--output", tmp_path / "a.png")
+    assert "expected a world in the plane" in message and "got MetaBernoulliBanditEnv" in message

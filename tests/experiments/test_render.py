@@ -1,0 +1,215 @@
+"""Videos of what a policy does before and after it adapts: what is in them, and mistakes."""
+import sys
+
+import numpy as np
+import pytest
+
+from experiments import common, maml_trpo, render
+from experiments.evaluate import load_evaluator
+from meta_policy_search.envs.mujoco_envs import camera
+from meta_policy_search.meta_evaluator import MetaEvaluator
+from meta_policy_search.utils import logger
+
+ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
+
+SIDE, TOP = 480, render.CAPTION_HEIGHT
+WIDTH, HEIGHT = 2 * SIDE + render.GAP, SIDE + TOP
+AXES = np.array([0.09, 0.07, 0.88, 0.88]) * SIDE  # of a picture of a point: left, bottom, width, height
+
+
+def train(folder, *arguments):
+    from meta_policy_search.tf_compat import tf
+
+    logger.reset()
+    with tf.Graph().as_default() as graph:
+        assert maml_trpo.main(["--smoke", "--dump_path", str(folder), *map(str, arguments)]) == 0
+    for session in graph.get_collection("meta_policy_search/session"):
+        session.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def point(tmp_path_factory):
+    """A run in a point environment whose policy hardly explores and steps far, not to be written to."""
+    return train(tmp_path_factory.mktemp("runs") / "point", "--env", "MetaPointEnvCorner", "--inner_lr", 20,
+                 "--init_std", 0.3, "--normalization_scale", 1, "--env_kwargs", '{"reward_type": "dense"}')
+
+
+def video(path):
+    """Returns what is said of a video, and its pictures, int `[n, H, W, 3]`."""
+    frames = ffmpeg.read_frames(str(path))
+    meta = next(frames)
+    width, height = meta["size"]
+    return meta, np.array([np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames]).astype(int)
+
+
+def sides(pictures):
+    """Returns the left and the right panels, without captions."""
+    return pictures[:, TOP:, :SIDE], pictures[:, TOP:, -SIDE:]
+
+
+def place_of_point(picture, limit):
+    """Returns where the large blue dot is in a picture of a world that reaches to `limit`, `[2]`."""
+    red, _, blue = picture.transpose(2, 0, 1)
+    is_blue = (blue - red > 60).astype(float)
+    window = np.ones(9)  # pixels; the way is thinner than the dot
+    density = np.apply_along_axis(np.convolve, 0, np.apply_along_axis(np.convolve, 1, is_blue, window, "same"), window,
+                                  "same")
+    row, column = np.mean(np.argwhere(density >= 0.97 * density.max()), axis=0)
+    unit = (np.array([column - AXES[0], SIDE - row - AXES[1]])) / AXES[2:]
+    return (2.0 * unit - 1.0) * limit
+
+
+def run(*arguments):
+    assert render.main([str(argument) for argument in arguments]) == 0
+
+
+def mistake(capsys, *arguments):
+    """Returns what is said about a mistake: one line, and exit status 2."""
+    with pytest.raises(SystemExit) as stop:
+        render.main([str(argument) for argument in arguments])
+    output = capsys.readouterr()
+    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
+    return output.err
+
+
+def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
+    """Given two tasks and paths of 6 steps, then there are 7 pictures of each, and points are where they were.
+
+    The pictures that tell where the point is are those of the start, in which there is no way yet.
+    """
+    path = tmp_path / "a.mp4"
+    run(point, "--tasks", "[[2, 2], [-2, -2]]", "--num_steps", 2, "--max_path_length", 6, "--output", path)
+    assert capsys.readouterr().out == f"Video: {path}, 14 pictures, 1.4 s\n"
+    meta, pictures = video(path)
+    assert meta["size"] == (WIDTH, HEIGHT) and meta["fps"] == 10.0 and pictures.shape == (14, HEIGHT, WIDTH, 3)
+    recording = load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)
+    for task in range(2):
+        for step, panels in zip((0, 2), sides(pictures), strict=True):
+            way = recording.ways(step, task)[0]
+            start, end = panels[7 * task], panels[7 * task + 6]
+            np.testing.assert_allclose(place_of_point(start, 2.3), way[0], atol=0.04)
+            if np.linalg.norm(way[-1] - way[0]) > 0.5:  # far enough from the ring at the start
+                assert np.linalg.norm(place_of_point(end, 2.3) - way[-1]) < 0.2
+    left, right = sides(pictures)
+    assert np.abs(left[6] - right[6]).max() > 100 and np.abs(left[13] - right[13]).max() > 100
+    assert np.abs(left[0] - left[6]).max() > 100 and np.abs(left[0] - left[7]).max() > 100
+    assert (pictures[:, :TOP, :SIDE].min(axis=(1, 2, 3)) < 100).all()  # captions
+
+
+def test_the_same_seed_gives_the_same_video(point, tmp_path):
+    small = ("--num_tasks", 1, "--num_steps", 1, "--max_path_length", 2)
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(point, *small, "--seed", seed, "--fps", 4, "--output", tmp_path / name)
+    (meta, a), (_, b), (_, c) = (video(tmp_path / name) for name in "abc")
+    assert meta["fps"] == 4.0 and len(a) == 3
+    np.testing.assert_array_equal(a, b)
+    assert np.abs(a - c).max() > 100
+
+
+def test_frames_and_captions(point, monkeypatch):
+    """Given a path that ends early, then its last picture stays, and captions say what was earned so far."""
+    evaluator = load_evaluator(str(point), max_path_length=4, render_mode="rgb_array")
+    recording = evaluator.record(1, num_steps=1)
+    for key in ("rewards", "actions"):
+        recording.rounds[1][0][0][key] = recording.rounds[1][0][0][key][:2]
+    captions = []
+    monkeypatch.setattr(render, "_captioned", lambda picture, lines: captions.append(lines) or picture)
+    envs = evaluator.env, load_evaluator(str(point), render_mode="rgb_array").env
+    pictures = list(render.frames(recording, 0, envs))
+    assert len(pictures) == 5
+    np.testing.assert_array_equal(pictures[2][:, -SIDE:], pictures[4][:, -SIDE:])
+    assert (pictures[1][:, -SIDE:] != pictures[2][:, -SIDE:]).any()
+    assert (pictures[2][:, :SIDE] != pictures[4][:, :SIDE]).any()
+    before, after = (recording.rounds[step][0][0]["rewards"] for step in (0, 1))
+    assert [lines[0].split(", ")[-1] for lines in captions[:2]] == ["before adaptation", "after 1 adaptation step"]
+    assert captions[0][1] == "step 0 of 4, return so far 0.00"
+    assert captions[3][1] == f"step 1 of 2, return so far {after[0]:.2f}"
+    assert captions[-1][1] == f"step 4 of 4, return so far {before.sum():.2f}"
+
+
+def test_pictures_of_odd_sizes_become_even():
+    black = np.zeros((5, 3, 3), np.uint8)
+    joined = render._side_by_side(black, black)
+    assert joined.shape == (6, 2 * 3 + render.GAP, 3)
+
+
+def test_robots(tmp_path):
+    """Given a half cheetah, then it is drawn by OpenGL on both sides, and moves."""
+    try:
+        camera.Camera(common.make_env("HalfCheetahRandDirecEnv")._batched.engine.model).close()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    folder = train(tmp_path / "robot", "--env", "HalfCheetahRandDirecEnv")
+    run(folder, "--num_tasks", 1, "--num_steps", 1, "--max_path_length", 5)
+    meta, pictures = video(folder / "video.mp4")
+    assert pictures.shape == (6, HEIGHT, WIDTH, 3) and meta["fps"] == 20.0  # 0.05 s a step
+    for side in sides(pictures):
+        assert np.abs(side[0] - side[5]).max() > 60
+    left, right = sides(pictures)
+    assert np.abs(left[5] - right[5]).max() > 60
+
+
+# Mistakes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_video_is_not_replaced_unless_that_is_asked_for(point, tmp_path, capsys):
+    path = tmp_path / "a.mp4"
+    path.write_text("mine")
+    assert "expected a file that is not there yet" in mistake(capsys, point, "--output", path)
+    assert path.read_text() == "mine"
+    run(point, "--num_tasks", 1, "--num_steps", 1, "--max_path_length", 1, "--output", path, "--overwrite")
+    assert video(path)[0]["codec"] == "h264"
+
+
+def test_without_the_extra_the_command_is_said_before_it_takes_time(point, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
+    said = mistake(capsys, point, "--output", tmp_path / "a.mp4")
+    assert said == ('render.py: error: videos need imageio-ffmpeg: run `pip install "meta_policy_search[video]"`\n')
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_opengl_the_command_is_said_before_it_takes_time(point, tmp_path, capsys, monkeypatch):
+    def no_picture(env):
+        raise RuntimeError("render: there is no OpenGL to draw pictures with: run `apt-get install libegl1`")
+
+    monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
+    monkeypatch.setattr("meta_policy_search.envs.point_envs.base.PointMetaEnv._draw", no_picture)
+    assert "there is no OpenGL" in mistake(capsys, point, "--output", tmp_path / "a.mp4")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--fps", "0"], "fps: expected a finite number above 0, got 0.0"),
+    (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
+    (["--tasks", "[[1, 1]]"], "expected one of the corners"),
+    (["--snapshot", "9"], "holds no snapshot of iteration 9"),
+    (["--output", "/nowhere/a.mp4"], "/nowhere/a.mp4"),
+])
+def test_mistakes(arguments, message, point, capsys):
+    assert message in mistake(capsys, point, *arguments)
+    assert not (point / "video.mp4").exists()
+
+
+def test_environments_without_pictures_and_folders_that_are_no_runs(tmp_path, capsys):
+    folder = train(tmp_path / "bandit", "--env", "MetaBernoulliBanditEnv")
+    capsys.readouterr()
+    assert "there are no pictures (rgb_array) of MetaBernoulliBanditEnv" in mistake(capsys, folder)
+    assert "run_folder: expected the folder of a run, got nowhere" in mistake(capsys, "nowhere")
+
+
+def test_ctrl_c_leaves_nothing(point, tmp_path, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(render, "_side_by_side", interrupt)
+    assert render.main([str(point), "--output", str(tmp_path / "a.mp4")]) == common.INTERRUPTED
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_help_says_everything(capsys):
+    with pytest.raises(SystemExit) as stop:
+        render.main(["--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0 and render.__doc__ in text and "--fps FLOAT" in text

@@ -1,0 +1,316 @@
+"""Sweeps: grids, runs by several processes, what is done when they are run again, failures, Ctrl-C and mistakes."""
+import csv
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from experiments import common, sweep
+from meta_policy_search.utils import cores
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SMALL = {"env": "MetaPointEnv", "n_samples": 20, "rollouts_per_candidate": 1, "max_path_length": 5, "n_itr": 2,
+         "plot_gap": 0}
+
+
+@pytest.fixture(autouse=True)
+def package_on_the_path(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def write_grid(folder, grid, script="cem.py", name="grid.json", **settings):
+    path = folder / name
+    path.write_text(json.dumps({"script": script, "settings": {**SMALL, **settings}, "grid": grid}))
+    return path
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def mistake(capsys, *arguments):
+    """Returns what is said about a mistake: one line, and exit status 2."""
+    with pytest.raises(SystemExit) as stop:
+        sweep.main([str(argument) for argument in arguments])
+    output = capsys.readouterr()
+    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
+    return output.err
+
+
+# What it does ------------------------------------------------------------------------------------------------------
+
+
+def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
+    """Given four runs of which two cannot work, then the other two are done, and the next call tries the two again."""
+    grid = write_grid(tmp_path, {"init_std": [0.5, -1.0], "seed": [1, 2]})
+    output = tmp_path / "runs"
+    arguments = [str(grid), "--output", str(output), "--processes", "2"]
+    assert sweep.main(arguments) == 1
+    said = capsys.readouterr().out
+    names = [f"init_std={std},seed={seed}" for std in (0.5, -1.0) for seed in (1, 2)]
+    assert f"4 runs, of which 0 are done; 2 at a time, in {output}" in said
+    for name in names[:2]:
+        assert len(rows(output / name / "progress.csv")) == 2
+        settings = json.loads((output / name / "params.json").read_text())["settings"]
+        assert settings["n_samples"] == 20 and name == f"init_std={settings['init_std']},seed={settings['seed']}"
+    for name in names[2:]:
+        assert f"{name}: failed with status 2" in said and f"{name} failed; its log, {output / name}.log, ends" in said
+    assert "    cem.py: error: init_std: expected a finite number above 0, got -1.0" in said
+    table = rows(output / "summary.csv")
+    assert [row["run"] for row in table] == names and [row["status"] for row in table] == ["done"] * 2 + ["failed"] * 2
+    assert [row["seed"] for row in table] == ["1", "2", "1", "2"]
+    assert [row["init_std"] for row in table] == ["0.5", "0.5", "-1.0", "-1.0"]
+    for row in table[:2]:
+        returns = [float(line["AverageReturn"]) for line in rows(output / row["run"] / "progress.csv")]
+        assert float(row["return"]) == pytest.approx(sum(returns) / 2) and row["iterations"] == "2"
+        (line,) = [line for line in said.splitlines() if line.startswith(f"{row['run']} ")]
+        assert line.split() == [row["run"], "done", "2", f"{float(row['return']):.3f}"]
+    assert table[2]["return"] == "" and table[2]["iterations"] == "0"
+
+    before = {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]}
+    assert sweep.main([*arguments, "--columns", "NumTrajs", "AverageReturn", "AverageReturm"]) == 1
+    said = capsys.readouterr().out
+    assert "No run has a column 'AverageReturm'; similar ones are AverageReturn" in said
+    assert "4 runs, of which 2 are done" in said and f"{names[0]}: begins" not in said and f"{names[2]}: begins" in said
+    assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
+    assert list(rows(output / "summary.csv")[0])[-3:] == ["NumTrajs", "AverageReturn", "AverageReturm"]
+    assert float(rows(output / "summary.csv")[0]["NumTrajs"]) > 0.0
+
+
+def test_more_iterations_go_on_where_the_runs_ended(tmp_path, capsys):
+    """Given a grid with more iterations than were done, then runs go on, and become what one run of all is."""
+    arguments = ["--output", str(tmp_path / "runs")]
+    assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), *arguments]) == 0
+    grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5)
+    capsys.readouterr()
+    assert sweep.main([str(grid), *arguments]) == 0
+    assert "seed=1: goes on" in capsys.readouterr().out
+    assert sweep.main([str(grid), "--output", str(tmp_path / "at_once")]) == 0
+    resumed, at_once = (
+        [{key: value for key, value in row.items() if "Time" not in key}
+         for row in rows(tmp_path / folder / "seed=1" / "progress.csv")] for folder in ("runs", "at_once"))
+    assert resumed == at_once and len(resumed) == 5
+    assert sweep.main([str(grid), *arguments]) == 0
+    assert "1 runs, of which 1 are done" in capsys.readouterr().out
+
+
+def test_meta_learning_scripts(tmp_path, capsys):
+    """Given a grid without anything varied, then there is one run, and the table has returns before and after."""
+    grid = tmp_path / "one.json"
+    settings = {**common.SMOKE, "env": "MetaPointEnv", "n_itr": 1}
+    grid.write_text(json.dumps({"script": "vpg_maml", "settings": settings, "grid": {}}))
+    assert sweep.main([str(grid), "--output", str(tmp_path / "runs")]) == 0
+    (row,) = rows(tmp_path / "runs" / "summary.csv")
+    (iteration,) = rows(tmp_path / "runs" / "run" / "progress.csv")
+    assert row["run"] == "run" and row["status"] == "done"
+    assert float(row["return after adaptation"]) == float(iteration["Step_1-AverageReturn"])
+    assert float(row["return before adaptation"]) == float(iteration["Step_0-AverageReturn"])
+
+
+def test_what_was_left_by_a_run_that_had_not_begun_is_in_nobodys_way(tmp_path):
+    """Given the files of a process that was killed before it had written its settings, then the run begins anew."""
+    folder = tmp_path / "runs" / "seed=1"
+    folder.mkdir(parents=True)
+    (folder / "progress.csv").touch()
+    (folder / "log.txt").write_text("Logging to here")
+    assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(tmp_path / "runs")]) == 0
+    assert len(rows(folder / "progress.csv")) == 2
+
+
+@pytest.mark.parametrize("count, processes, threads", [(8, 2, "4"), (8, 3, "2"), (2, 5, "1")])
+def test_processes_share_the_cores(count, processes, threads, monkeypatch):
+    monkeypatch.setattr(sweep, "available_cores", lambda: count)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "7")
+    monkeypatch.setenv("SMOKE", "1")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    environ = sweep.child_environment(processes)
+    assert environ[cores.VARIABLE] == environ["OMP_NUM_THREADS"] == threads
+    assert environ["TF_NUM_INTRAOP_THREADS"] == "7"  # the user's
+    assert "SMOKE" not in environ and environ["PATH"] == os.environ["PATH"]
+
+
+@pytest.mark.parametrize("varied, name", [
+    ({"inner_lr": 0.1, "seed": 1}, "inner_lr=0.1,seed=1"),
+    ({"env": "MetaPointEnv", "hidden_sizes": [64, 32]}, "env=MetaPointEnv,hidden_sizes=64-32"),
+    ({"hidden_sizes": []}, "hidden_sizes=none"),
+    ({"env_kwargs": {"reward_type": "dense"}}, "env_kwargs=reward_type-dense"),
+    ({"a": None, "b": True, "c": "../x y", "d": -0.5}, "a=none,b=true,c=..-x-y,d=-0.5"),
+    ({}, "run"),
+])
+def test_folders_are_named_after_the_values(varied, name):
+    assert sweep.name_of(varied) == name
+
+
+def test_the_page_about_sweeps(monkeypatch):
+    """Its commands have flags that exist, and its variables are those that are set."""
+    page = (ROOT / "docs" / "sweeps.rst").read_text()
+    (arguments,) = re.findall(r"^    python experiments/sweep\.py (.+)$", page, flags=re.MULTILINE)
+    assert sweep._make_parser().parse_args(shlex.split(arguments)).processes == 2
+    said = re.findall(r"``(\w+_THREADS)``", page)
+    for name in said:
+        monkeypatch.delenv(name, raising=False)
+    assert set(said) == set(sweep.child_environment(1)) - set(os.environ)
+
+
+def test_the_example_is_a_grid(tmp_path):
+    example = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
+    assert len(example.runs) == 9 and Path(example.script) == ROOT / "experiments" / "maml_trpo.py"
+    assert example.runs[0].config.env == "MetaPointEnvCorner" and example.runs[0].name == "inner_lr=0.05,seed=1"
+
+
+# Ctrl-C ------------------------------------------------------------------------------------------------------------
+
+
+def wait_for(condition, seconds=90.0):
+    """Waits until something holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.02)
+
+
+def count_rows(folder):
+    path = folder / "progress.csv"
+    return len(path.read_text().splitlines()) - 1 if path.exists() else 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(number, tmp_path):
+    """Given two runs with rows and one that waits, then nothing is left after a signal; later all three are done."""
+    grid = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200)
+    output = tmp_path / "runs"
+    command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), str(grid), "--output", str(output),
+               "--processes", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: min(count_rows(output / "seed=1"), count_rows(output / "seed=2")) >= 3)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    said, errors = process.communicate(timeout=90)
+    assert process.returncode == common.INTERRUPTED and errors == ""
+    assert "Stopping 2 runs" in said and "Interrupted; the same command goes on" in said
+    assert len(children) >= 2 and not any(child.is_running() and child.status() != "zombie" for child in children)
+    assert [row["status"] for row in rows(output / "summary.csv")] == ["not done"] * 3
+    assert not (output / "seed=3").exists()
+
+    again = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "seed=1: goes on" in again.stdout and "seed=3: begins" in again.stdout
+    for seed in (1, 2, 3):
+        epochs = [int(row["Epoch"]) for row in rows(output / f"seed={seed}" / "progress.csv")]
+        assert epochs == list(range(200))
+    assert [row["status"] for row in rows(output / "summary.csv")] == ["done"] * 3
+
+
+STUBBORN = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+open(sys.argv[1], "w").write(str(helper.pid))
+time.sleep(300)
+"""
+
+
+def test_runs_that_do_not_end_are_killed_with_what_they_have_started(tmp_path, monkeypatch, capsys):
+    """Given a run that ignores Ctrl-C and has a process of its own, then both are gone soon after."""
+    note = tmp_path / "pid"
+    monkeypatch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", STUBBORN, str(note)])
+    monkeypatch.setattr(sweep, "GRACE", 0.3)
+
+    def interrupt():
+        wait_for(lambda: note.exists() and note.read_text())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    handler = signal.getsignal(signal.SIGINT)
+    assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(tmp_path / "runs")]) == 130
+    thread.join()
+    assert signal.getsignal(signal.SIGINT) is handler
+    pid = int(note.read_text())
+    wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", seconds=10)
+
+
+def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
+    """Given a second run that cannot be started, then the first one does not stay behind."""
+    note, started = tmp_path / "pid", []
+    monkeypatch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", STUBBORN, str(note)])
+    monkeypatch.setattr(sweep, "GRACE", 0.3)
+
+    class Child(sweep.Child):
+        def __init__(self, *arguments):
+            if started:
+                raise OSError("no space left")
+            super().__init__(*arguments)
+            started.append(self)
+
+    monkeypatch.setattr(sweep, "Child", Child)
+    grid = sweep.read_grid(str(write_grid(tmp_path, {"seed": [1, 2]})), str(tmp_path / "runs"))
+    with pytest.raises(OSError, match="no space left"):
+        sweep.run_all(grid, 2)
+    assert started[0].status is not None
+
+
+# Mistakes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content, message", [
+    ([], "expected a JSON object, got list"),
+    ({"script": "cem.py"}, r"expected an object with the keys script (the name of a file), settings and grid"),
+    ({"script": 1, "settings": {}, "grid": {}}, "expected an object with the keys script"),
+    ({"script": "gone.py", "settings": {}, "grid": {}}, "got one of 'gone'"),
+    ({"script": "common.py", "settings": {}, "grid": {}}, "got one of 'common'"),
+    ({"script": "cem.py", "settings": {"inner_lr": 1}, "grid": {}}, "unknown setting 'inner_lr'; there are env, "),
+    ({"script": "cem.py", "settings": {}, "grid": {"sead": [1]}}, "unknown setting 'sead'; there are env, "),
+    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected an integer, got '2'"),
+    ({"script": "cem.py", "settings": {"env_kwargs": 3}, "grid": {}}, "env_kwargs: expected an object"),
+    ({"script": "cem.py", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
+    ({"script": "cem.py", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
+    ({"script": "cem.py", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that is"),
+    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got two runs"),
+])
+def test_mistakes_in_grids_are_said_before_anything_starts(content, message, tmp_path, capsys):
+    path = tmp_path / "grid.json"
+    path.write_text(json.dumps(content))
+    said = mistake(capsys, path, "--output", tmp_path / "runs")
+    assert said.startswith("sweep.py: error: ") and str(path) in said and message in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_other_mistakes(tmp_path, capsys):
+    assert "could not read" in mistake(capsys, tmp_path / "gone.json")
+    grid = write_grid(tmp_path, {"seed": [1]})
+    assert "--processes: expected an integer of at least 1, got 0" in mistake(capsys, grid, "--processes", 0)
+    (tmp_path / "file").touch()
+    assert "file" in mistake(capsys, grid, "--output", tmp_path / "file")
+
+
+def test_runs_with_other_settings_are_left_alone(tmp_path, capsys):
+    output = tmp_path / "runs"
+    assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(output)]) == 0
+    shutil.copytree(output, tmp_path / "before")
+    capsys.readouterr()
+    for changed, difference in (({"n_samples": 25}, "n_samples is 20 there, 25 here"),
+                                ({"n_itr": 1}, "n_itr is 2 there, 1 here")):
+        said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}, **changed), "--output", output)
+        assert f"{output / 'seed=1'} holds a run with other settings: {difference}" in said
+    for path in output.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "before" / path.relative_to(output)).read_bytes()
+
+
+def test_the_help_says_everything(capsys):
+    with pytest.raises(SystemExit) as stop:
+        sweep.main(["--help"])
+    text = capsys.readouterr().out
+    assert stop.value.code == 0 and sweep.__doc__ in text and "--processes INT" in text

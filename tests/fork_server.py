@@ -1,0 +1,105 @@
+"""Starts experiments in processes of their own without the seconds that loading TensorFlow takes.
+
+It loads everything, and then forks a process for each experiment that it is asked for, before any session of TensorFlow
+exists. It is asked line by line on its standard input, in JSON; see `test_resume.py`, which starts it.
+"""
+import functools
+import importlib
+import itertools
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+
+SCRIPTS = ("cem", "e_maml", "maml_trpo", "pro_mp", "vpg_maml")
+
+
+def serve():
+    """Answers `{"start": ...}` with a process id, and `{"wait": process id}` with its exit status."""
+    for name in SCRIPTS:
+        importlib.import_module(f"experiments.{name}")
+    for name in ("meta_algos", "meta_trainer", "policies", "local_runner"):
+        importlib.import_module(f"meta_policy_search.{name}")
+    importlib.import_module("matplotlib.figure")
+    print("ready", flush=True)
+    while line := sys.stdin.readline():
+        request = json.loads(line)
+        if "wait" in request:
+            print(os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1]), flush=True)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            run(**request["start"])
+        print(pid, flush=True)
+
+
+def run(script, arguments, output, executor=None, kill_at=None, largest_file=None):
+    """Runs an experiment in this process, and ends it.
+
+    Args:
+        script: name of the experiment.
+        arguments: its flags.
+        output: file that gets what it prints.
+        executor: forces one.
+        kill_at: kills the process at this one of its operations on files, counted from 0.
+        largest_file: bytes that no file may grow beyond.
+    """
+    status = 70
+    try:
+        os.setpgid(0, 0)
+        file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        if executor is not None:
+            common = sys.modules["experiments.common"]
+            common.MetaSampler = functools.partial(common.MetaSampler, executor=executor)
+        if kill_at is not None:
+            kill_at_operation(kill_at)
+        if largest_file is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+        status = sys.modules[f"experiments.{script}"].main(arguments)
+    except SystemExit as stop:
+        status = stop.code
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def kill_at_operation(number):
+    """Has this process killed at one of its operations on files: before a rename, or in the middle of a snapshot."""
+    from meta_policy_search.utils import snapshotter
+
+    count = itertools.count()
+
+    def kill():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def killing(original):
+        def operation(*args, **kwargs):
+            if next(count) == number:
+                kill()
+            return original(*args, **kwargs)
+
+        return operation
+
+    def dump_half(params, file):
+        data = snapshotter.cloudpickle.dumps(params)
+        if next(count) == number:
+            file.write(data[: len(data) // 2])
+            file.file.flush()
+            kill()
+        file.write(data)
+
+    for name in ("fsync", "replace", "link", "remove", "truncate"):
+        setattr(os, name, killing(getattr(os, name)))
+    snapshotter.cloudpickle.dump = dump_half
+
+
+if __name__ == "__main__":
+    serve()

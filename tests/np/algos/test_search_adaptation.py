@@ -1,0 +1,294 @@
+"""CEM and CMA-ES as meta-baselines: who acts in which path, what adaptation makes of it, and that it adapts."""
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import ZeroBaseline
+from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation, SearchPolicy
+from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.samplers import PopulationSampler
+from meta_policy_search.trajectory_batch import TrajectoryBatch
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.utils import set_seed
+
+N, T = 5, 6  # candidates, steps of a path
+
+
+def make_env(task=(-2.0, 2.0)):
+    env = MetaPointEnvCorner(reward_type="dense")
+    env.set_task(task)
+    return env
+
+
+SPEC = EnvSpec.of(make_env())
+BOTH = pytest.mark.parametrize("cls", [CEM, CMAES])
+
+
+def make(cls=CEM, policy=None, n_samples=N, std=0.3, **arguments):
+    policy = DeterministicMLPPolicy(2, 2, ()) if policy is None else policy
+    own = {"init_std": std, "best_frac": 0.4, "extra_std": 0.0} if cls is CEM else {"sigma0": std}
+    search = cls(SPEC, policy, ZeroBaseline(), n_samples, max_path_length=T, **own)
+    return SearchAdaptation(search, **arguments)
+
+
+def explore(policy, num_paths=2 * N, env=None, itr=0, **sampler_args):
+    env = make_env() if env is None else env
+    sampler = PopulationSampler(SimpleNamespace(policy=policy, max_path_length=T), env, **sampler_args)
+    try:
+        return TrajectoryBatch.from_paths(EnvSpec.of(env), sampler.obtain_samples(itr, num_paths * T))
+    finally:
+        sampler.close()
+
+
+def linear(flat_params, observations):
+    kernel, bias = flat_params[:4].reshape(2, 2), flat_params[4:]
+    return observations @ kernel + bias
+
+
+# Who acts
+
+
+@pytest.mark.parametrize("num_paths", [N, 2 * N, 2 * N + 3, N - 2])
+def test_candidates_act_in_turn(num_paths):
+    """Given path r, then candidate r % n acts in it: its actions are those of its parameters."""
+    policy = make().get_exploration_policy()
+    trajectories = explore(policy, num_paths)
+    for r, path in enumerate(trajectories.to_paths()):
+        np.testing.assert_array_equal(path["agent_infos"]["candidate"], r % N)
+        expected = linear(policy.search.candidates[r % N], path["observations"])
+        np.testing.assert_allclose(path["actions"], expected, rtol=1e-4, atol=1e-5)
+        assert np.abs(path["actions"][1:]).max() > 0.01
+
+
+def test_after_adaptation_the_mean_acts():
+    adaptation = make()
+    for policy in (adaptation.get_initial_policy(), _adapt(adaptation, adaptation.get_exploration_policy())):
+        trajectories = explore(policy)
+        assert "candidate" not in trajectories.agent_infos and not policy.is_exploring
+        np.testing.assert_allclose(trajectories.actions, linear(policy.search.cur_mean, trajectories.observations),
+                                   rtol=1e-4, atol=1e-5)
+
+
+def _adapt(adaptation, policy, **arguments):
+    return adaptation.adapt_policy(policy, explore(policy, **arguments))
+
+
+@pytest.mark.parametrize("env, policy_class", [(make_env(), GaussianMLPPolicy),
+                                               (MetaTabularMDPEnv(), CategoricalMLPPolicy)])
+def test_by_hand_it_is_the_next_candidates_turn_after_a_reset(env, policy_class):
+    """Given `reset` before each path, then the infos name the candidates in turn, whose distributions act."""
+    spec = EnvSpec.of(env)
+    search = SearchAdaptation(
+        CEM(spec, policy_class(spec.obs_dim, spec.action_dim, (3,)), ZeroBaseline(), N, best_frac=0.4))
+    policy = search.get_exploration_policy()
+    observation = np.full(policy.obs_dim, 0.3)
+    for turn in range(N + 2):
+        policy.reset()
+        for _ in range(2):
+            action, info = policy.get_action(observation)
+            assert info["candidate"] == turn % N and action.shape == policy.action_shape
+        own = search.policy.numpy_copies(policy.search.candidates[None, turn % N])
+        _, expected = own.act(observation[None, None], np.zeros((1, 1, own.noise_dim), np.float32))
+        for key, value in expected.items():
+            np.testing.assert_allclose(info[key], value[0, 0], rtol=1e-6)
+    mean = search.get_initial_policy()
+    assert "candidate" not in mean.get_actions(np.stack([observation] * 3))[1]
+
+
+# What adaptation does
+
+
+def test_cem_fits_its_distribution_to_the_candidates_that_returned_most():
+    """Given 13 paths of 5 candidates, then the two with the highest mean returns make the new distribution."""
+    adaptation = make()
+    policy = adaptation.get_exploration_policy()
+    candidates = policy.search.candidates.copy()
+    trajectories = explore(policy, 13)
+    returns = [np.mean([path["rewards"].sum() for path in trajectories.to_paths()[i::N]]) for i in range(N)]
+    best = candidates[np.argsort(returns)[-2:]]
+    told, tell = [], policy.search.tell
+    policy.search.tell = lambda values: (told.append(values), tell(values))
+    adapted = adaptation.adapt_policy(policy, trajectories)
+    np.testing.assert_allclose(told, [returns])
+    np.testing.assert_allclose(adapted.search.cur_mean, best.mean(axis=0))
+    np.testing.assert_allclose(adapted.search.cur_std, best.std(axis=0))
+    further = adaptation.explore_further(adapted)
+    assert (further.search.candidates != candidates).all()
+
+
+@BOTH
+def test_steps_in_a_task_raise_the_return(cls):
+    """Given a goal and ten steps of ten candidates, then the return rises; the common mean stays as it is."""
+    adaptation = make(cls, n_samples=10)
+    start = adaptation.policy.get_flat_params()
+    policy = adaptation.get_exploration_policy()
+    before = explore(adaptation.get_initial_policy()).rewards.sum()
+    for itr in range(10):
+        adapted = _adapt(adaptation, policy, num_paths=10, itr=itr)
+        policy = adaptation.explore_further(adapted)
+    after = explore(adapted).rewards.sum()
+    assert after > before + 20.0, (before, after)
+    np.testing.assert_array_equal(adaptation.policy.get_flat_params(), start)
+    np.testing.assert_array_equal(adaptation.get_initial_policy().search.cur_mean, start)
+
+
+@BOTH
+def test_searches_are_independent_and_a_seed_decides(cls):
+    ends = []
+    for _ in range(2):
+        set_seed(4)
+        adaptation = make(cls, policy=GaussianMLPPolicy(2, 2, (3,)))
+        first, second = adaptation.get_exploration_policy(), adaptation.get_exploration_policy()
+        assert (first.search.candidates != second.search.candidates).all()
+        own = second.search.candidates.copy()
+        end = _adapt(adaptation, first).search.cur_mean
+        np.testing.assert_array_equal(second.search.candidates, own)
+        ends.append(end)
+    np.testing.assert_array_equal(*ends)
+
+
+@pytest.mark.parametrize("sampler_args", [{"executor": "iterative"}, {"parallel": True}])
+def test_the_executor_makes_no_difference(sampler_args):
+    ends = []
+    for arguments in ({}, sampler_args):
+        set_seed(4)
+        adaptation = make(policy=GaussianMLPPolicy(2, 2, (3,)))
+        ends.append(_adapt(adaptation, adaptation.get_exploration_policy(), **arguments).search.cur_mean)
+    np.testing.assert_array_equal(*ends)
+
+
+class WithoutArrays(GaussianMLPPolicy):
+    """A policy that acts alone."""
+
+    def numpy_copies(self, flat_params):
+        return None
+
+    def get_actions(self, observations):
+        return linear(self.get_flat_params()[:6], observations), {}
+
+
+def test_a_policy_without_a_form_on_arrays_takes_one_candidate_after_the_other_and_keeps_its_parameters():
+    adaptation = make(policy=WithoutArrays(2, 2, (), learn_std=False))
+    start = adaptation.policy.get_flat_params()
+    policy = adaptation.get_exploration_policy()
+    for r, path in enumerate(explore(policy, executor="iterative").to_paths()):
+        np.testing.assert_allclose(path["actions"], linear(policy.search.candidates[r % N], path["observations"]),
+                                   rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(adaptation.policy.get_flat_params(), start)
+
+
+def test_a_diagonal_search_has_room_for_large_networks():
+    """Given 5,000 parameters, whose full covariance matrix takes 200 MB, then it adapts within a hundredth of it."""
+    policy = DeterministicMLPPolicy(2, 2, (70, 68))
+    search = CMAES(SPEC, policy, ZeroBaseline(), 8, sigma0=0.01, diagonal=True)
+    size = len(search.cur_mean)
+    assert size > 5000
+    targets = search.cur_mean + 0.1
+    before = np.mean((search.cur_mean - targets) ** 2)
+    for _ in range(30):
+        search.tell(-np.mean((search.candidates - targets) ** 2, axis=1))
+    assert np.mean((search.cur_mean - targets) ** 2) < before
+    assert len(pickle.dumps(search)) < 8 * size ** 2 / 100
+
+
+# Meta-training
+
+
+@BOTH
+def test_training_compares_candidates_by_their_mean_over_tasks(cls, monkeypatch):
+    """Given paths in 3 tasks, then a candidate's return is the mean over them, and each epoch has tasks of its own."""
+    logger.set_level(logger.DISABLED)
+    adaptation = make(cls, meta_batch_size=3)
+    env = make_env()
+    told, tasks, tell, set_task = [], [], adaptation.search.tell, env.set_task
+    monkeypatch.setattr(adaptation.search, "tell", lambda returns: (told.append(returns), tell(returns)))
+    monkeypatch.setattr(env, "set_task", lambda task: (tasks.append(task), set_task(task)))
+    runner = LocalRunner()
+    runner.setup(adaptation, env)
+    average = runner.train(2, 2 * T)
+    logger.set_level(logger.INFO)
+    assert len(tasks) == 6 and (runner.step_itr, runner.total_timesteps_sampled) == (2 * N, 2 * N * 3 * 2 * T)
+    paths = runner.step_path
+    assert len(paths) == N * 3 * 2
+    returns = np.array([path["rewards"].sum() for path in paths]).reshape(N, 6).mean(axis=1)
+    np.testing.assert_allclose(told[1], returns)
+    assert average == pytest.approx(returns.mean())
+    np.testing.assert_array_equal(adaptation.policy.get_flat_params(), adaptation.search.cur_mean.astype(np.float32))
+
+
+def test_a_common_mean_is_found():
+    """Given two tasks at the left corners, then the policy learns to go left."""
+    logger.set_level(logger.DISABLED)
+    env = make_env()
+    env.sample_tasks = lambda n: [(-2.0, -2.0), (-2.0, 2.0)] * (n // 2)
+    adaptation = make(n_samples=20, std=0.5, meta_batch_size=2)
+    runner = LocalRunner()
+    runner.setup(adaptation, env)
+    runner.train(10, T)
+    logger.set_level(logger.INFO)
+    ends = [explore(adaptation.get_initial_policy(), env=make_env(task)).last_observations.mean(axis=0)
+            for task in ((-2.0, -2.0), (-2.0, 2.0))]
+    assert all(end[0] < -0.3 for end in ends), ends
+
+
+# Mistakes
+
+
+def test_what_is_no_search_or_has_no_tasks_is_refused():
+    assert issubclass(SearchAdaptation, MetaRLAlgorithm)
+    with pytest.raises(TypeError, match="search: expected a CEM or CMAES, got None"):
+        SearchAdaptation(None)
+    with pytest.raises(ValueError, match="meta_batch_size: expected an integer of at least 1, got 0"):
+        make(meta_batch_size=0)
+    with pytest.raises(TypeError, match="diagonal: expected True or False, got 1"):
+        CMAES(SPEC, DeterministicMLPPolicy(2, 2, ()), ZeroBaseline(), N, diagonal=1)
+
+    class Untasked:
+        observation_space, action_space = SPEC.observation_space, SPEC.action_space
+
+        def reset(self):
+            return np.zeros(2)
+
+        def step(self, action):
+            return np.zeros(2), 0.0, False, {}
+
+    runner = LocalRunner()
+    runner.setup(make(), Untasked())
+    with pytest.raises(TypeError, match="meta-environment"):
+        runner.train(1, T)
+
+
+def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
+    adaptation = make()
+    policy = adaptation.get_exploration_policy()
+    mean = policy.search.cur_mean.copy()
+    trajectories = explore(policy)
+    for given, error, message in (
+        (explore(policy, 3), ValueError, r"expected at least one with each of 5 candidates, got those of \[0, 1, 2\]"),
+        (explore(adaptation.get_initial_policy()), ValueError, r"expected the agent info 'candidate', .* only \[\]"),
+        (trajectories.to_paths(), TypeError, "exploration_trajectories: expected a TrajectoryBatch, got list"),
+    ):
+        with pytest.raises(error, match=message):
+            adaptation.adapt_policy(policy, given)
+    np.testing.assert_array_equal(policy.search.cur_mean, mean)
+    adapted = adaptation.adapt_policy(policy, trajectories)
+    with pytest.raises(ValueError, match="exploration_policy: expected one that explores"):
+        adaptation.adapt_policy(adapted, trajectories)
+    with pytest.raises(ValueError, match="exploration_policy: expected one that no trajectories were given of before"):
+        adaptation.adapt_policy(policy, trajectories)
+    with pytest.raises(TypeError, match="exploration_policy: expected a policy that this algorithm returned, got"):
+        adaptation.adapt_policy(adaptation.policy, trajectories)
+    with pytest.raises(TypeError, match="adapted_policy: expected a policy that this algorithm returned, got None"):
+        adaptation.explore_further(None)
+    assert isinstance(adapted, SearchPolicy)
+
+
+@pytest.mark.parametrize("returns", [[1.0] * (N - 1), [1.0] * (N - 1) + [np.nan], np.ones((N, 1))])
+def test_returns_that_are_not_one_number_for_each_candidate_are_refused(returns):
+    with pytest.raises(ValueError, match="returns: expected 5 finite numbers, one for each candidate, got"):
+        make().search.tell(returns)

@@ -1,0 +1,65 @@
+"""Parameters in files of arrays, which hold no code."""
+import pickle
+
+import numpy as np
+import pytest
+
+from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
+
+
+def make(**kwargs):
+    return MetaGaussianMLPPolicy(2, 3, 1, hidden_sizes=(4,), **kwargs)
+
+
+def test_a_policy_of_the_same_sizes_gets_the_same_parameters(tmp_path):
+    """Given a file of one policy, when another one loads it, then both act alike; also one without tasks."""
+    saved = make()
+    saved.save_npz(tmp_path / "policy.npz")
+    for other in (make(name="other"), GaussianMLPPolicy(3, 1, hidden_sizes=(4,))):
+        assert (other.get_flat_params() != saved.get_flat_params()).any()
+        other.load_npz(tmp_path / "policy.npz")
+        np.testing.assert_array_equal(other.get_flat_params(), saved.get_flat_params())
+
+
+def test_the_file_holds_arrays_by_name(tmp_path):
+    policy = make()
+    policy.save_npz(str(tmp_path / "policy.npz"))
+    with np.load(tmp_path / "policy.npz", allow_pickle=False) as file:
+        assert file.files == list(policy.get_params())
+        np.testing.assert_array_equal(file["mean_network/hidden_0/kernel"],
+                                      policy.get_param_values()["mean_network/hidden_0/kernel"])
+    assert [path.name for path in tmp_path.iterdir()] == ["policy.npz"]
+
+
+def test_a_policy_of_other_sizes_refuses_it_and_stays_as_it_was(tmp_path):
+    make().save_npz(tmp_path / "policy.npz")
+    other = MetaGaussianMLPPolicy(2, 3, 1, hidden_sizes=(5,))
+    before = other.get_flat_params()
+    with pytest.raises(ValueError, match=r"^path: expected the parameters .* in .*policy\.npz: .*\(3, 4\)"):
+        other.load_npz(tmp_path / "policy.npz")
+    np.testing.assert_array_equal(other.get_flat_params(), before)
+
+
+class Evil:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('code of the file ran')",)
+
+
+@pytest.mark.parametrize("write", [
+    lambda path: path.write_bytes(b"no arrays"),
+    lambda path: path.write_bytes(b"PK\x03\x04 no archive"),
+    lambda path: path.write_bytes(pickle.dumps(Evil())),
+    lambda path: np.savez(path, **{name: np.array([Evil()], dtype=object) for name in make().get_params()}),
+    lambda path: np.save(path.open("wb"), np.zeros(3)),
+    lambda path: np.savez(path, **{name: np.full_like(v, np.nan) for name, v in make().get_param_values().items()}),
+])
+def test_something_else_is_refused_and_none_of_its_code_runs(tmp_path, write):
+    path, policy = tmp_path / "policy.npz", make()
+    write(path)
+    with pytest.raises(ValueError, match=r"^path: expected the parameters of such a policy in .*policy\.npz"):
+        policy.load_npz(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere.npz"):
+        make().load_npz(tmp_path / "nowhere.npz")

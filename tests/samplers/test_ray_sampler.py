@@ -1,0 +1,668 @@
+"""Sampling on Ray: the same data for any number of workers, what is lost and sampled again, and what is left behind."""
+import csv
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import types
+
+import cloudpickle
+import numpy as np
+import psutil
+import pytest
+from test_collection import EnvWithRareInfos, FixedPolicy
+from test_meta_sampler import M, P, Scripted, T, Wanderer, assert_same, make_policy, sampler_of, two_iterations
+
+from experiments import cem, evaluate, pro_mp
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
+from meta_policy_search.envs.normalized_env import normalize
+from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.meta_evaluator import MetaEvaluator
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.policies import DeterministicMLPPolicy, StackedGaussianMLP
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, PopulationSampler, RayOptions, RaySampler
+from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.utils import set_seed
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
+pytestmark = pytest.mark.ray
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+CPUS = 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    """A Ray of the user's own, which all samplers of these tests use, and leave running."""
+    ray.init(address="local", num_cpus=CPUS, include_dashboard=False, log_to_driver=False, logging_level="error",
+             object_store_memory=200 << 20)
+    yield
+    assert ray.is_initialized()
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers(cluster):
+    """Keeps the workers from one test to the next, as starting them takes a second or two."""
+    sampler = ray_sampler_of(Scripted(), Still(), meta_batch_size=CPUS)
+    yield
+    sampler.close()
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    """The warnings that are logged."""
+    found = []
+    monkeypatch.setattr(logger, "warn", lambda *args: found.append(" ".join(map(str, args))))
+    return found
+
+
+class Still:
+    """A policy for as many tasks as there are CPUs, which needs no TensorFlow."""
+
+    meta_batch_size, obs_dim, action_dim = CPUS, 2, 2
+
+    def numpy_copy(self):
+        params = {"mean_network/output/kernel": np.zeros((CPUS, 2, 2), np.float32),
+                  "mean_network/output/bias": np.zeros((CPUS, 2), np.float32),
+                  "log_std_network/log_std_var": np.zeros((CPUS, 2), np.float32)}
+        return StackedGaussianMLP(params, 0, None, None, -10.0)
+
+
+def ray_sampler_of(env, policy=None, **arguments):
+    policy = make_policy(env) if policy is None else policy
+    return RaySampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
+                                      **arguments})
+
+
+# The same data
+
+
+@pytest.mark.parametrize("make_env", [
+    MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv, lambda: Scripted("info", tasks=(1, 2, 2, 1, 1)),
+    pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
+])
+def test_the_data_are_those_of_sampling_in_this_process_for_any_number_of_workers(make_env):
+    env = make_env()
+    policy = make_policy(env, meta_batch_size=5)
+    expected = two_iterations(sampler_of(env, policy, meta_batch_size=5))
+    for num_workers, envs_per_task in ((1, None), (2, 3), (4, 1)):
+        sampler = ray_sampler_of(env, policy, meta_batch_size=5, num_workers=num_workers, envs_per_task=envs_per_task)
+        assert sampler.vec_env.num_workers == num_workers
+        assert_same(two_iterations(sampler), expected)
+
+
+def test_infos_are_the_same_where_only_some_paths_have_them():
+    """Given infos that one worker's paths have and another's do not, then they are missing as in a single process."""
+    class OneTaskTells(EnvWithRareInfos):
+        def sample_tasks(self, n_tasks):
+            return list(range(n_tasks))
+
+        def set_task(self, task):
+            self.task = task
+
+        def step(self, action):
+            observation, reward, terminated, truncated, info = super().step(action)
+            if self.task == 0:
+                info = {key: info[key] for key in info if key not in ("odd", "late", "outcome")}
+            return observation, reward, terminated, truncated, info
+
+    with MetaSampler(OneTaskTells(), FixedPolicy(), 6, 2, 5) as sampler:
+        expected = sampler.obtain_samples()
+    with RaySampler(OneTaskTells(), FixedPolicy(), 6, 2, 5, num_workers=2) as sampler:
+        actual = sampler.obtain_samples()
+    for task in (0, 1):
+        for one, other in zip(actual[task], expected[task], strict=True):
+            assert set(one["env_infos"]) == set(other["env_infos"]) == {"t", "odd", "late", "outcome", "success"}
+            assert_same({key: one["env_infos"][key] for key in other["env_infos"]}, other["env_infos"])
+
+
+class Halving:
+    """A policy of another make, whose NumPy form can be divided; it halves what it sees."""
+
+    meta_batch_size, obs_dim, action_dim = M, 2, 2
+
+    def numpy_copy(self):
+        return HalvingActor(np.arange(1.0, M + 1.0))
+
+
+class HalvingActor:
+    noise_dim = 2
+
+    def __init__(self, gains):
+        self.gains = gains
+
+    def for_tasks(self, start, stop):
+        return HalvingActor(self.gains[start:stop])
+
+    def act(self, observations, noise):
+        actions = (0.5 * self.gains[:, None, None] * observations + noise).astype(np.float32)
+        return actions, {"gain": np.broadcast_to(self.gains[:, None], observations.shape[:2])}
+
+
+def test_so_are_those_of_a_policy_of_another_make():
+    expected = two_iterations(sampler_of(Wanderer(), Halving()))
+    assert_same(two_iterations(ray_sampler_of(Wanderer(), Halving(), num_workers=2)), expected)
+    assert expected[0][2][0]["agent_infos"]["gain"][0] == 3.0
+
+
+@pytest.mark.parametrize("policy", [
+    types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2),
+    types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2, numpy_copy=lambda: None),
+], ids=["without a NumPy form", "whose NumPy form is None"])
+def test_a_policy_that_cannot_be_sent_is_an_error(policy):
+    with pytest.raises(TypeError, match="policy: expected one whose numpy_copy.* for_tasks, as Ray's workers act"):
+        ray_sampler_of(Wanderer(), policy)
+
+
+def test_searches_may_sample_on_ray_too():
+    def paths(**arguments):
+        env = HalfCheetahRandDirecEnv()
+        policy = DeterministicMLPPolicy(17, 6, hidden_sizes=())
+        algo = types.SimpleNamespace(policy=policy, max_path_length=T)
+        sampler = PopulationSampler(algo, env, **arguments)
+        candidates = np.random.default_rng(0).normal(size=(3, len(policy.get_flat_params())))
+        env.set_task(1.0)
+        population = sampler.obtain_population_samples(2, 2 * T, candidates)
+        sampler.close()
+        return population
+
+    assert_same(paths(parallel="ray"), paths())
+
+
+# What workers are, and what travels
+
+
+class Telling(Scripted):
+    """Its infos say what its process is like."""
+
+    def step(self, action):
+        *answer, info = super().step(action)
+        threads = [int(os.environ[name]) for name in ("OMP_NUM_THREADS", "META_POLICY_SEARCH_NUM_THREADS")]
+        loaded = [name in sys.modules for name in ("tensorflow", "meta_policy_search.tf_compat", "numpy")]
+        return (*answer, {**info, "pid": os.getpid(), "threads": np.array(threads), "loaded": np.array(loaded)})
+
+
+def test_workers_do_not_load_tensorflow_and_compute_on_a_thread_each():
+    with ray_sampler_of(Telling(), num_workers=3) as sampler:
+        infos = [paths[0]["env_infos"] for paths in sampler.obtain_samples().values()]
+    pids = {pid for info in infos for pid in info["pid"]}
+    assert len(pids) == 3 and os.getpid() not in pids
+    for info in infos:
+        assert info["loaded"].tolist() == [[False, False, True]] * T
+        assert info["threads"].tolist() == [[1, 1]] * T
+
+
+@pytest.mark.parametrize("num_workers", [1, 4])
+def test_parameters_go_out_once_a_round_and_paths_come_back_at_their_size(num_workers):
+    env = Wanderer()
+    policy = make_policy(env, meta_batch_size=8, hidden_sizes=(32, 32))
+    with ray_sampler_of(env, policy, meta_batch_size=8, max_path_length=200, rollouts_per_meta_task=20,
+                        num_workers=num_workers) as sampler:
+        before = sampler.vec_env.bytes_sent
+        batch = sampler.obtain_samples()
+        sent, received = sampler.vec_env.bytes_sent - before, sampler.vec_env.bytes_received
+    size_of_parameters = policy.policies_params_vals[0]
+    size_of_parameters = 8 * sum(value.nbytes for value in size_of_parameters.values())
+    assert size_of_parameters < sent < 1.1 * size_of_parameters + 2000
+    paths = [path for paths in batch.values() for path in paths]
+    assert max(len(path["rewards"]) for path in paths) < 100  # of 200, so that gaps would be seen
+    arrays = [array for path in paths for infos in (path, path["env_infos"], path["agent_infos"])
+              for array in infos.values() if isinstance(array, np.ndarray)]
+    assert received < 1.25 * sum(array.nbytes for array in arrays) + 2000 * num_workers
+
+
+def test_paths_can_be_written_to_and_outlive_the_sampler():
+    with ray_sampler_of(MetaPointEnvCorner(), max_path_length=1000, rollouts_per_meta_task=30) as sampler:
+        paths = sampler.obtain_samples()[0]
+    for array in (paths[0]["observations"], paths[0]["last_observation"], paths[0]["agent_infos"]["mean"]):
+        before = paths[1]["observations"].copy()
+        array[:] = 7.0
+        np.testing.assert_array_equal(paths[1]["observations"], before)
+
+
+def test_samplers_share_workers_and_close_apart():
+    one, other = (ray_sampler_of(Telling(), num_workers=2) for _ in range(2))
+    batches = [sampler.obtain_samples() for sampler in (one, other)]
+    pids = {paths[0]["env_infos"]["pid"][0] for batch in batches for paths in batch.values()}
+    assert len(pids) == 2
+    one.close()
+    one.close()
+    with pytest.raises(RuntimeError, match="this RayExecutor is closed"):
+        one.obtain_samples()
+    other.obtain_samples()
+    other.close()
+    assert ray.is_initialized()
+
+
+def make_trainer(sampler_arguments, num_inner_grad_steps=2, n_itr=1):
+    env = MetaPointEnvCorner(reward_type="dense")
+    policy = make_policy(env)
+    sampler = sampler_of(env, policy, **sampler_arguments)
+    algo = VPGMAML(policy=policy, inner_lr=0.1, meta_batch_size=M, num_inner_grad_steps=num_inner_grad_steps)
+    return Trainer(algo, env, sampler, MetaSampleProcessor(LinearFeatureBaseline()), policy, n_itr,
+                   num_inner_grad_steps=num_inner_grad_steps)
+
+
+def test_training_is_the_same_and_logs_returns_by_the_names_of_rllib():
+    """Given two adaptation steps, then `adaptation_delta` is the mean return after the second minus that before."""
+    rows = []
+    for parallel in (False, "ray"):
+        set_seed(1)
+        trainer = make_trainer({"parallel": parallel})
+        rows.append(trainer.train_itr())
+        trainer.sampler.close()
+    without, row = rows
+    names = {f"episode_reward_{what}{suffix}" for what in ("max", "mean", "min")
+             for suffix in ("", "_adapt_1", "_adapt_2")} | {"adaptation_delta"}
+    assert set(row) - set(without) == names
+    for key, value in without.items():
+        if "Time" not in key:
+            assert row[key] == value, key
+    for step, suffix in enumerate(("", "_adapt_1", "_adapt_2")):
+        for ours, theirs in (("AverageReturn", "mean"), ("MaxReturn", "max"), ("MinReturn", "min")):
+            assert row[f"episode_reward_{theirs}{suffix}"] == pytest.approx(row[f"Step_{step}-{ours}"], rel=1e-12)
+    assert row["adaptation_delta"] == pytest.approx(row["Step_2-AverageReturn"] - row["Step_0-AverageReturn"])
+
+
+def test_evaluation_uses_the_workers_of_training():
+    """Given a trainer whose workers take all CPUs, then evaluation gives the same returns on them as in the process."""
+    trainer = make_trainer({"parallel": RayOptions(num_workers=M)})
+    sizes = {"rollouts_per_meta_task": 3, "max_path_length": 4}
+    expected = MetaEvaluator.from_trainer(trainer, **sizes).evaluate(tasks=6, seeds=(1, 2))
+    actual = MetaEvaluator.from_trainer(trainer, parallel="ray", **sizes).evaluate(tasks=6, seeds=(1, 2))
+    np.testing.assert_array_equal(actual.returns, expected.returns)
+    trainer.train()  # and training goes on
+    trainer.sampler.close()
+
+
+# Scripts
+
+
+def read_rows(folder):
+    with open(folder / "progress.csv", newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
+    """Given runs with and without Ray, then their rows are the same, and so are those of a run resumed with other
+    workers, and the evaluations."""
+    def run(main, *arguments):
+        logger.reset()
+        with tf.Graph().as_default():
+            assert main([str(argument) for argument in arguments]) == 0
+
+    without, on_ray = tmp_path / "without", tmp_path / "on_ray"
+    arguments = ("--smoke", "--env", "MetaPointEnv", "--snapshot_mode", "last", "--dump_path")
+    run(pro_mp.main, *arguments, without, "--n_itr", 3)
+    run(pro_mp.main, *arguments, on_ray, "--parallel", "ray", "--ray_workers", 2)
+    run(pro_mp.main, "--resume", on_ray, "--n_itr", 3, "--ray_workers", 1)
+    expected, rows = read_rows(without), read_rows(on_ray)
+    assert len(rows) == len(expected) == 3
+    assert [{key: row[key] for key in expected[0]} for row in rows] == expected
+    assert all("adaptation_delta" in row for row in rows)
+
+    sizes = ("--num_tasks", 3, "--num_steps", 1, "--reference", "random")
+    run(evaluate.main, on_ray, *sizes)
+    run(evaluate.main, without, *sizes, "--parallel", "ray", "--ray_workers", 3)
+    run(evaluate.main, without, *sizes, "--output", tmp_path / "here")
+    tables = [(folder / "returns.csv").read_text().replace(str(on_ray), str(without))
+              for folder in (on_ray / "evaluation", without / "evaluation", tmp_path / "here")]
+    assert tables[0] == tables[1] == tables[2]
+
+
+@pytest.mark.parametrize("flags, error", [
+    (("--ray_workers", 2), "ray_workers: expected none without --parallel ray, got {'ray_workers': 2}"),
+    (("--parallel", "ray", "--ray_workers", CPUS + 1), "num_workers: expected at most 4, as the cluster has 4 CPU"),
+    (("--parallel", "ray", "--ray_address", "host"), "address: expected 'host:port' of a Ray cluster"),
+    (("--parallel", "dask"), "argument --parallel/--no-parallel: invalid choice: 'dask'"),
+    (("--no-parallel", "ray"), "argument --parallel/--no-parallel: expected no value after --no-parallel"),
+    (("--parallel", "ray", "--ray_cpus_per_worker", 8), "cpus_per_worker: expected .*, got 8"),
+])
+def test_mistakes_in_flags_are_named_in_a_line(flags, error, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        pro_mp.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", str(tmp_path / "run"), *map(str, flags)])
+    message = capsys.readouterr().err
+    assert stop.value.code == 2 and message.count("\n") == 1 and re.search(error, message)
+
+
+def test_a_search_samples_on_ray():
+    runs = []
+    for parallel in ("--no-parallel", "--parallel"):
+        with tempfile.TemporaryDirectory() as folder:
+            logger.reset()
+            flags = [parallel, "ray"] if parallel == "--parallel" else [parallel]
+            assert cem.main(["--smoke", "--dump_path", os.path.join(folder, "run"), *flags]) == 0
+            runs.append(read_rows(pathlib.Path(folder) / "run"))
+    assert runs[0] == runs[1] and len(runs[0]) == 2
+
+
+# Faults
+
+
+class Fatal(Scripted):
+    """Kills its process at the second step of task 1, as long as there are lives left in a file."""
+
+    def __init__(self, lives, how=signal.SIGKILL):
+        super().__init__(tasks=(0, 1, 2))
+        self.lives, self.how = str(lives), how
+
+    def step(self, action):
+        if self.task == 1 and self.step_number == 1 and os.path.getsize(self.lives):
+            with open(self.lives, "r+") as file:
+                file.truncate(os.path.getsize(self.lives) - 1)
+            os.kill(os.getpid(), self.how)
+            time.sleep(60.0)
+        return super().step(action)
+
+
+def lives_left(path, count):
+    path.write_text("*" * count)
+    return path
+
+
+def test_tasks_of_a_worker_that_is_killed_are_sampled_again_with_the_same_data(tmp_path, messages):
+    lives = lives_left(tmp_path / "lives", 0)
+    policy = make_policy(Scripted())
+    expected = two_iterations(sampler_of(Fatal(lives), policy))
+    with ray_sampler_of(Fatal(lives), policy, num_workers=M) as sampler:
+        batches = []
+        for itr in range(2):
+            sampler.update_tasks()
+            for step in range(2):
+                lives_left(lives, 2 if (itr, step) == (0, 1) else 0)
+                batches.append(sampler.obtain_samples())
+                assert os.path.getsize(lives) == 0
+        assert sampler.total_timesteps_sampled == 4 * M * P * T
+    assert_same(batches, expected)
+    assert len(messages) == 2
+    assert re.match(r"Ray worker \d+ \(process \d+ on \S+\) was lost while it sampled task 1; another one samples them "
+                    r"again, with the same random numbers\. ActorDiedError: The actor died", messages[0])
+
+
+def test_an_environment_that_always_ends_its_process_is_not_tried_for_ever(tmp_path, messages):
+    lives = lives_left(tmp_path / "lives", 100)
+    with ray_sampler_of(Fatal(lives), num_workers=2) as sampler:
+        with pytest.raises(EnvWorkerError, match="was lost while it sampled tasks 1 to 2, and is the last of 3 lost "
+                                                 "over these tasks: the environment may end its process"):
+            sampler.obtain_samples()
+        lives_left(lives, 0)
+        assert list(sampler.obtain_samples()) == list(range(M))  # it can be used again
+    assert len(messages) == 2
+
+
+@pytest.mark.parametrize("fault, error, message", [
+    ("exception", EnvWorkerError, r"(?s)^Ray worker \d+ \(tasks 1 to 2\): environment \d+ \(task 1: 2\) raised OSError "
+                                  r"in step: no such place \[while sampling task 1, path 0, step 2\]\n\nThe worker's "
+                                  r"traceback:\n.*raise OSError\(\"no such place\"\)"),
+    ("shape", ValueError, r"task 1.*observation: expected shape \(2,\), .*got \(3,\)"),
+    ("reward", ValueError, r"reward: expected finite numbers, got nan in task 1, path 0, step 2"),
+    ("info that cannot be sent", EnvWorkerError, r"Ray worker \d+ \(tasks 1 to 2\): TypeError: cannot pickle.*lock"),
+])
+def test_an_error_in_an_environment_is_raised_once_and_names_its_place(fault, error, message, messages):
+    with ray_sampler_of(Scripted(fault), num_workers=2) as sampler:
+        with pytest.raises(error, match=message):
+            sampler.obtain_samples()
+        with pytest.raises(error):
+            sampler.obtain_samples()  # workers are in order
+    assert not messages
+
+
+def test_a_task_that_the_environment_refuses_and_an_environment_that_cannot_be_loaded():
+    class Unloadable(Scripted):
+        def __reduce__(self):
+            return os.listdir, ("/nowhere/at/all",)
+
+    class Picky(Scripted):
+        def set_task(self, task):
+            if task == 2:
+                raise ValueError("not two")
+
+    with ray_sampler_of(Picky(), num_workers=1) as sampler:
+        with pytest.raises(ValueError, match=r"task 1: 2\) raised ValueError in set_task: not two"):
+            sampler.obtain_samples()
+        with pytest.raises(ValueError, match="tasks: expected meta_batch_size=3 of them, got 1"):
+            sampler.update_tasks([0])
+    with ray_sampler_of(Unloadable()) as sampler:
+        with pytest.raises(EnvWorkerError, match="(?s)FileNotFoundError.*The worker's traceback"):
+            sampler.obtain_samples()
+
+
+def test_after_ctrl_c_the_sampler_can_be_used_again():
+    """Given workers in the middle of a step, when Ctrl-C is pressed, then these end, and others take their place."""
+    class Slow(Scripted):
+        def step(self, action):
+            if self.task == 9:
+                time.sleep(60.0)
+            return super().step(action)
+
+    with ray_sampler_of(Slow(), num_workers=2) as sampler:
+        timer = subprocess.Popen([sys.executable, "-c", f"import os, signal, time; time.sleep(1.0); "
+                                                        f"os.kill({os.getpid()}, signal.SIGINT)"])
+        with pytest.raises(KeyboardInterrupt):
+            sampler.obtain_samples()
+        timer.wait()
+        sampler.update_tasks([1, 2, 3])
+        assert list(sampler.obtain_samples()) == list(range(M))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"num_workers": CPUS + 1}, ValueError, r"num_workers: expected at most 4, as the cluster has 4 CPUs and each "
+                                            r"worker takes cpus_per_worker=1, got 5"),
+    ({"num_workers": 0}, ValueError, "num_workers: expected an integer of at least 1, got 0"),
+    ({"cpus_per_worker": 0.0}, ValueError, "cpus_per_worker"),
+    ({"cpus_per_worker": 2.0}, ValueError, "cpus_per_worker: expected 1 or None, as other samplers .* share .*, got 2"),
+    ({"worker_timeout": -1.0}, ValueError, "worker_timeout"),
+    ({"address": 6379}, TypeError, "address: expected a string such as 'host:6379', got 6379"),
+    ({"address": "http://host"}, ValueError, "address: expected 'host:port' of a Ray cluster, 'auto' or 'local', got"),
+    ({"address": "127.0.0.1:1"}, ValueError, "address: expected .* as this process is connected to that cluster"),
+])
+def test_options_are_checked(arguments, error, message):
+    with pytest.raises(error, match=message):
+        ray_sampler_of(MetaPointEnvCorner(), **arguments)
+
+
+def test_an_environment_that_cannot_be_pickled():
+    env = Scripted()
+    env.generator = (i for i in range(3))
+    with pytest.raises(TypeError, match="env: expected an environment that can be pickled"):
+        ray_sampler_of(env)
+
+
+UNCONNECTED = """
+    import socket, sys
+    from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+    from meta_policy_search.samplers import ray_workers
+    from meta_policy_search.samplers.ray_workers import RayExecutor, RayOptions
+
+    def attempt(**options):
+        try:
+            RayExecutor(MetaPointEnvCorner(), 3, 1, 5, RayOptions(**options))
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}")
+
+    ray_workers.CONNECT_TIMEOUT = 0.5
+    server = socket.create_server(("127.0.0.1", 0))  # it answers nothing
+    attempt(address=f"127.0.0.1:{server.getsockname()[1]}")
+    attempt(address="127.0.0.1:1")
+    attempt(num_workers=3)
+    attempt(cpus_per_worker=5)
+    sys.modules["ray"] = None
+    attempt()
+"""
+
+
+def test_a_cluster_that_is_not_there_too_few_cpus_and_ray_not_installed_are_errors_at_once(tmp_path):
+    lines = run_script(tmp_path, UNCONNECTED, META_POLICY_SEARCH_NUM_THREADS="2").splitlines()
+    assert re.match(r"ConnectionError: address: expected that of a Ray cluster, but nothing answers at 127\S+: timed",
+                    lines[0])
+    assert re.match(r"ConnectionError: .*nothing answers at 127.0.0.1:1: .*refused", lines[1])
+    assert lines[2] == ("ValueError: num_workers: expected at most 2, as this process may use 2 cores and each worker "
+                        "takes cpus_per_worker=1, got 3")
+    assert lines[3] == "ValueError: cpus_per_worker: expected at most 2, as this process may use 2 cores, got 5"
+    assert lines[4] == ('ImportError: sampling on Ray needs the package ray: run `pip install '
+                        '"meta_policy_search[ray]"`')
+
+
+# Processes
+
+
+def start_script(tmp_path, text, **environ):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(text))
+    return subprocess.Popen(
+        [sys.executable, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ})
+
+
+def run_script(tmp_path, text, **environ):
+    with start_script(tmp_path, text, **environ) as process:
+        out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    return out
+
+
+LOCAL = """
+    import time
+    import numpy as np
+    from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+    from meta_policy_search.np.policies import StackedGaussianMLP
+    from meta_policy_search.samplers import RaySampler
+
+    class Env(MetaPointEnvCorner):
+        slow = False
+
+        def step(self, action):
+            time.sleep(60.0 if self.slow else 0.0)
+            return super().step(action)
+
+    class Policy:
+        meta_batch_size, obs_dim, action_dim = 2, 2, 2
+
+        def numpy_copy(self):
+            params = {"mean_network/output/kernel": np.zeros((2, 2, 2), np.float32),
+                      "mean_network/output/bias": np.zeros((2, 2), np.float32),
+                      "log_std_network/log_std_var": np.zeros((2, 2), np.float32)}
+            return StackedGaussianMLP(params, 0, None, None, -10.0)
+
+    sampler = RaySampler(Env(), Policy(), 3, 2, 5, num_workers=2, cpus_per_worker=0.5)
+    print(len(sampler.obtain_samples()), flush=True)
+    Env.slow = True
+    slow = RaySampler(Env(), Policy(), 3, 2, 5)
+    print("sampled", flush=True)
+    if input() == "sample":
+        slow.obtain_samples()
+"""
+
+
+def alive(processes):
+    return [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("how", ["end", "Ctrl-C"])
+def test_a_ray_that_the_sampler_started_ends_with_the_script_and_says_nothing(tmp_path, how):
+    process = start_script(tmp_path, LOCAL)
+    try:
+        assert [process.stdout.readline() for _ in range(2)] == ["2\n", "sampled\n"], process.stderr.read()
+        started = psutil.Process(process.pid).children(recursive=True)
+        assert len(started) >= 4  # Ray's own, and two workers
+        process.stdin.write("end\n" if how == "end" else "sample\n")
+        process.stdin.flush()
+        if how == "Ctrl-C":
+            time.sleep(0.5)  # into the step
+            os.killpg(process.pid, signal.SIGINT)  # what a terminal does: to the whole group
+        _, err = process.communicate(timeout=60)
+        if how == "end":
+            assert (err, process.returncode) == ("", 0)
+        else:
+            assert err.count("Traceback") == 1 and err.rstrip().endswith("KeyboardInterrupt")
+        gone, left = psutil.wait_procs(started, timeout=20)
+        assert not alive(left)
+    finally:
+        process.kill()
+
+
+CLUSTER = """
+    import json, os, sys, threading, time
+    import numpy as np
+    from ray.cluster_utils import Cluster
+    from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+    from meta_policy_search.baselines import LinearFeatureBaseline
+    from meta_policy_search.meta_algos import VPGMAML
+    from meta_policy_search.meta_trainer import Trainer
+    from meta_policy_search.policies import MetaGaussianMLPPolicy
+    from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RaySampler
+    from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
+    from meta_policy_search.tf_compat import tf
+    from meta_policy_search.utils import logger
+    from meta_policy_search.utils.utils import set_seed
+
+    class Env(MetaPointEnvCorner):
+        def step(self, action):
+            if os.path.exists("slow"):
+                time.sleep(0.05)
+            return super().step(action)
+
+    def train(cluster, nodes):
+        set_seed(1)
+        with tf.Graph().as_default():
+            env = Env()
+            policy = MetaGaussianMLPPolicy(4, 2, 2, hidden_sizes=(4,))
+            if cluster is None:
+                sampler = MetaSampler(env, policy, 2, 4, 10)
+            else:
+                sampler = RaySampler(env, policy, 2, 4, 10, address=cluster.address, worker_timeout=15.0)
+            algo = VPGMAML(policy=policy, inner_lr=0.1, meta_batch_size=4)
+            trainer = Trainer(algo, env, sampler, MetaSampleProcessor(LinearFeatureBaseline()), policy, 4)
+            rows = []
+            for itr in range(3):
+                if cluster is not None and itr == 1:
+                    open("slow", "w").close()
+                    threading.Timer(0.5, cluster.remove_node, [nodes[1]], {"allow_graceful": False}).start()
+                rows.append(trainer.train_itr())
+                if os.path.exists("slow"):
+                    os.remove("slow")
+            if cluster is not None:
+                cluster.remove_node(nodes[0], allow_graceful=False)
+                try:
+                    trainer.train_itr()
+                except EnvWorkerError as error:
+                    print(json.dumps(str(error)))
+            sampler.close()
+            return [{key: value for key, value in row.items() if "Time" not in key} for row in rows]
+
+    warnings = []
+    logger.warn = lambda *args: warnings.append(" ".join(map(str, args)))
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    rows = train(cluster, nodes)
+    cluster.shutdown()
+    expected = train(None, None)
+    print(json.dumps([{key: row[key] for key in other} == other for row, other in zip(rows, expected)]))
+    print(json.dumps(warnings))
+"""
+
+
+@pytest.mark.slow
+def test_training_goes_on_without_a_machine_that_is_lost_and_ends_when_none_is_left(tmp_path):
+    """Given a cluster of two machines with a worker each, when one is lost in the middle of sampling, then rows are
+    those of a run in one process; when the other one is lost too, an error says so."""
+    os.chdir(tmp_path)
+    out = run_script(tmp_path, CLUSTER, TF_CPP_MIN_LOG_LEVEL="3")
+    error, same, warnings = [json.loads(line) for line in out.splitlines() if line[:1] in ("[", "\"")]
+    assert same == [True, True, True]
+    assert re.match(r"Ray worker \d+ \(process \d+ on \S+\) was lost while it sampled tasks \d to \d", warnings[0])
+    assert re.match(r"all Ray workers were lost, and none could be started again within 15 s \(worker_timeout\)", error)

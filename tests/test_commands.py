@@ -1,0 +1,218 @@
+"""Every command in README and documentation runs, with SMOKE=1 and smaller sizes.
+
+A command in `README.md` or `docs/` is run here, unless `ELSEWHERE` says where else that happens. So a new one is run
+without further ado, or fails until it is listed.
+"""
+import json
+import os
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from meta_policy_search.utils import logger
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "docs" / "notebooks" / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
+PROGRAMS = r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|make|pip|python|ray|sudo|taskset|tensorboard|jupyter)"
+LINE = re.compile(rf"^ *(?:\w*\$ +)?({PROGRAMS} .*?)(?:  +#.*)?$")
+INLINE = re.compile(rf"(`{{1,2}})({PROGRAMS} [^`]+)\1")
+NO_COMMAND = re.compile(r"(make: |pip could not ).*")  # what the programs say
+
+ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
+    r"make (test|docs|lint)( .*)?": ".ci/run",
+    r"make clean": "deletes the environment; test_packaging.py knows the target",
+    r"tensorboard .*": "a server, of another project",
+    r"make bench.*": "tests/benchmarks/test_benchmarks.py runs its script",
+    r"make (mujoco-py|test-mujoco-py).*": ".ci/run",
+    r"python -m meta_policy_search\.envs\.mujoco_envs\.build_mujoco_py": "make mujoco-py, which .ci/run runs",
+    r"META_POLICY_SEARCH_ENGINE=mujoco-py make train": "make test-mujoco-py runs environments on that engine",
+    r"python experiments/pro_mp\.py --parallel ray.*": "needs Ray: tests/samplers/test_ray_sampler.py",
+    r"python benchmarks/ray_cost_model\.py": "takes minutes, and Ray: tests/benchmarks runs its parts",
+    r"ray (start|job submit).*": "needs a cluster",
+    r"python experiments/sweep\.py .*": "tests/experiments/test_sweep.py reads its grid, and runs smaller ones",
+    r"pip install .*": "make and .ci/run install the package; what else there is belongs to the user's machine",
+    r"python -m pip install .*": "as above",
+    r"(sudo )?(apt-get|apt) install .*": "needs an administrator",
+    r"python docs/draw_\w+\.py": "test_docs.py compares what it draws, or looks at it",
+    r"python docs/notebooks/execute\.py": "test_notebooks.py",
+}
+SMALLER = {"--meta_batch_size": "2", "--max_path_length": "10", "--num_tasks": "2", "--rollouts": "2",
+           "--snapshot": "0", "--compare_steps": "1", "--n_itr": "4", "--rollouts_per_meta_task": "2"}
+PLACEHOLDERS = {"RUN_FOLDER": "data/my_run", "<folder>": "data/my_run", "OTHER_RUN_FOLDER": "data/other_run"}
+NEEDS = {"MetaWorld": "metaworld", "render.py": "imageio_ffmpeg"}  # part of a command: module of an extra
+REFUSED = {"python experiments/pro_mp.py --resume data/my_run --inner_lr 0.2 --gae_lambda 0.9"}  # as its page says
+OTHER_TASKS = {"[-1.0, 1.0]": "[[2.0, 2.0]]"}  # of the runs that are made here
+TINY = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "3")
+
+
+def commands_of(text):
+    """All commands of a page, each in one line."""
+    text = re.sub(r"\\\n\s*", "", text)
+    found = [match[1].strip() for match in map(LINE.match, text.splitlines()) if match]
+    found += [re.sub(r"\s+", " ", match[2]).strip() for match in INLINE.finditer(text)]
+    return [command for command in found if not NO_COMMAND.fullmatch(command)]
+
+
+def is_elsewhere(command):
+    return any(re.fullmatch(pattern, command) for pattern in ELSEWHERE)
+
+
+def all_commands():
+    """The commands of all pages, each once, with the first page that has it."""
+    first = {}
+    for page in PAGES:
+        for command in commands_of(page.read_text(encoding="utf-8")):
+            first.setdefault(command, page.relative_to(ROOT).as_posix())
+    return first
+
+
+COMMANDS = all_commands()
+HERE = [command for command in COMMANDS if not is_elsewhere(command)]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy of what commands use of the checkout, to run them in; with an environment that needs no installing."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("experiments", "benchmarks", "docs"):  # which commands may write to
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
+    for name in ("meta_policy_search", "README.md", "Makefile", "setup.py", "pyproject.toml"):
+        (folder / name).symlink_to(ROOT / name)
+    binary = folder / ".venv" / "bin" / "python"
+    binary.parent.mkdir(parents=True)
+    binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    binary.chmod(0o755)
+    for name in (".installed", ".installed-dev", ".installed-docs"):
+        (folder / ".venv" / name).touch()
+    return folder
+
+
+@pytest.fixture
+def here(checkout, monkeypatch):
+    monkeypatch.chdir(checkout)
+    monkeypatch.setenv("SMOKE", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    yield checkout
+    for name in ("common", *(path.stem for path in (checkout / "experiments").glob("*.py"))):
+        sys.modules.pop(name, None)
+
+
+def run_script(script, *arguments):
+    """Runs a script in this process, as `python script arguments` would; returns its exit status."""
+    from meta_policy_search.tf_compat import tf
+
+    argv, path = sys.argv, list(sys.path)
+    sys.argv, sys.path[:0] = [script, *arguments], [os.path.abspath(os.path.dirname(script))]
+    logger.reset()
+    try:
+        with tf.Graph().as_default() as graph:
+            runpy.run_path(script, run_name="__main__")
+        status = 0
+    except SystemExit as stop:
+        status = stop.code or 0
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        logger.reset()
+    for session in graph.get_collection("meta_policy_search/session"):
+        session.close()
+    return status
+
+
+def make_run(folder, script="experiments/maml_trpo.py"):
+    """Makes a small run that was stopped before its end."""
+    shutil.rmtree(folder, ignore_errors=True)
+    assert run_script(script, *TINY, "--dump_path", folder) == 0
+    path = Path(folder, "params.json")
+    params = json.loads(path.read_text())
+    params["settings"]["n_itr"] += 1
+    path.write_text(json.dumps(params))
+
+
+def is_run_of_a_point(folder):
+    path = Path(folder, "params.json")
+    return path.exists() and json.loads(path.read_text())["settings"]["env"].startswith("MetaPoint")
+
+
+def prepare(script, arguments):
+    """Makes what a command of ours takes for granted: settings, and runs to go on with or to look at."""
+    Path("settings.json").write_text('{"env": "MetaPointEnv"}')
+    for before, argument in zip([script, *arguments], arguments):
+        if before == "--dump_path":
+            shutil.rmtree(argument, ignore_errors=True)
+        elif before == "--resume":
+            make_run(argument, script)
+        elif argument.startswith("data/") and before != "--output" and "." not in argument:
+            argument = argument.replace("*", "a_run")
+            if not is_run_of_a_point(argument):
+                make_run(argument)
+            remove_pictures(argument)
+
+
+def remove_pictures(folder):
+    """Removes what earlier commands drew or measured, which a later one refuses to replace."""
+    shutil.rmtree(Path(folder, "evaluation"), ignore_errors=True)
+    for path in [*Path("data").glob("*.*"), *Path(folder).glob("*.*")]:
+        if path.suffix in (".gif", ".mp4", ".png"):
+            path.unlink()
+
+
+def smaller(words):
+    """The arguments with smaller sizes, and with names in place of placeholders."""
+    words = [SMALLER.get(before, word) for before, word in zip(["", *words], words)]
+    return [{**PLACEHOLDERS, **OTHER_TASKS}.get(word, word) for word in words]
+
+
+@pytest.mark.parametrize("command", HERE)
+def test_a_command_runs(command, here, capfd):
+    for part, module in NEEDS.items():
+        if part in command:
+            pytest.importorskip(module)
+    words = shlex.split(command)
+    while "=" in words[0]:  # variables, which do not matter here
+        words = words[1:]
+    if words[0] == "taskset":  # taskset -c CORES: which not every system has
+        words = words[3:]
+    if words[0] == "make":
+        if shutil.which("make") is None:
+            pytest.skip("make is not installed")
+        subprocess.run([*words, "SMOKE=1"], check=True, timeout=120, stdout=subprocess.DEVNULL)
+        return
+    assert words[0] == "python" and words[1].endswith(".py"), (
+        f"{COMMANDS[command]} has a command that no test runs: {command}. See {Path(__file__).name}")
+    script, *arguments = smaller(words[1:])
+    if not Path(script).exists() and script == "experiments/entropy_maml.py":
+        write_script_of_the_page()
+    prepare(script, arguments)
+    status = run_script(script, *arguments)
+    assert status == (2 if command in REFUSED else 0), capfd.readouterr().err
+
+
+def write_script_of_the_page():
+    """Writes the script that the page on algorithms of one's own says to save, and the module that it imports."""
+    from test_documented_code import blocks_of
+
+    blocks = blocks_of("howto/own_algorithm.rst")
+    (script,) = [block for block in blocks if "common.Config" in block]
+    Path("experiments/entropy_maml.py").write_text(script)
+    Path("experiments/my_algorithms.py").write_text(next(block for block in blocks if "class EntropyMAML" in block))
+
+
+def test_commands_are_found():
+    """Given the pages, then those that everybody needs are among the commands; so collecting them works."""
+    assert {"make train", "make test"} <= set(commands_of((ROOT / "README.md").read_text()))
+    assert {"docs/quickstart.rst", "docs/use_policy.rst", "README.md"} <= set(COMMANDS.values())
+    assert len(HERE) >= 15
+    text = "Text ``python a.py --b`` and `make x`::\n\n    python c.py \\\n        --d 3   # why\n\n   $ make y\n"
+    assert commands_of(text) == ["python c.py --d 3", "make y", "python a.py --b", "make x"]
+
+
+def test_nothing_is_listed_that_is_not_there():
+    for pattern in ("make (test|docs|lint)( .*)?", "make bench.*", "pip install .*"):
+        assert pattern in ELSEWHERE and any(re.fullmatch(pattern, command) for command in COMMANDS), pattern
+    assert not is_elsewhere("make train") and not is_elsewhere("python experiments/new.py")

@@ -1,0 +1,108 @@
+"""The Python code of the documentation runs."""
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meta_policy_search.utils import logger
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+IN_ONE_GO = {  # page: what makes its code take less time
+    "howto/own_environment.rst": {"n_itr=20": "n_itr=2"},
+    "howto/own_algorithm.rst": {"n_itr=3)": "n_itr=1)"},
+    "howto/own_policy.rst": {},
+    "algorithms/e_maml.rst": {},
+    "migration.rst": {},
+}
+ELSEWHERE = {  # page: the test that runs its code
+    "baselines_without_gradients.rst": "tests/np/test_page_baselines_without_gradients.py",
+    "meta_world.rst": "tests/envs/test_meta_world.py",
+    "pictures.rst": "tests/experiments/test_plot.py",
+    "resume.rst": "tests/test_documented_code.py",
+    "single_task.rst": "tests/np/test_page_single_task.py",
+    "use_policy.rst": "tests/experiments/test_evaluate.py",
+}
+COMPILED = {  # page: why its code is not run
+    "cluster.rst": "needs Ray; tests/samplers/test_ray_sampler.py makes the same calls",
+    "mujoco_py.rst": "needs MuJoCo 2.1.0; tests/envs/test_mujoco_py_engine.py makes the same call",
+}
+
+
+def blocks_of(page):
+    """The blocks of Python code of a page."""
+    pattern = r"^\.\. code-block:: python\n(?:   :[^\n]*\n)*\n((?:   .*\n|\n)+)"
+    text = (DOCS / page).read_text(encoding="utf-8") + "\n"
+    return [textwrap.dedent(block) for block in re.findall(pattern, text, flags=re.MULTILINE)]
+
+
+def test_the_code_of_every_page_is_run_by_a_test():
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.rst")}
+    assert {page for page in pages if blocks_of(page)} == {*IN_ONE_GO, *ELSEWHERE, *COMPILED}
+    for page, test in ELSEWHERE.items():
+        assert Path(page).name in (ROOT / test).read_text(encoding="utf-8")
+    for page in COMPILED:
+        for block in blocks_of(page):
+            compile(block, page, "exec")
+
+
+@pytest.mark.parametrize("page", IN_ONE_GO)
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    logger.set_level(logger.DISABLED)
+    names = {"__name__": "notebook"}
+    if page == "algorithms/e_maml.rst":  # a policy is taken for granted
+        setup = ("from meta_policy_search.meta_algos import TRPOMAML\n"
+                 "from meta_policy_search.policies import MetaGaussianMLPPolicy\n"
+                 "policy = MetaGaussianMLPPolicy(20, 2, 2, hidden_sizes=())")
+        exec(setup, names)
+    code = "".join(block for block in blocks_of(page) if "experiments import common" not in block)
+    for long, short in IN_ONE_GO[page].items():
+        assert code.count(long) == 1, long
+        code = code.replace(long, short)
+    exec(compile(code, page, "exec"), names)
+
+
+def test_the_laplace_distribution_of_the_page_is_one():
+    """Given the class of the page on policies, then its numbers are those of samples and of sums over a grid."""
+    names = {"__name__": "notebook"}
+    code = "".join(blocks_of("howto/own_policy.rst"))
+    exec(re.sub(r"^train\(.*\n", "", code, flags=re.MULTILINE), names)
+    laplace = names["Laplace"](1)
+    old, new = ({"mean": np.array([mean]), "log_std": np.log([scale])} for mean, scale in ((0.3, 0.5), (-0.2, 0.8)))
+    grid = np.linspace(-20.0, 20.0, 400_001)[:, None]
+    step = grid[1, 0] - grid[0, 0]
+    log_old, log_new = laplace.log_likelihood(grid, old), laplace.log_likelihood(grid, new)
+    density = np.exp(log_old)
+    np.testing.assert_allclose(density.sum() * step, 1.0, atol=1e-4)
+    np.testing.assert_allclose(laplace.kl(old, new), np.sum(density * (log_old - log_new)) * step, atol=1e-4)
+    np.testing.assert_allclose(laplace.entropy(old), -np.sum(density * log_old) * step, atol=1e-4)
+    draws = laplace.sample({key: np.broadcast_to(value, (100_000, 1)) for key, value in old.items()},
+                           np.random.default_rng(1))
+    assert abs(np.mean(draws) - 0.3) < 0.01 and abs(np.mean(np.abs(draws - 0.3)) - 0.5) < 0.01
+
+
+def test_the_code_that_resumes_a_run_does_so(tmp_path, monkeypatch):
+    """Given a run of two iterations, one of which is done, then the code of the page does the other one."""
+    from meta_policy_search.baselines import LinearFeatureBaseline
+    from meta_policy_search.envs import MetaPointEnv
+    from meta_policy_search.meta_algos import VPGMAML
+    from meta_policy_search.meta_trainer import Trainer
+    from meta_policy_search.plotting import read_progress
+    from meta_policy_search.policies import MetaGaussianMLPPolicy
+    from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+
+    def build_trainer():
+        env, policy = MetaPointEnv(), MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
+        sampler, processor = MetaSampler(env, policy, 2, 2, 5), MetaSampleProcessor(LinearFeatureBaseline())
+        return Trainer(VPGMAML(policy, meta_batch_size=2), env, sampler, processor, policy, n_itr=2)
+
+    monkeypatch.chdir(tmp_path)
+    logger.configure("data/my_run", ["log", "csv"])
+    build_trainer().train_itr()
+    logger.reset()
+    (block,) = blocks_of("resume.rst")
+    exec(block, {"build_trainer": build_trainer})
+    assert list(read_progress("data/my_run")["Itr"]) == [0, 1]

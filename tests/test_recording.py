@@ -1,0 +1,137 @@
+"""Keeping what a policy did before and after adaptation, and going along its paths again."""
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import make_env, normalize
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.meta_evaluator import MetaEvaluator
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.recording import describe_task
+from meta_policy_search.samplers import MetaSampleProcessor
+from meta_policy_search.utils.quiet_gym import gym
+
+NUM_TASKS, NUM_PATHS = 3, 4
+
+
+def make_evaluator(env, length=6, **arguments):
+    policy = MetaGaussianMLPPolicy(2, gym.spaces.flatdim(env.observation_space), gym.spaces.flatdim(env.action_space),
+                                   hidden_sizes=(4,))
+    algo = VPGMAML(policy, inner_lr=0.5, meta_batch_size=2)
+    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    return MetaEvaluator(algo, env, processor, NUM_PATHS, length, **arguments)
+
+
+@pytest.fixture
+def point():
+    return make_evaluator(normalize(make_env("MetaPointEnvWalls"), normalization_scale=1.0), envs_per_task=2)
+
+
+def test_the_paths_are_those_that_are_evaluated(point):
+    """Given the same seed, then returns are those of an evaluation, which here has fewer environments at a time."""
+    recording = point.record(NUM_TASKS, num_steps=2, step_sizes=[0.5, 0.1], seed=3)
+    evaluation = point.evaluate(NUM_TASKS, num_steps=2, step_sizes=[0.5, 0.1], seeds=[3])
+    np.testing.assert_array_equal(recording.returns, evaluation.returns[0])
+    assert len(recording.rounds) == 3 and [len(paths) for paths in recording.rounds[0].values()] == [NUM_PATHS] * 3
+    for recorded, evaluated in zip(recording.tasks, evaluation.tasks[0], strict=True):
+        np.testing.assert_equal(recorded, evaluated)
+    assert not np.array_equal(recording.returns, point.record(NUM_TASKS, 2, [0.5, 0.1], seed=4).returns)
+
+
+def test_a_replay_goes_along_the_path(point):
+    recording = point.record(NUM_TASKS, num_steps=1)
+    for step, task, path in ((0, 0, 0), (0, 2, 3), (1, 1, 2)):
+        recorded = recording.rounds[step][task][path]
+        positions = [env.unwrapped.position for env in recording.replay(step, task, path)]
+        expected = [*recorded["observations"], recorded["last_observation"]]
+        np.testing.assert_array_equal(positions, expected)
+        np.testing.assert_array_equal(recording.ways(step, task)[path], expected)
+    assert len(recording.ways(0, 0, num_paths=2)) == 2
+    assert len({tuple(way[0]) for way in recording.ways(0, 0)}) == NUM_PATHS  # starts of their own
+
+
+def test_given_tasks(point):
+    tasks = point.env.sample_tasks(2, np.random.default_rng(1))
+    recording = point.record(tasks, num_steps=1)
+    np.testing.assert_equal(recording.tasks, tasks)
+    env = next(recording.replay(1, 1))
+    np.testing.assert_equal(env.get_task(), tasks[1])
+
+
+@pytest.mark.parametrize("name", ["AntRandGoalEnv", "AntRandDirec2DEnv"])
+def test_robots_in_the_plane(name):
+    """Given an ant that observes its position, or whose reward says its velocity, then ways agree with that."""
+    evaluator = make_evaluator(normalize(make_env(name)), length=4)
+    recording = evaluator.record(2, num_steps=1)
+    way, path = recording.ways(1, 1)[2], recording.rounds[1][1][2]
+    assert way.shape == (5, 2)
+    if name == "AntRandGoalEnv":
+        np.testing.assert_array_equal(way[:-1], path["observations"][:, :2])
+    else:
+        velocities = np.diff(way, axis=0) / 0.05
+        np.testing.assert_allclose(velocities @ recording.tasks[1], path["env_infos"]["reward_forward"])
+
+
+@pytest.mark.parametrize("name, task, expected", [
+    ("AntRandGoalEnv", [1.0, -2.0], {"half_width": 3.0, "goal": [1.0, -2.0]}),
+    ("AntRandDirecEnv", -1.0, {"direction": [-1.0, 0.0]}),
+    ("HumanoidRandDirec2DEnv", [0.6, -0.8], {"direction": [0.6, -0.8]}),
+    ("SwimmerRandVelEnv", 0.2, {}),
+    ("MetaPointEnvCorner", [-2.0, 2.0], {"half_width": 2.0, "goal": [-2.0, 2.0]}),
+])
+def test_what_is_drawn_of_worlds_in_the_plane(name, task, expected):
+    env = make_env(name)
+    env.set_task(task)
+    env.reset(seed=1)
+    scenery = env.scenery()
+    for key, value in {"goal": None, "direction": None, **expected}.items():
+        np.testing.assert_equal(getattr(scenery, key) if value is None else np.asarray(getattr(scenery, key)), value)
+    observed = env.observation_space.shape[0] in (2, 113)  # that of points, and of the ant that goes somewhere
+    assert env.position.shape == (2,) and env.position.any()
+    if observed:
+        np.testing.assert_array_equal(env.position, env.reset(seed=1)[0][:2])
+
+
+def test_worlds_that_are_not_in_the_plane_are_named():
+    for name in ("HalfCheetahRandVelEnv", "HopperRandParamsEnv", "Walker2DRandDirecEnv"):
+        assert make_env(name).position is None
+    recording = make_evaluator(normalize(make_env("HalfCheetahRandDirecEnv")), length=2).record(1, num_steps=1)
+    with pytest.raises(ValueError, match=r"expected a world in the plane.*\(x, y\).*got HalfCheetahRandDirecEnv"):
+        recording.ways(0, 0)
+
+
+def test_an_environment_that_does_not_repeat_itself_is_named(point, monkeypatch):
+    recording = point.record(1, num_steps=1)
+    recording.rounds[0][0][0]["rewards"][3] += 0.1
+    seen = []
+    with pytest.raises(RuntimeError, match="in step 3, got .*: MetaPointEnvWalls does not repeat itself"):
+        seen += [env for env in recording.replay(0, 0)]
+
+
+def test_the_picture_shows_the_ways(point, tmp_path, monkeypatch):
+    from meta_policy_search import recording as module
+
+    drawn = []
+    monkeypatch.setattr(module, "plot_trajectories", lambda *arguments: drawn.append(arguments))
+    recording = point.record(NUM_TASKS, num_steps=1)
+    recording.plot_trajectories(tmp_path / "a.png", num_paths=2)
+    ((tasks, path, title, names),) = drawn
+    assert path == tmp_path / "a.png" and title == "Paths of policy" and len(tasks) == NUM_TASKS
+    for index, task in enumerate(tasks):
+        np.testing.assert_array_equal(task.scenery.goal, recording.tasks[index]["goal"])
+        assert len(task.scenery.walls) == 2
+        np.testing.assert_array_equal(task.returns, recording.returns[index])
+        for step in range(2):
+            np.testing.assert_equal(task.ways[step], recording.ways(step, index, 2))
+        assert names[index].startswith(f"task {index + 1}: goal (")
+    with pytest.raises(ValueError, match="num_paths: expected an integer of at least 1, got 0"):
+        recording.plot_trajectories(tmp_path / "a.png", num_paths=0)
+
+
+@pytest.mark.parametrize("task, text", [
+    (1.0, "1.00"), (np.array([0.123, -2.0]), "(0.12, -2.00)"), (3, "3"), (np.float32(0.5), "0.50"),
+    ({"goal": np.array([1.0, 2.0]), "n": [1, 2]}, "goal (1.00, 2.00), n (1, 2)"), ("reach", "reach"),
+    (np.zeros(20), "(0.00, 0.00, 0.00, 0.00, 0.00, 0.00, ..."),
+])
+def test_tasks_in_words(task, text):
+    assert describe_task(task) == text

@@ -1,0 +1,90 @@
+"""Writing MP4 files."""
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from meta_policy_search.utils import video
+from meta_policy_search.utils.video import mp4_file
+
+ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
+
+
+def read(path):
+    """Returns what is said of a video, and its pictures, uint8 `[n, H, W, 3]`."""
+    frames = ffmpeg.read_frames(str(path))
+    meta = next(frames)
+    width, height = meta["size"]
+    return meta, np.array([np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames])
+
+
+def test_pictures_are_in_the_video_in_order(tmp_path):
+    """Given pictures that get brighter, half of each blue, then so are those of the video, but for its losses."""
+    pictures = np.zeros((12, 70, 94, 3), np.uint8)  # sizes that are no multiples of 16
+    pictures[:, :, :47, 2] = 255
+    pictures[:, :, 47:] = 20 * np.arange(12)[:, None, None, None]
+    (tmp_path / "a.mp4").write_text("an earlier one")
+    with mp4_file(tmp_path / "a.mp4", fps=12.5) as append:
+        for picture in pictures:
+            append(picture)
+    meta, shown = read(tmp_path / "a.mp4")
+    assert (meta["codec"], meta["fps"], meta["size"]) == ("h264", 12.5, (94, 70))
+    assert shown.shape == pictures.shape
+    np.testing.assert_allclose(shown[:, :, :40].mean(axis=(1, 2)), pictures[:, :, :40].mean(axis=(1, 2)), atol=8)
+    np.testing.assert_allclose(shown[:, :, 55:].mean(axis=(1, 2)), pictures[:, :, 55:].mean(axis=(1, 2)), atol=8)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
+
+
+@pytest.mark.parametrize("pictures, message", [
+    ([], "picture: expected at least one for a video, got none"),
+    ([np.zeros((3, 4, 3), np.uint8)], r"picture: expected shape \(H, W, 3\) with even H and W, got \(3, 4, 3\)"),
+    ([np.zeros((4, 4), np.uint8)], r"picture: expected shape \(H, W, 3\) with even H and W, got \(4, 4\)"),
+    ([np.zeros((4, 4, 3))], r"picture: expected uint8 \(4, 4, 3\), got float64 \(4, 4, 3\)"),
+    ([np.zeros((4, 4, 3), np.uint8), np.zeros((4, 6, 3), np.uint8)],
+     r"picture: expected uint8 \(4, 4, 3\), got uint8 \(4, 6, 3\)"),
+])
+def test_what_is_no_video_leaves_the_earlier_one(pictures, message, tmp_path):
+    (tmp_path / "a.mp4").write_text("an earlier one")
+    with pytest.raises(ValueError, match=message), mp4_file(tmp_path / "a.mp4", fps=10) as append:
+        for picture in pictures:
+            append(picture)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.mp4", "an earlier one")]
+
+
+def test_an_interruption_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt), mp4_file(tmp_path / "a.mp4", fps=10) as append:
+        append(np.zeros((4, 4, 3), np.uint8))
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_it_cannot_be_written(tmp_path):
+    with pytest.raises(OSError, match="nowhere"), mp4_file(tmp_path / "nowhere" / "a.mp4", fps=10):
+        pass
+    with pytest.raises(ValueError, match="fps: expected a finite number above 0, got 0"), mp4_file(tmp_path / "a", 0):
+        pass
+
+
+def test_pictures_that_are_not_in_the_file_are_noticed(tmp_path, monkeypatch):
+    """Given an encoder whose file is cut off when it ends, as on a full disk."""
+    close = video._Encoder.close
+
+    def close_and_cut_off(encoder):
+        close(encoder)
+        os.truncate(encoder._path, 1000)
+
+    monkeypatch.setattr(video._Encoder, "close", close_and_cut_off)
+    with pytest.raises(OSError, match="of 2 pictures, 0 are in"), mp4_file(tmp_path / "a.mp4", 10) as append:
+        append(np.zeros((64, 64, 3), np.uint8))
+        append(np.zeros((64, 64, 3), np.uint8))
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_extra_the_command_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    message = r'^videos need imageio-ffmpeg: run `pip install "meta_policy_search\[video\]"`$'
+    with pytest.raises(ImportError, match=message):
+        with mp4_file(tmp_path / "a.mp4", fps=10):
+            pass
+    assert not list(tmp_path.iterdir())
