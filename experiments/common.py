@@ -38,6 +38,7 @@ from typing import (
 from meta_policy_search import __version__, baselines
 from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import MetaEnv, available_envs, make_env, normalize
+from meta_policy_search.envs.mujoco_envs.engine import chosen_engine
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.np.policies import NONLINEARITIES
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
@@ -749,7 +750,8 @@ def describe_process(command: list[str]) -> dict[str, Any]:
             "meta_policy_search": __version__,
             **{name: _version(name) for name in _PACKAGES},
         },
-        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores()},
+        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores(),
+                    "physics_engine": chosen_engine()},
         "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
     }
 

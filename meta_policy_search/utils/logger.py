@@ -18,7 +18,8 @@ format           where               what
 `csv`            `progress.csv`      the rows; columns in order of appearance, blank where a row has no value; floats
                                      with all their digits
 `json`           `progress.json`     the rows, one JSON object per line (NaN and infinities as Python writes them)
-`tensorboard`    `tensorboard/`      the numbers of the rows as scalars over `Itr`, under the names of the columns
+`tensorboard`    `tensorboard/`      the numbers of the rows as scalars over `Itr`, under the names of the columns;
+                                     needs the package tensorboard
 ===============  ==================  =================================================================================
 
 A tqdm progress bar on the terminal stays whole. Before `configure` is called, messages and rows go to the terminal
@@ -280,6 +281,7 @@ def configure(
         ValueError: the folder cannot be used, holds an earlier run, or its files do not fit `positions`; an unknown
             format or snapshot mode. What was configured before stays.
         TypeError: an argument of the wrong type.
+        ImportError: the package that a format needs is not installed; says what to run.
     """
     global _current
     formats = _check_formats(_FORMATS_BY_DEFAULT if format_strs is None else format_strs)
@@ -302,6 +304,8 @@ def _check_formats(format_strs: Iterable[str]) -> list[str]:
     formats = [check_choice("format_strs", name, _FORMATS) for name in format_strs]
     if {"stdout", "line"} <= set(formats):
         raise ValueError("format_strs: expected one format for the terminal, got both 'stdout' and 'line'")
+    if "tensorboard" in formats:
+        event_file.check_tensorboard()
     return formats
 
 

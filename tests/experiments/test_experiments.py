@@ -186,7 +186,7 @@ def test_params_json_says_what_was_run(finished):
     assert content["versions"]["numpy"] == np.__version__
     assert set(content["versions"].values()).isdisjoint({None, ""})
     assert content["tensorflow_flags"].keys() >= {"TF_NUM_INTRAOP_THREADS", "TF_ENABLE_ONEDNN_OPTS"}
-    assert content["machine"]["cores"] >= 1
+    assert content["machine"]["cores"] >= 1 and content["machine"]["physics_engine"] == "mujoco"
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", content["started"])
     git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     revision = content["git_revision"]
