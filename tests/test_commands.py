@@ -17,6 +17,8 @@ import pytest
 
 from meta_policy_search.utils import logger
 
+pytestmark = pytest.mark.documentation
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "notebooks" / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
 PROGRAMS = r"(?:[A-Z_]+=\S* )*(?:apt-get|bash|cd|git|make|pip|python|ray|sudo|taskset|tensorboard|jupyter)"
@@ -33,6 +35,7 @@ ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
     r"python -m meta_policy_search\.envs\.mujoco_envs\.build_mujoco_py": "make mujoco-py, which .ci/run runs",
     r"META_POLICY_SEARCH_ENGINE=mujoco-py make train": "make test-mujoco-py runs environments on that engine",
     r"python experiments/pro_mp\.py --parallel ray.*": "needs Ray: tests/samplers/test_ray_sampler.py",
+    r"python experiments/results/compare_searches\.py": "tests/experiments/test_compare_searches.py, one seed",
     r"python benchmarks/ray_cost_model\.py": "takes minutes, and Ray: tests/benchmarks runs its parts",
     r"ray (start|job submit).*": "needs a cluster",
     r"python experiments/sweep\.py .*": "tests/experiments/test_sweep.py reads its grid, and runs smaller ones",

@@ -18,6 +18,7 @@ def outputs_of(notebook, kind):
             if output.output_type == kind]
 
 
+@pytest.mark.documentation
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_runs(name, monkeypatch):
     """Given a notebook, when it is run in a process of its own, then no cell fails; their assertions are part of it."""
@@ -26,7 +27,7 @@ def test_a_notebook_runs(name, monkeypatch):
     execute = runpy.run_path(str(FOLDER / "execute.py"))["execute"]
     notebook = execute(FOLDER / name)
     assert not outputs_of(notebook, "error")
-    assert len(outputs_of(notebook, "stream")) >= 2
+    assert outputs_of(notebook, "stream")
     assert not [output.text for output in outputs_of(notebook, "stream") if output.name == "stderr"]
 
 
