@@ -64,7 +64,7 @@ mujoco-py: $(VENV)/.installed-mujoco-py ## build the physics engine of the paper
 	$(VENV_PYTHON) -m meta_policy_search.envs.mujoco_envs.build_mujoco_py
 
 test-mujoco-py: mujoco-py $(VENV)/.installed-dev ## run the tests of that engine
-	$(VENV_PYTHON) -m pytest -m mujoco_py $(ARGS)
+	$(VENV_PYTHON) -m pytest -m mujoco_py tests/envs $(ARGS)
 
 clean: ## delete what make has built: .venv, documentation, packages, caches (runs stay)
 	rm -rf .venv build dist docs/_build htmlcov .coverage .pytest_cache .ruff_cache *.egg-info

@@ -39,7 +39,7 @@ def logged_columns(algo_class, env_name="HalfCheetahRandVelEnv", policy_class=Me
     processor = MetaSampleProcessor(LinearFeatureBaseline())
     algo = algo_class(policy, meta_batch_size=NUM_TASKS)
     with MetaSampler(env, policy, NUM_ROLLOUTS, NUM_TASKS, NUM_STEPS, parallel=parallel) as sampler:
-        row = Trainer(algo, env, sampler, processor, policy, n_itr=1, diagnostics=True).train_itr()
+        row = Trainer(algo, env, sampler, processor, policy, n_itr=1, diagnostics=algo_class is ProMP).train_itr()
     return {re.sub(r"_adapt_\d+$", "_adapt_i", re.sub(r"^Step_\d+-", "Step_i-", column)) for column in row}
 
 

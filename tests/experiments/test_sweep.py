@@ -185,7 +185,7 @@ def count_rows(folder):
     return len(path.read_text().splitlines()) - 1 if path.exists() else 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(number, tmp_path):
     """Given two runs with rows and one that waits, then nothing is left after a signal; later all three are done."""
     grid = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200)
