@@ -78,6 +78,8 @@ def _as_text(key: str, value: typing.Any) -> str:
         return f"{round(value, -3 if value > 1e5 else -2):,.0f}"
     if key.endswith("_share"):
         return f"{100 * value:.0f}%"
+    if key.endswith(("_scaling", "_over_arrays")):
+        return f"{value:.2f}"
     return f"{value:,.0f} MiB" if key.endswith("_mib") else f"{value:#.2g} s" if value < 10 else f"{value:.0f} s"
 
 
