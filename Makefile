@@ -61,7 +61,7 @@ bench: $(VENV)/.installed-ray ## measure speed and memory, write benchmarks/resu
 	$(VENV_PYTHON) benchmarks/run.py $(if $(filter-out 0,$(SMOKE)),--smoke) $(ARGS)
 
 mujoco-py: $(VENV)/.installed-mujoco-py ## build the physics engine of the papers, MuJoCo 2.1.0 (Linux, Python 3.10 to 3.12)
-	$(VENV_PYTHON) -m meta_policy_search.envs.mujoco_envs.build_mujoco_py
+	$(VENV_PYTHON) -m meta_policy_search.envs.mujoco_envs.engines.build
 
 test-mujoco-py: mujoco-py $(VENV)/.installed-dev ## run the tests of that engine
 	$(VENV_PYTHON) -m pytest -m mujoco_py tests/envs $(ARGS)

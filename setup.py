@@ -63,7 +63,7 @@ setup(
     packages=find_packages(include=["meta_policy_search", "meta_policy_search.*"]),
     package_data={
         "meta_policy_search": ["py.typed"],
-        "meta_policy_search.envs.mujoco_envs": ["data/*.npz"],
+        "meta_policy_search.envs.mujoco_envs.engines": ["data/*.npz"],
     },
     zip_safe=False,
     install_requires=DEPENDENCIES,

@@ -3,7 +3,7 @@
 Things take turns, with one thread and with all cores, so that whatever else the machine does meets all of them alike:
 
 * sampling: a `MetaSampler` collects paths;
-* population: a `PopulationSampler` collects paths of candidates in place of tasks, as searches do;
+* population: a `SingleTaskSampler` collects paths of candidates in place of tasks, as searches do;
 * alone: `mujoco.rollout` simulates the same paths under the same controls, each in one call from start to end;
 * stepwise: the library's engine simulates them in calls of one control step each, as sampling does.
 """
@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
 from experiments import common
+from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
 from meta_policy_search.envs import make_env
-from meta_policy_search.np.policies import StackedGaussianMLP
-from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils.cores import available_cores
 
 ROBOTS = {
@@ -111,7 +111,7 @@ def _make_batched(config: common.Config, tasks: list) -> Any:
 def _make_population(config: common.Config, parts: common.Parts) -> Callable[[], float]:
     """Returns a function that collects paths of as many candidates as there are tasks, and returns steps per second."""
     algo = SimpleNamespace(policy=parts.policy, max_path_length=config.max_path_length)
-    sampler = PopulationSampler(algo, parts.env)
+    sampler = SingleTaskSampler(algo, parts.env)
     params = parts.policy.get_flat_params()
     candidates = params + 0.1 * np.random.standard_normal((config.meta_batch_size, len(params)))
     batch_size = config.rollouts_per_meta_task * config.max_path_length

@@ -11,7 +11,7 @@ from meta_policy_search.envs import BatchableMetaEnv, BatchedEnv
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 OBS_DIM, ACTION_DIM, NUM_INFOS = 39, 4, 7

@@ -25,7 +25,8 @@ if not __package__:  # python benchmarks/ray_cost_model.py
 from benchmarks import machine
 from benchmarks.processes import ROOT, Figures
 from experiments import common, pro_mp
-from meta_policy_search.samplers import MetaSampler, RayOptions, ray_workers
+from meta_policy_search.samplers import MetaSampler, RayOptions
+from meta_policy_search.samplers.ray import workers as ray_workers
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.cores import available_cores
 

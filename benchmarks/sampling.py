@@ -8,7 +8,7 @@ from benchmarks.processes import Figures
 from benchmarks.training import ENVS
 from experiments import common
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
+from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 
 EXECUTORS = {
     "iterative": "iterative",

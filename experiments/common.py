@@ -36,19 +36,19 @@ from typing import (
 )
 
 from meta_policy_search import __version__, baselines
+from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import MetaEnv, available_envs, make_env, normalize
-from meta_policy_search.envs.mujoco_envs.engine import chosen_engine
+from meta_policy_search.envs.mujoco_envs.engines.base import chosen_engine
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.np.policies import NONLINEARITIES
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.meta_sampler import check_parallel
-from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
 from meta_policy_search.utils.cores import available_cores
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.snapshotter import (
     MODES,
     SnapshotError,
@@ -137,9 +137,9 @@ class RunConfig:
         check_int_at_least("plot_gap", self.plot_gap, 0)
         if "csv" not in self.log_formats:
             raise ValueError(f"log_formats: expected 'csv' among them, got {self.log_formats}")
-        self.how_parallel()
+        self.parallel_option()
 
-    def how_parallel(self) -> Union[bool, RayOptions]:
+    def parallel_option(self) -> Union[bool, RayOptions]:
         """Returns what samplers take for `parallel`."""
         given = {name: getattr(self, name) for name in PARALLEL_SETTINGS[1:] if getattr(self, name) is not None}
         if self.parallel == "ray":
@@ -286,7 +286,7 @@ def build_parts(config: Config) -> Parts:
         meta_batch_size=config.meta_batch_size,
         max_path_length=config.max_path_length,
         envs_per_task=config.envs_per_task,
-        parallel=config.how_parallel(),
+        parallel=config.parallel_option(),
     )
     return Parts(env, policy, sampler, MetaSampleProcessor(**processor_arguments(config)))
 
@@ -394,7 +394,7 @@ def run(
         SystemExit: with status 2, for a mistake in flags, files or settings, which is named in one line; with status 1,
             when rows or snapshots cannot be written any more.
     """
-    kind = Kind(Config, SMOKE, load_apart, _draw, _summary) if kind is None else kind
+    kind = Kind(Config, SMOKE, load_in_own_graph, _draw, _summary) if kind is None else kind
     experiment = Experiment(sys.modules[config_class.__module__], config_class, build, kind)
     argv = sys.argv[1:] if argv is None else argv
     parser = _make_parser(experiment)
@@ -659,7 +659,7 @@ def _resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given
     return config
 
 
-def load_apart(folder: str, itr: Optional[int] = None) -> dict[str, Any]:
+def load_in_own_graph(folder: str, itr: Optional[int] = None) -> dict[str, Any]:
     """Returns a run's snapshot of an iteration, by default the last one.
 
     Its policy is in a graph of its own: training's graph stays as in the first run.

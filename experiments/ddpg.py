@@ -58,7 +58,7 @@ def build(config: Config) -> single_task.Training:
     from meta_policy_search.envs import normalize
     from meta_policy_search.np import exploration_policies
     from meta_policy_search.np.q_functions import MLPQFunction
-    from meta_policy_search.replay_buffer import ReplayBuffer
+    from meta_policy_search.np.replay_buffer import ReplayBuffer
 
     parts = single_task.build_parts(config, wrap=lambda env: normalize(env, normalization_scale=1.0))
     spec, policy = parts.env_spec, parts.policy

@@ -39,14 +39,14 @@ else:  # python experiments/evaluate.py
     import common  # type: ignore[no-redef]
 
 from meta_policy_search.envs import MetaEnv, get_env_class
-from meta_policy_search.samplers.ray_workers import keep_workers
-from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.ray.workers import keep_workers
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.snapshotter import SnapshotError
 
 if TYPE_CHECKING:
-    from meta_policy_search.meta_evaluator import MetaEvaluator
+    from meta_policy_search.evaluation.evaluator import MetaEvaluator
     from meta_policy_search.meta_trainer import Trainer
 
 LAST = "last"
@@ -92,7 +92,7 @@ def load_evaluator(
     if parallel:
         config = dataclasses.replace(config, **{**serial, **parallel})
 
-    from meta_policy_search.meta_evaluator import MetaEvaluator  # loads TensorFlow
+    from meta_policy_search.evaluation.evaluator import MetaEvaluator  # loads TensorFlow
     from meta_policy_search.tf_compat import tf
 
     with seeding.evaluation_seed(config.seed), tf.Graph().as_default():  # building seeds all random numbers anew
@@ -102,7 +102,7 @@ def load_evaluator(
         if snapshot is not None:
             name = f"{run_folder}, iteration {_restore(trainer, run_folder, itr)}"
     envs_per_task = config.envs_per_task and min(config.envs_per_task, config.rollouts_per_meta_task)
-    arguments = {"envs_per_task": envs_per_task, "parallel": config.how_parallel(), "name": name}
+    arguments = {"envs_per_task": envs_per_task, "parallel": config.parallel_option(), "name": name}
     return MetaEvaluator.from_trainer(trainer, **arguments, **({} if env is None else {"env": env}))
 
 
@@ -123,7 +123,7 @@ def make_search_evaluator(
     """
     from meta_policy_search.baselines import ZeroBaseline
     from meta_policy_search.envs import EnvSpec
-    from meta_policy_search.meta_evaluator import MetaEvaluator
+    from meta_policy_search.evaluation.evaluator import MetaEvaluator
     from meta_policy_search.np.algos import CEM, CMAES, SearchAdaptation
     from meta_policy_search.policies import TaskPolicy
 
@@ -155,7 +155,7 @@ def make_search_evaluator(
 
 def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> int:
     """Restores policy and step sizes from the snapshot of an iteration; returns which one that was."""
-    snapshot = common.load_apart(run_folder, itr)
+    snapshot = common.load_in_own_graph(run_folder, itr)
     try:
         trainer.policy.set_params(snapshot["state"]["policy_params"])
         trainer.algo.set_state(snapshot["state"]["algo"])

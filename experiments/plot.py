@@ -30,8 +30,8 @@ else:  # python experiments/plot.py
 
 import numpy as np
 
+from meta_policy_search.evaluation.recording import check_is_planar
 from meta_policy_search.plotting import Curve, Progress, plot_comparison, read_progress, return_columns
-from meta_policy_search.recording import check_is_planar
 from meta_policy_search.utils.checks import check_positive_int
 
 PROGRESS_FILE = "progress.csv"

@@ -25,9 +25,9 @@ else:  # python experiments/render.py
 
 import numpy as np
 
-from meta_policy_search.envs.gym_forms import reset_env
+from meta_policy_search.envs.gym_compat import reset_env
+from meta_policy_search.evaluation.recording import Recording, describe_task
 from meta_policy_search.plotting import step_label
-from meta_policy_search.recording import Recording, describe_task
 from meta_policy_search.utils.video import check_encoder, mp4_file
 
 CAPTION_HEIGHT, GAP = 56, 16  # pixels

@@ -8,17 +8,18 @@ else:  # python experiments/cem.py
     import common  # type: ignore[no-redef]
 
 from meta_policy_search import baselines
+from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.envs import MetaEnv, available_envs, make_env
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.env_spec import EnvSpec
-from meta_policy_search.envs.gym_forms import sample_tasks
+from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.np.policies import NONLINEARITIES, DeterministicMLPPolicy
+from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.plotting import plot_returns
 from meta_policy_search.utils import seeding
+from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
-from meta_policy_search.utils.training import Callback
 from meta_policy_search.utils.utils import set_seed
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Training:
     def __init__(self, config: Config, parts: Parts, algo: "RLAlgorithm", batch_size: int, **sampler_args: Any) -> None:
         self._config, self._batch_size = config, batch_size
         self.runner = LocalRunner(progress_bar=config.progress_bar)
-        self.runner.setup(algo, parts.env, sampler_args={"parallel": config.how_parallel(), **sampler_args})
+        self.runner.setup(algo, parts.env, sampler_args={"parallel": config.parallel_option(), **sampler_args})
 
     @property
     def callbacks(self) -> list[Callback]:

@@ -9,10 +9,10 @@ from meta_policy_search import __version__
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.callbacks import Callback, ask_to_stop, check_callbacks, log_interruption
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.snapshotter import MODES, PathLike, check_same_version, list_snapshots, load_snapshot
-from meta_policy_search.utils.training import Callback, ask_to_stop, check_callbacks, log_interruption
 
 __all__ = ["LocalRunner"]
 
@@ -98,7 +98,7 @@ class LocalRunner:
             env: the environment, of gym, Gymnasium or the classic form.
             sampler_cls: class of the sampler, made as `sampler_cls(algo, env, **sampler_args)`, with a method
                 `obtain_samples(itr, batch_size)` that returns a list of path dicts, and where it needs them
-                `start_worker()`, `shutdown_worker()` and `obtain_population_samples` (`PopulationSampler`). Default:
+                `start_worker()`, `shutdown_worker()` and `obtain_population_samples` (`SingleTaskSampler`). Default:
                 `algo.sampler_cls`; without any there is no sampler.
             sampler_args (dict): further arguments of that class. Default: none.
 
@@ -121,7 +121,7 @@ class LocalRunner:
 
         Args:
             n_epochs (int): number of epochs, at least 1.
-            batch_size (int or None): environment steps per iteration, at least 1; `PopulationSampler` says how they
+            batch_size (int or None): environment steps per iteration, at least 1; `SingleTaskSampler` says how they
                 become paths. None where there is no sampler, or the algorithm tells it for itself.
             store_paths (bool): whether a snapshot holds the paths of its epoch (`step_path`). Default: False.
 

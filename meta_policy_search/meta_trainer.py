@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 import numpy as np
 
 from meta_policy_search import __version__
-from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
@@ -15,12 +15,12 @@ from meta_policy_search.sessions import adopt_session
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import PathsMetaBatch, TaskSamples
 from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.callbacks import Callback, EarlyStopping, ask_to_stop, check_callbacks, log_interruption
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_same
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
-from meta_policy_search.utils.training import Callback, EarlyStopping, ask_to_stop, check_callbacks, log_interruption
 
 __all__ = ["EarlyStopping", "Trainer"]
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
 
-from meta_policy_search.envs.point_envs.drawing import Scenery, draw_scenery
+from meta_policy_search.envs.scenery import Scenery, draw_scenery
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.snapshotter import PathLike, atomic_file
 from meta_policy_search.utils.statistics import Interval, half_width_of_mean, mean_interval

@@ -16,7 +16,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 COLUMNS_PAGE = DOCS / "columns.rst"

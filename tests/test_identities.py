@@ -22,7 +22,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import DiagonalGaussian, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 M, P, T, K = 3, 4, 10, 2  # tasks, paths per task, most steps of a path, inner steps
 

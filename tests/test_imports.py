@@ -9,7 +9,7 @@ import pytest
 
 LIGHT = ["meta_policy_search", "meta_policy_search.envs", "meta_policy_search.baselines", "meta_policy_search.samplers",
          "meta_policy_search.np.policies", "meta_policy_search.np.algos", "meta_policy_search.np.exploration_policies",
-         "meta_policy_search.local_runner", "meta_policy_search.replay_buffer", "meta_policy_search.types",
+         "meta_policy_search.local_runner", "meta_policy_search.np.replay_buffer", "meta_policy_search.types",
          "meta_policy_search.utils.logger"]
 
 

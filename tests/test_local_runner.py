@@ -11,10 +11,10 @@ from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES, NOP, RLAlgorithm
 from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPolicy
-from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.callbacks import EarlyStopping
 from meta_policy_search.utils.snapshotter import SnapshotError, list_snapshots, load_snapshot
-from meta_policy_search.utils.training import EarlyStopping
 from meta_policy_search.utils.utils import set_seed
 
 T = 5  # steps of a path, which never ends early
@@ -23,7 +23,7 @@ T = 5  # steps of a path, which never ends early
 class Counting(RLAlgorithm):
     """Two iterations per epoch; what it learns is the sum of all rewards and of random numbers."""
 
-    sampler_cls = PopulationSampler
+    sampler_cls = SingleTaskSampler
 
     def __init__(self, epochs_until_failure=None):
         self.policy = GaussianMLPPolicy(2, 2, ())
@@ -45,7 +45,7 @@ class Counting(RLAlgorithm):
         return self.learnt
 
 
-class Workers(PopulationSampler):
+class Workers(SingleTaskSampler):
     """Says when its workers are started and shut down."""
 
     def __init__(self, algo, env, **kwargs):
@@ -214,7 +214,7 @@ def test_a_sampler_of_another_make_will_do_for_populations_too():
 def test_arguments_of_the_sampler(monkeypatch):
     runner = LocalRunner()
     runner.setup(Counting(), MetaPointEnv(), sampler_args={"candidates_at_once": 2, "executor": "iterative"})
-    assert type(runner.sampler) is PopulationSampler and runner.sampler._candidates_at_once == 2
+    assert type(runner.sampler) is SingleTaskSampler and runner.sampler._candidates_at_once == 2
 
 
 # Snapshots, and going on

@@ -11,17 +11,17 @@ import scipy.stats
 from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
-from meta_policy_search.envs.base import MetaEnv
 from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.evaluation.evaluator import Evaluation, MetaEvaluator
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
-from meta_policy_search.meta_evaluator import Evaluation, MetaEvaluator
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation
 from meta_policy_search.policies import MetaGaussianMLPPolicy, TaskPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
 

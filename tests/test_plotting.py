@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.point_envs.drawing import Scenery
+from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.plotting import (
     Curve,
     TaskTrajectories,

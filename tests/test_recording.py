@@ -4,12 +4,12 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import make_env, normalize
+from meta_policy_search.evaluation.evaluator import MetaEvaluator
+from meta_policy_search.evaluation.recording import describe_task
 from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.meta_evaluator import MetaEvaluator
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.recording import describe_task
 from meta_policy_search.samplers import MetaSampleProcessor
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 NUM_TASKS, NUM_PATHS = 3, 4
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs.env_spec import EnvSpec
-from meta_policy_search.replay_buffer import ReplayBuffer
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.np.replay_buffer import ReplayBuffer
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 SPEC = EnvSpec(gym.spaces.Box(-np.inf, np.inf, (1,)), gym.spaces.Box(-1.0, 1.0, (1,)))

@@ -6,7 +6,7 @@ import pytest
 
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.trajectory_batch import TrajectoryBatch
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 O, A = 2, 1
 SPEC = EnvSpec(gym.spaces.Box(-10.0, 10.0, (O,)), gym.spaces.Box(-1.0, 1.0, (A,)))

@@ -20,14 +20,14 @@ import numpy as np
 
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs import EnvSpec, MetaPointEnvMomentum
-from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv
+from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.policies import DeterministicMLPPolicy
-from meta_policy_search.samplers import PopulationSampler
+from meta_policy_search.samplers import SingleTaskSampler
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.snapshotter import atomic_file
 from meta_policy_search.utils.utils import set_seed
 
@@ -186,8 +186,8 @@ def search_randomly(setting: Setting, env: Any, policy: DeterministicMLPPolicy, 
     return steps
 
 
-def _sampler(setting: Setting, env: Any, policy: DeterministicMLPPolicy) -> PopulationSampler:
-    return PopulationSampler(SimpleNamespace(policy=policy, max_path_length=setting.max_path_length), env)
+def _sampler(setting: Setting, env: Any, policy: DeterministicMLPPolicy) -> SingleTaskSampler:
+    return SingleTaskSampler(SimpleNamespace(policy=policy, max_path_length=setting.max_path_length), env)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ from typing import Any, Dict, Iterable, List, Mapping
 
 import numpy as np
 
+from meta_policy_search.actors.parameters import flatten_params
 from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm, Transitions
-from meta_policy_search.np.policies import DeterministicMLPPolicy, FlatMLP, flatten_params
+from meta_policy_search.np.policies import DeterministicMLPPolicy, FlatMLP
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.policies.networks.mlp import forward_mlp
 from meta_policy_search.policies.networks.nonlinearities import resolve_nonlinearity

@@ -3,9 +3,9 @@
 Nothing here imports TensorFlow, nor a physics engine before a robot is made.
 """
 from meta_policy_search.envs.adapters import GymnasiumMetaEnv, SingleTaskEnv
-from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.meta_world import MetaWorldML1, MetaWorldML10, MetaWorldML45
 from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
 from meta_policy_search.envs.normalized_env import NormalizedEnv, normalize

@@ -5,12 +5,12 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs import gym_forms
-from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs import gym_compat
+from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_action, is_box, is_discrete
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["GymnasiumMetaEnv", "SingleTaskEnv"]
 
@@ -86,11 +86,11 @@ class SingleTaskEnv(_AdaptedEnv):
         self, *, seed: Optional[int] = None, options: Optional[dict] = None
     ) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [O], info)`."""
-        return gym_forms.reset_with_info(self.wrapped_env, seed=seed, options=options)
+        return gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
 
     def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
-        return gym_forms.step_env(self.wrapped_env, action)
+        return gym_compat.step_env(self.wrapped_env, action)
 
 
 class GymnasiumMetaEnv(_AdaptedEnv):
@@ -205,10 +205,10 @@ class GymnasiumMetaEnv(_AdaptedEnv):
             self._set_task(self.wrapped_env, copy.deepcopy(task))
 
     def _reset_wrapped(self, seed: int, options: Optional[dict]) -> Tuple[Any, Dict[str, Any]]:
-        return gym_forms.reset_with_info(self.wrapped_env, seed=seed, options=options)
+        return gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
 
     def _step_wrapped(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
-        return gym_forms.step_env(self.wrapped_env, copy.copy(action))
+        return gym_compat.step_env(self.wrapped_env, copy.copy(action))
 
     def _as_vector(self, observation: Any) -> np.ndarray:
         space = self.wrapped_env.observation_space

@@ -23,9 +23,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.envs.adapters import GymnasiumMetaEnv
-from meta_policy_search.envs.base import PhysicsError
+from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["MetaWorldML1", "MetaWorldML10", "MetaWorldML45", "MetaWorldTask"]
 

@@ -3,12 +3,12 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs import gym_forms
-from meta_policy_search.envs.base import BatchedEnv, MetaEnv
+from meta_policy_search.envs import gym_compat
+from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.envs.spaces import check_action, is_box
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["BatchedNormalizedEnv", "NormalizedEnv", "normalize"]
 
@@ -37,7 +37,7 @@ class NormalizedEnv(MetaEnv):
 
     Stepping follows gym 0.26, whichever form the wrapped environment has. Attributes that are not found here
     are those of the wrapped environment. `make_batched(num_envs)` exists exactly where the wrapped
-    environment has a batched form (`gym_forms.batched_form`).
+    environment has a batched form (`gym_compat.batched_form`).
 
     Args:
         env: the meta-environment to wrap, of gym 0.26, Gymnasium or the classic form.
@@ -67,7 +67,7 @@ class NormalizedEnv(MetaEnv):
         reward_alpha: float = 0.001,
         normalization_scale: float = 10.0,
     ) -> None:
-        gym_forms.check_meta_env(env)
+        gym_compat.check_meta_env(env)
         self._wrapped_env = env
         self._settings: Dict[str, Any] = {
             "scale_reward": check_positive("scale_reward", scale_reward),
@@ -113,19 +113,19 @@ class NormalizedEnv(MetaEnv):
 
     @np_random.setter
     def np_random(self, rng: np.random.Generator) -> None:
-        gym_forms.set_rng(self._wrapped_env, rng)
+        gym_compat.set_rng(self._wrapped_env, rng)
 
     @property
     def make_batched(self) -> Callable[[int], "BatchedNormalizedEnv"]:
         """Function of `num_envs` that returns so many copies of this environment, to step together."""
-        make_wrapped = gym_forms.batched_form(self._wrapped_env)
+        make_wrapped = gym_compat.batched_form(self._wrapped_env)
         if make_wrapped is None:
             raise AttributeError("make_batched")  # answered by __getattr__
         return lambda num_envs: BatchedNormalizedEnv(make_wrapped(num_envs), **self._settings)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; `rng` as in `gym_forms.sample_tasks`."""
-        return gym_forms.sample_tasks(self._wrapped_env, n_tasks, rng)
+        """See `MetaEnv.sample_tasks`; `rng` as in `gym_compat.sample_tasks`."""
+        return gym_compat.sample_tasks(self._wrapped_env, n_tasks, rng)
 
     def set_task(self, task: Task) -> None:
         """See `MetaEnv.set_task`."""
@@ -142,7 +142,7 @@ class NormalizedEnv(MetaEnv):
 
         `seed` and `options` are passed on where given.
         """
-        observation, info = gym_forms.reset_with_info(self._wrapped_env, seed=seed, options=options)
+        observation, info = gym_compat.reset_with_info(self._wrapped_env, seed=seed, options=options)
         self._normalizer.reset(_ONLY)
         return self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0], info
 
@@ -154,7 +154,7 @@ class NormalizedEnv(MetaEnv):
         """
         if is_box(self.action_space):
             action = self._normalizer.actions(check_action(action, self.action_space.shape)[None])[0]
-        observation, reward, terminated, truncated, info = gym_forms.step_env(self._wrapped_env, action)
+        observation, reward, terminated, truncated, info = gym_compat.step_env(self._wrapped_env, action)
         observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
         reward = self._normalizer.rewards(np.array([reward]), _ONLY)[0]
         return observation, float(reward), terminated, truncated, info
@@ -187,7 +187,7 @@ class BatchedNormalizedEnv(BatchedEnv):
     def __init__(self, batched_env: BatchedEnv, **settings: Any) -> None:
         super().__init__(batched_env.num_envs)
         self._batched_env = batched_env
-        self.max_callers = batched_env.max_callers
+        self.max_threads = batched_env.max_threads
         self._normalizer = _Normalizer(
             self.num_envs, batched_env.observation_space, batched_env.action_space, **settings)
         self.observation_space = self._normalizer.observation_space

@@ -2,7 +2,7 @@
 import importlib
 from typing import Any, List, Type
 
-from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs.interface import MetaEnv
 
 __all__ = ["available_envs", "get_env_class", "make_env"]
 

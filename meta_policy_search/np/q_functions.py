@@ -3,7 +3,8 @@ from typing import Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.np.policies import FlatMLP, StackedMLP
+from meta_policy_search.actors.stacked_mlp import StackedMLP
+from meta_policy_search.np.policies import FlatMLP
 from meta_policy_search.utils.checks import check_positive_int
 
 __all__ = ["MLPQFunction"]

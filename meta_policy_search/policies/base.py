@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.np.policies import NONLINEARITIES, flatten_params, unflatten_params
+from meta_policy_search.actors.nonlinearities import NONLINEARITIES
+from meta_policy_search.actors.parameters import flatten_params, unflatten_params
 from meta_policy_search.policies.distributions.base import DistInfoSym, Distribution
 from meta_policy_search.policies.networks.nonlinearities import Nonlinearity, nonlinearity_name, resolve_nonlinearity
 from meta_policy_search.sessions import VariableSet

@@ -4,7 +4,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.np.policies import StackedCategoricalMLP
+from meta_policy_search.actors.stacked_mlp import StackedCategoricalMLP
 from meta_policy_search.policies.distributions.categorical import Categorical
 from meta_policy_search.policies.mlp_policy import MLPPolicy
 from meta_policy_search.tf_compat import tf

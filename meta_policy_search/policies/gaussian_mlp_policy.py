@@ -5,7 +5,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.np.policies import StackedGaussianMLP
+from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
 from meta_policy_search.policies.base import log_policy_std
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
 from meta_policy_search.policies.mlp_policy import MLPPolicy

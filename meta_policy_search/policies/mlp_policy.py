@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.np.policies import StackedMLP
+from meta_policy_search.actors.stacked_mlp import StackedMLP
 from meta_policy_search.policies.base import MetaPolicy, Policy
 from meta_policy_search.policies.networks.mlp import forward_mlp, initial_mlp_values
 from meta_policy_search.tf_compat import tf
@@ -92,7 +92,7 @@ class MLPPolicy(Policy):
         info = {key: np.broadcast_to(info[key], (*leading, *shape)) for key, shape in specs}
         return self.distribution.sample(info, self._rng), info
 
-    def numpy_copy(self) -> Optional[StackedMLP]:
+    def make_actor(self) -> Optional[StackedMLP]:
         """Returns a copy of the policy that acts without TensorFlow, with parameters as they are now.
 
         Given the same random numbers, its distributions agree with those of `get_actions` to about 1e-6.
@@ -103,14 +103,14 @@ class MLPPolicy(Policy):
         """
         return self._numpy_form(self._stacked_for_acting())
 
-    def numpy_copies(self, flat_params: np.ndarray) -> Optional[StackedMLP]:
+    def make_actors(self, flat_params: np.ndarray) -> Optional[StackedMLP]:
         """Returns policies like this one, with other parameters, that act together without TensorFlow.
 
         Args:
             flat_params: `[M, D]`, the parameters of each, as `set_flat_params` takes them.
 
         Returns:
-            A `StackedMLP` that acts; None as in `numpy_copy`.
+            A `StackedMLP` that acts; None as in `make_actor`.
 
         Raises:
             ValueError: the last axis has not `D` numbers, or one of them is not finite.

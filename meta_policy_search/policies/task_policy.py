@@ -4,7 +4,8 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-from meta_policy_search.np.policies import Policy, flatten_params, unflatten_params
+from meta_policy_search.actors.parameters import flatten_params, unflatten_params
+from meta_policy_search.np.policies import Policy
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.types import Infos, Params
 
@@ -15,7 +16,7 @@ class TaskPolicy(Policy):
     """The policy of one task: acts as a meta-policy does, with parameters of its own.
 
     These are the meta-policy's before adaptation, as they are when this is built, until others are set. It acts
-    without TensorFlow where the meta-policy can (`numpy_copies`), and in the meta-policy's graph where not.
+    without TensorFlow where the meta-policy can (`make_actors`), and in the meta-policy's graph where not.
 
     Args:
         meta_policy (MetaPolicy): the policy to act like; it stays as it is.
@@ -70,12 +71,12 @@ class TaskPolicy(Policy):
         other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in self._shapes}))
         return other
 
-    def numpy_copies(self, flat_params: np.ndarray) -> Optional[Any]:
-        """See `np.policies.Policy.numpy_copies`; None where the meta-policy has no such form."""
-        return self._policy.numpy_copies(flat_params) if hasattr(self._policy, "numpy_copies") else None
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Any]:
+        """See `np.policies.Policy.make_actors`; None where the meta-policy has no such form."""
+        return self._policy.make_actors(flat_params) if hasattr(self._policy, "make_actors") else None
 
     def _act(self, argument: str, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        if self.numpy_copies(self._flat_params[None]) is not None:
+        if self.make_actors(self._flat_params[None]) is not None:
             return super()._act(argument, observations)
         self._policy.update_task_parameters([self.get_param_values()])
         (actions,), (rows,) = self._policy.get_actions([observations])

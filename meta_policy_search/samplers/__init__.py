@@ -4,8 +4,8 @@ from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProc
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
-from meta_policy_search.samplers.population_sampler import PopulationSampler
 from meta_policy_search.samplers.ray_sampler import RayOptions, RaySampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 
 __all__ = [
     "DiceMetaSampleProcessor",
@@ -13,7 +13,7 @@ __all__ = [
     "MetaSampleProcessor",
     "MetaSampler",
     "OffPolicySampler",
-    "PopulationSampler",
+    "SingleTaskSampler",
     "RayOptions",
     "RaySampler",
     "SampleProcessor",

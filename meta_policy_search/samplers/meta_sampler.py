@@ -1,22 +1,19 @@
 """Collects paths of all tasks of a meta-batch at once."""
-import reprlib
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.envs.base import MetaEnv
-from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, sample_tasks
+from meta_policy_search.actors.of_policies import _GraphActor
+from meta_policy_search.envs.gym_compat import batched_form, check_meta_env, sample_tasks
+from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers.base import Sampler
-from meta_policy_search.samplers.collection import OnSteps, PathRngs, Round, collect, to_paths
-from meta_policy_search.samplers.ray_workers import RayExecutor, RayOptions
-from meta_policy_search.samplers.vectorized_env_executor import (
-    MetaBatchedEnvExecutor,
-    MetaEnvExecutor,
-    MetaIterativeEnvExecutor,
-    MetaParallelEnvExecutor,
-)
-from meta_policy_search.types import Infos, PathsMetaBatch, Task
+from meta_policy_search.samplers.executors.base import MetaEnvExecutor
+from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
+from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.ray.workers import RayExecutor, RayOptions
+from meta_policy_search.samplers.rollouts import OnSteps, PathRngs, Round, collect, to_paths
+from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, check_same
 
@@ -36,7 +33,7 @@ class MetaSampler(Sampler):
     task, rollout) under the root seed (`set_seed`). So the paths depend neither on the executor nor on
     `envs_per_task`. An iteration begins with `update_tasks`, and each `obtain_samples` is its next adaptation step.
     Every path that is started is finished and returned, so early ends do not bias the samples. (A policy without
-    `numpy_copy` is asked through `get_actions` and draws its own noise: its paths do depend on `envs_per_task`.)
+    `make_actor` is asked through `get_actions` and draws its own noise: its paths do depend on `envs_per_task`.)
 
     Args:
         env (MetaEnv): environment to sample in; it is copied.
@@ -178,7 +175,7 @@ class MetaSampler(Sampler):
 
     def _actor(self) -> Any:
         """Returns what acts in all tasks, with the policy's parameters as they are now."""
-        copy = self.policy.numpy_copy() if hasattr(self.policy, "numpy_copy") else None
+        copy = self.policy.make_actor() if hasattr(self.policy, "make_actor") else None
         return _GraphActor(self.policy, tuple(self.env.action_space.shape)) if copy is None else copy
 
     def _path_rngs(self) -> Callable[[int, int], np.random.Generator]:
@@ -244,34 +241,3 @@ def check_spaces(policy: Any, env: Any) -> None:
 
 
 _TIME_KEYS = {"policy_time": "PolicyExecTime", "env_time": "EnvExecTime"}
-
-
-class _GraphActor:
-    """Acts for all paths of all tasks with a policy that has no NumPy form, and draws its own noise."""
-
-    def __init__(self, policy: Any, action_shape: Tuple[int, ...]) -> None:
-        self._policy, self._action_shape = policy, action_shape
-
-    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Does what `StackedGaussianMLP.act` does.
-
-        Raises:
-            ValueError: `get_actions` returned something else than is documented.
-        """
-        actions, agent_infos = self._policy.get_actions(list(observations))
-        num_tasks, num_paths = observations.shape[:2]
-        shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *self._action_shape)
-        if shapes != [expected] * num_tasks:
-            raise ValueError(f"policy.get_actions: expected actions of {num_tasks} tasks, each of shape {expected}, "
-                             f"got the shapes {shapes}")
-        if [len(task_infos) for task_infos in agent_infos] != [num_paths] * num_tasks:
-            raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
-                             f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")
-        rows = [info for task_infos in agent_infos for info in task_infos]
-        for row in rows:
-            if set(row) != set(rows[0]):
-                raise ValueError(f"policy.get_actions: expected agent infos with the same keys everywhere, got "
-                                 f"{sorted(rows[0])} and {sorted(row)}")
-        infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
-                 for key in rows[0]}
-        return np.asarray(actions), infos

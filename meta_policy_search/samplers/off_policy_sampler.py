@@ -2,7 +2,7 @@
 from typing import Any, List, Optional, Union
 
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory
-from meta_policy_search.samplers.population_sampler import PopulationSampler, count_paths
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler, count_paths
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_positive_int
 
@@ -11,13 +11,13 @@ __all__ = ["OffPolicySampler"]
 _EVALUATION = 1
 
 
-class OffPolicySampler(PopulationSampler):
+class OffPolicySampler(SingleTaskSampler):
     """Collects paths for an `OffPolicyRLAlgorithm`, each from its start to its end.
 
     Args:
         algo (OffPolicyRLAlgorithm): whose `exploration_policy`, or if it is None `policy`, explores, in
             `rollout_batch_size` environments that step together, and whose `policy` is evaluated.
-        env: as for `PopulationSampler`. Where `max_path_length` is None, one with a time limit of its own
+        env: as for `SingleTaskSampler`. Where `max_path_length` is None, one with a time limit of its own
             (`env.spec.max_episode_steps`).
         parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
         executor (str, callable or None): forces an executor; see `MetaSampler`.

@@ -1,9 +1,9 @@
 """Collects paths on a Ray cluster."""
 from typing import Any, Optional
 
-from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.meta_sampler import MetaSampler
-from meta_policy_search.samplers.ray_workers import RayOptions
+from meta_policy_search.samplers.ray.workers import RayOptions
 
 __all__ = ["RayOptions", "RaySampler"]
 

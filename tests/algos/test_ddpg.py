@@ -13,10 +13,10 @@ from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
-from meta_policy_search.replay_buffer import ReplayBuffer
+from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 O, A, B, T = 2, 2, 16, 5

@@ -14,7 +14,7 @@ from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGM
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, PopulationSampler
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SingleTaskSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils import logger
@@ -57,7 +57,7 @@ def sample(algo, is_discrete=False):
 
 
 def explore(policy, env, itr=0):
-    sampler = PopulationSampler(SimpleNamespace(policy=policy, max_path_length=T), env)
+    sampler = SingleTaskSampler(SimpleNamespace(policy=policy, max_path_length=T), env)
     return TrajectoryBatch.from_paths(EnvSpec.of(env), sampler.obtain_samples(itr, P * T))
 
 
@@ -79,7 +79,7 @@ def test_each_task_is_adapted_as_all_tasks_together_are(name, is_discrete):
         algo.adapt(adaptation.sample_processor.process_samples(paths))
         policies = [adaptation.adapt_policy(policy, TrajectoryBatch.from_paths(spec, paths[task]))
                     for task, policy in enumerate(policies)]
-        assert [adaptation.explore_further(policy) for policy in policies] == policies
+        assert [adaptation.next_exploration_policy(policy) for policy in policies] == policies
         for policy, expected in zip(policies, algo.policy.policies_params_vals, strict=True):
             assert isinstance(policy, TaskPolicy)
             moved, ours = flat(expected) - start, policy.get_flat_params() - start

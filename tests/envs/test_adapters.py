@@ -9,13 +9,11 @@ import pytest
 from gymnasium import spaces
 
 from meta_policy_search.envs import GymnasiumMetaEnv, MetaEnv, SingleTaskEnv, normalize
-from meta_policy_search.envs.gym_forms import batched_form, check_meta_env, sample_tasks, set_rng
-from meta_policy_search.samplers.vectorized_env_executor import (
-    EnvWorkerError,
-    MetaIterativeEnvExecutor,
-    MetaParallelEnvExecutor,
-)
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.envs.gym_compat import batched_form, check_meta_env, sample_tasks, set_rng
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor
+from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.utils.gym_import import gym
 
 
 class Drift(gymnasium.Env):

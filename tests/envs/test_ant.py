@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs.mujoco_envs import AntRandDirec2DEnv, AntRandDirecEnv, AntRandGoalEnv
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
 
 ENVS = [AntRandDirecEnv, AntRandDirec2DEnv, AntRandGoalEnv]

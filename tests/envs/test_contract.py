@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize
-from meta_policy_search.envs.gym_forms import batched_form, set_rng
+from meta_policy_search.envs.gym_compat import batched_form, set_rng
 from meta_policy_search.envs.spaces import is_box, is_discrete
-from meta_policy_search.samplers.vectorized_env_executor import MetaIterativeEnvExecutor
+from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor
 from meta_policy_search.utils import logger
 
 LARGE = ["MetaWorldML10", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py
@@ -105,7 +105,7 @@ def test_what_is_returned_fits_the_spaces(name, form):
 def test_many_together_answer_in_arrays(name):
     env = make_env(name)
     batched = env.make_batched(5)
-    assert isinstance(batched, BatchedEnv) and batched.num_envs == 5 and batched.max_callers >= 1
+    assert isinstance(batched, BatchedEnv) and batched.num_envs == 5 and batched.max_threads >= 1
     assert (batched.observation_space, batched.action_space) == (env.observation_space, env.action_space)
     env.reset(seed=0)
     keys = set(env.step(draw_actions(env.action_space, np.random.default_rng(0)))[4])

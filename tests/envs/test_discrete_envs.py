@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 ALL = [MetaBernoulliBanditEnv, MetaTabularMDPEnv]
 S, A = 3, 2

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.base import PhysicsError
+from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_vel import HalfCheetahRandVelEnv
 from meta_policy_search.utils import logger

@@ -5,7 +5,7 @@ import pytest
 
 from meta_policy_search.envs.mujoco_envs import HumanoidRandDirec2DEnv, HumanoidRandDirecEnv
 from meta_policy_search.envs.mujoco_envs import humanoid as humanoid_module
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
 
 ENVS = [HumanoidRandDirecEnv, HumanoidRandDirec2DEnv]

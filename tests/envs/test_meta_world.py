@@ -12,7 +12,7 @@ import pytest
 
 from experiments import maml_trpo, pro_mp
 from meta_policy_search.envs import MetaWorldML1, MetaWorldML10, MetaWorldML45, make_env, meta_world, normalize
-from meta_policy_search.envs.base import PhysicsError
+from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.meta_world import MetaWorldTask
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.policies import MetaGaussianMLPPolicy

@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.base import PhysicsError
-from meta_policy_search.envs.mujoco_envs import engine as engine_module
+from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs import engine_mujoco
-from meta_policy_search.envs.mujoco_envs.engine import DERIVED, ROBOTS, model_file
-from meta_policy_search.envs.mujoco_envs.engine_mujoco import MujocoEngine
+from meta_policy_search.envs.mujoco_envs.engines import base as engine_module
+from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, ROBOTS
+from meta_policy_search.envs.mujoco_envs.engines.models import model_file
+from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 
 REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0
 MODEL_FILES = {  # SHA-256; where Gymnasium changes a file, look at what becomes of the robot
@@ -471,8 +472,8 @@ def test_a_share_of_the_robots_has_twice_its_share_of_the_threads(num_robots, ex
 def test_there_are_never_more_threads_than_robots_and_by_default_one_per_core(num_envs, num_threads, expected):
     engine = MujocoEngine("half_cheetah", num_envs, 1, num_threads=num_threads)
     engine.step(np.zeros((num_envs, 6)))
-    (crew,) = [crew for crews in engine._idle_crews.values() for crew in crews]
-    assert len(crew._scratch) == expected
+    (simulator,) = [simulator for simulator in engine._idle_crews.values() for simulator in simulator]
+    assert len(simulator._scratch) == expected
 
 
 @pytest.mark.parametrize("arguments, error, named", [
@@ -523,7 +524,7 @@ def test_a_missing_model_file_is_an_error_that_says_what_to_run(monkeypatch, tmp
 def test_loading_and_stepping_prints_nothing_and_imports_no_more_than_it_needs(tmp_path):
     script = (
         "import sys\n"
-        "from meta_policy_search.envs.base import MetaEnv, RandomEnv, PhysicsError\n"
+        "from meta_policy_search.envs.interface import MetaEnv, RandomEnv, PhysicsError\n"
         "from meta_policy_search.envs.mujoco_envs import HalfCheetahRandDirecEnv\n"
         "assert 'mujoco' not in sys.modules\n"
         "env = HalfCheetahRandDirecEnv()\n"

@@ -14,15 +14,10 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import PhysicsError, make_env, mujoco_envs
-from meta_policy_search.envs.mujoco_envs import build_mujoco_py, engine_mujoco_py
-from meta_policy_search.envs.mujoco_envs.engine import (
-    DERIVED,
-    INERTIALS,
-    ROBOTS,
-    chosen_engine,
-    make_engine,
-    model_file,
-)
+from meta_policy_search.envs.mujoco_envs.engines import build as build_mujoco_py
+from meta_policy_search.envs.mujoco_envs.engines import mujoco_py as engine_mujoco_py
+from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, INERTIALS, ROBOTS, chosen_engine, make_engine
+from meta_policy_search.envs.mujoco_envs.engines.models import model_file
 
 REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0
 VARIABLE = "META_POLICY_SEARCH_ENGINE"
@@ -164,7 +159,7 @@ def test_several_callers_may_step_their_robots_at_a_time():
 @needs_mujoco_py
 def test_there_is_one_thread_whatever_is_asked_for():
     assert cheetahs(8, num_threads=4).threads() == 1
-    assert make_env("HalfCheetahRandDirecEnv", engine="mujoco-py").make_batched(8).max_callers == 1
+    assert make_env("HalfCheetahRandDirecEnv", engine="mujoco-py").make_batched(8).max_threads == 1
 
 
 @needs_mujoco_py

@@ -14,7 +14,7 @@ from meta_policy_search.envs import (
     NormalizedEnv,
     normalize,
 )
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 
 class Echo(MetaEnv):

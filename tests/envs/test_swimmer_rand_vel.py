@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs.mujoco_envs import SwimmerRandVelEnv
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs.mujoco_envs import Walker2DRandDirecEnv, Walker2DRandParamsEnv, Walker2DRandVelEnv
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
 
 ENVS = [Walker2DRandDirecEnv, Walker2DRandVelEnv, Walker2DRandParamsEnv]

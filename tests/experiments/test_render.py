@@ -6,8 +6,8 @@ import pytest
 
 from experiments import common, maml_trpo, render
 from experiments.evaluate import load_evaluator
-from meta_policy_search.envs.mujoco_envs import camera
-from meta_policy_search.meta_evaluator import MetaEvaluator
+from meta_policy_search.envs.mujoco_envs.engines import camera
+from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.utils import logger
 
 ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")

@@ -4,13 +4,8 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.np.policies import (
-    CategoricalMLPPolicy,
-    DeterministicMLPPolicy,
-    GaussianMLPPolicy,
-    flatten_params,
-    unflatten_params,
-)
+from meta_policy_search.actors.parameters import flatten_params, unflatten_params
+from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.utils.utils import set_seed
 
 O, A, B = 3, 2, 5
@@ -53,7 +48,7 @@ def test_parameters_as_a_vector_and_back(name, policy):
 def test_copies_act_as_the_policy_with_their_parameters_does(policy, observations):
     # given two candidates
     candidates = np.outer([1.0, -1.0], np.random.default_rng(1).normal(size=len(policy.get_flat_params())))
-    copies = policy.numpy_copies(candidates)
+    copies = policy.make_actors(candidates)
     noise = np.empty((2, B, copies.noise_dim), np.float32)
     for rows in noise:
         copies.draw_noise(np.random.default_rng(2), rows)
@@ -147,7 +142,7 @@ def test_arguments_are_checked(build, message):
     (lambda policy: policy.set_flat_params(np.zeros((1, 28))), r"flat_params: expected 1 axes, got shape \(1, 28\)"),
     (lambda policy: policy.set_flat_params(np.full(28, np.nan)), "flat_params: expected finite numbers, got nan"),
     (lambda policy: policy.set_flat_params(np.full(28, 1e39)), r"flat_params: expected finite numbers, got 1e\+39"),
-    (lambda policy: policy.numpy_copies(np.zeros(28)), r"flat_params: expected 2 axes, got shape \(28,\)"),
+    (lambda policy: policy.make_actors(np.zeros(28)), r"flat_params: expected 2 axes, got shape \(28,\)"),
     (lambda policy: policy.get_action(np.zeros(O + 1)), r"observation: expected shape \(3,\), got \(4,\)"),
     (lambda policy: policy.get_actions(np.zeros(O)), r"observations: expected shape \(any, 3\), got \(3,\)"),
     (lambda policy: policy.get_action(np.full(O, np.inf)), "observation: expected finite numbers"),

@@ -14,7 +14,7 @@ from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.exploration_policies import OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
-from meta_policy_search.replay_buffer import ReplayBuffer
+from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.utils import logger
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "single_task.rst"

@@ -89,7 +89,7 @@ def test_the_numpy_copy_agrees_given_the_same_noise(hidden_nonlinearity, output_
                                       output_nonlinearity=output_nonlinearity)
     policy.load_params(task_params(policy))
     observations = np.random.default_rng(2).normal(size=(M, 200, O))
-    copied = policy.numpy_copy()
+    copied = policy.make_actor()
     noise = np.empty((M, 200, copied.noise_dim), np.float32)
     copied.draw_noise(copy.deepcopy(policy._rng), noise)
     expected, expected_infos = policy.get_actions(observations)
@@ -103,7 +103,7 @@ def test_the_numpy_copy_agrees_given_the_same_noise(hidden_nonlinearity, output_
 
 def test_the_numpy_copy_draws_with_the_probabilities(policy):
     policy.load_params(task_params(policy))
-    copied, rng = policy.numpy_copy(), np.random.default_rng(0)
+    copied, rng = policy.make_actor(), np.random.default_rng(0)
     noise = np.empty((M, 20000, 1), np.float32)
     copied.draw_noise(rng, noise)
     actions, infos = copied.act(np.ones((M, 20000, O)), noise)
@@ -115,15 +115,15 @@ def test_the_numpy_copy_draws_with_the_probabilities(policy):
 def test_the_copy_for_some_tasks_acts_as_the_whole_does_in_these(policy, observations):
     policy.load_params(task_params(policy))
     noise = np.random.default_rng(3).random((M, B, 1), dtype=np.float32)
-    actions, infos = policy.numpy_copy().act(observations, noise)
-    part_actions, part_infos = policy.numpy_copy().for_tasks(1, M).act(observations[1:], noise[1:])
+    actions, infos = policy.make_actor().act(observations, noise)
+    part_actions, part_infos = policy.make_actor().for_tasks(1, M).act(observations[1:], noise[1:])
     np.testing.assert_array_equal(part_actions, actions[1:])
     np.testing.assert_array_equal(part_infos["log_prob"], infos["log_prob"][1:])
 
 
 def test_probabilities_near_zero_stay_finite_in_the_copy(policy):
     policy.set_flat_params(1e5 * policy.get_flat_params())
-    _, infos = policy.numpy_copy().act(np.ones((M, B, O)), np.zeros((M, B, 1), "f"))
+    _, infos = policy.make_actor().act(np.ones((M, B, O)), np.zeros((M, B, 1), "f"))
     assert np.isfinite(infos["log_prob"]).all() and infos["log_prob"].min() < -1e3
 
 

@@ -273,7 +273,7 @@ def test_min_std_bounds_the_std_from_below():
     policy.set_params({**params, NAMES[4]: np.log([0.01, 0.4]).astype("f")})
     _, info = policy.get_action(np.zeros(O))
     np.testing.assert_allclose(np.exp(info["log_std"]), [0.2, 0.4], rtol=1e-6)
-    _, copied = policy.numpy_copy().act(np.zeros((1, 1, O)), np.zeros((1, 1, A), "f"))
+    _, copied = policy.make_actor().act(np.zeros((1, 1, O)), np.zeros((1, 1, A), "f"))
     np.testing.assert_allclose(np.exp(copied["log_std"][0, 0]), [0.2, 0.4], rtol=1e-6)
 
 

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.np.policies import NONLINEARITIES
+from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.policies.networks.mlp import forward_mlp, initial_mlp_values
 from meta_policy_search.policies.networks.nonlinearities import nonlinearity_name, resolve_nonlinearity
 from meta_policy_search.tf_compat import tf

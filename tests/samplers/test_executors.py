@@ -14,18 +14,18 @@ import numpy as np
 import psutil
 import pytest
 
-from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
+from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-from meta_policy_search.samplers.vectorized_env_executor import (
-    EnvWorkerError,
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.executors.local import (
     MetaBatchedEnvExecutor,
     MetaIterativeEnvExecutor,
-    MetaParallelEnvExecutor,
     make_local_executor,
 )
+from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
 

@@ -12,22 +12,19 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv, MetaEnv
+from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler, Sampler
-from meta_policy_search.samplers.vectorized_env_executor import (
-    EnvWorkerError,
-    MetaBatchedEnvExecutor,
-    MetaIterativeEnvExecutor,
-    MetaParallelEnvExecutor,
-)
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
+from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
@@ -200,7 +197,7 @@ def test_the_data_are_the_same_for_longer_paths_and_any_number_of_processes(make
 class BatchedShared(BatchedWanderer):
     """Lets as many threads as there are tasks call it at a time, and notes which do; may fail in one of them."""
 
-    max_callers = M
+    max_threads = M
     callers = {}
     fault = None
 
@@ -255,14 +252,14 @@ def test_a_fault_in_one_thread_and_ctrl_c_end_them_all_at_once(shared, monkeypat
 
 @pytest.mark.parametrize("num_threads, expected", [(1, 1), (2, 4)])
 def test_a_physics_engine_with_several_threads_has_several_callers(num_threads, expected):
-    assert sampler_of(normalize(HalfCheetahRandDirecEnv(num_threads=num_threads))).vec_env.max_callers == expected
+    assert sampler_of(normalize(HalfCheetahRandDirecEnv(num_threads=num_threads))).vec_env.max_threads == expected
 
 
 def test_a_policy_without_a_share_for_some_tasks_is_called_by_one_thread(shared):
     policy = make_policy(Shared())
-    copy = policy.numpy_copy()
+    copy = policy.make_actor()
     expected = sampler_of(Shared(), policy).obtain_samples()
-    policy.numpy_copy = lambda: types.SimpleNamespace(act=copy.act)
+    policy.make_actor = lambda: types.SimpleNamespace(act=copy.act)
     shared.callers.clear()
     assert_same(sampler_of(Shared(), policy).obtain_samples(), expected)
     assert set(shared.callers) == {0} and set(shared.callers[0]) == {threading.current_thread().name}
@@ -508,7 +505,7 @@ def test_a_policy_without_a_numpy_copy_acts_through_get_actions(envs_per_task):
 def test_so_does_a_policy_whose_nonlinearity_numpy_does_not_know():
     env = MetaPointEnvCorner()
     policy = make_policy(env, hidden_nonlinearity=tf.nn.leaky_relu)
-    assert policy.numpy_copy() is None
+    assert policy.make_actor() is None
     path = sampler_of(env, policy).obtain_samples()[1][0]
     params = policy.policies_params_vals[1]
     hidden = path["observations"] @ params["mean_network/hidden_0/kernel"] + params["mean_network/hidden_0/bias"]

@@ -20,16 +20,17 @@ from test_collection import EnvWithRareInfos, FixedPolicy
 from test_meta_sampler import M, P, Scripted, T, Wanderer, assert_same, make_policy, sampler_of, two_iterations
 
 from experiments import cem, evaluate, pro_mp
+from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.meta_evaluator import MetaEvaluator
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.np.policies import DeterministicMLPPolicy, StackedGaussianMLP
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, PopulationSampler, RayOptions, RaySampler
-from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
+from meta_policy_search.np.policies import DeterministicMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions, RaySampler, SingleTaskSampler
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
@@ -72,7 +73,7 @@ class Still:
 
     meta_batch_size, obs_dim, action_dim = CPUS, 2, 2
 
-    def numpy_copy(self):
+    def make_actor(self):
         params = {"mean_network/output/kernel": np.zeros((CPUS, 2, 2), np.float32),
                   "mean_network/output/bias": np.zeros((CPUS, 2), np.float32),
                   "log_std_network/log_std_var": np.zeros((CPUS, 2), np.float32)}
@@ -132,7 +133,7 @@ class Halving:
 
     meta_batch_size, obs_dim, action_dim = M, 2, 2
 
-    def numpy_copy(self):
+    def make_actor(self):
         return HalvingActor(np.arange(1.0, M + 1.0))
 
 
@@ -158,10 +159,10 @@ def test_so_are_those_of_a_policy_of_another_make():
 
 @pytest.mark.parametrize("policy", [
     types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2),
-    types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2, numpy_copy=lambda: None),
+    types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2, make_actor=lambda: None),
 ], ids=["without a NumPy form", "whose NumPy form is None"])
 def test_a_policy_that_cannot_be_sent_is_an_error(policy):
-    with pytest.raises(TypeError, match="policy: expected one whose numpy_copy.* for_tasks, as Ray's workers act"):
+    with pytest.raises(TypeError, match="policy: expected one whose make_actor.* for_tasks, as Ray's workers act"):
         ray_sampler_of(Wanderer(), policy)
 
 
@@ -170,7 +171,7 @@ def test_searches_may_sample_on_ray_too():
         env = HalfCheetahRandDirecEnv()
         policy = DeterministicMLPPolicy(17, 6, hidden_sizes=())
         algo = types.SimpleNamespace(policy=policy, max_path_length=T)
-        sampler = PopulationSampler(algo, env, **arguments)
+        sampler = SingleTaskSampler(algo, env, **arguments)
         candidates = np.random.default_rng(0).normal(size=(3, len(policy.get_flat_params())))
         env.set_task(1.0)
         population = sampler.obtain_population_samples(2, 2 * T, candidates)
@@ -485,8 +486,8 @@ def test_an_environment_that_cannot_be_pickled():
 UNCONNECTED = """
     import socket, sys
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-    from meta_policy_search.samplers import ray_workers
-    from meta_policy_search.samplers.ray_workers import RayExecutor, RayOptions
+    from meta_policy_search.samplers.ray import workers as ray_workers
+    from meta_policy_search.samplers.ray.workers import RayExecutor, RayOptions
 
     def attempt(**options):
         try:
@@ -552,7 +553,7 @@ LOCAL = """
     class Policy:
         meta_batch_size, obs_dim, action_dim = 2, 2, 2
 
-        def numpy_copy(self):
+        def make_actor(self):
             params = {"mean_network/output/kernel": np.zeros((2, 2, 2), np.float32),
                       "mean_network/output/bias": np.zeros((2, 2), np.float32),
                       "log_std_network/log_std_var": np.zeros((2, 2), np.float32)}

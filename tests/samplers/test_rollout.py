@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import MetaPointEnv
-from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.samplers.utils import rollout
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 
 class Right:

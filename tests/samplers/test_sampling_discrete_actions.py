@@ -9,15 +9,15 @@ from test_meta_sampler import assert_same, flat_paths, parallel, two_iterations
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, MetaTabularMDPEnv, normalize
-from meta_policy_search.envs.base import BatchableMetaEnv
 from meta_policy_search.envs.discrete_envs.tabular_mdp import BatchedMetaTabularMDPEnv
+from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.policies import CategoricalMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.utils import rollout
-from meta_policy_search.samplers.vectorized_env_executor import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import BatchedStep
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
 
@@ -50,7 +50,7 @@ class GymnasiumCounter(gymnasium.Env):
 class BatchedEnding(BatchedMetaTabularMDPEnv):
     """A process whose paths end by themselves in the last state, and which several threads may call."""
 
-    max_callers = 2
+    max_threads = 2
 
     def step(self, actions, env_ids=None):
         answer: BatchedStep = super().step(actions, env_ids)
@@ -121,7 +121,7 @@ def test_actions_have_the_probabilities_that_the_paths_say():
 def test_a_policy_without_a_numpy_form_is_sampled_through_its_graph():
     env = MetaTabularMDPEnv(S, A)
     policy = make_policy(env, hidden_nonlinearity=tf.nn.leaky_relu)
-    assert policy.numpy_copy() is None
+    assert policy.make_actor() is None
     for path in flat_paths(sampler_of(env, policy).obtain_samples()):
         assert path["actions"].shape == (T,) and path["actions"].dtype == np.int64
         assert path["agent_infos"]["log_prob"].shape == (T, A)

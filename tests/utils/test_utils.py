@@ -65,7 +65,7 @@ def test_the_helpers_import_neither_tensorflow_nor_scipy_and_gym_comes_without_i
         "from meta_policy_search.utils import checks, logger, seeding, serializable, snapshotter, utils\n"
         "utils.set_seed(1)\n"
         "assert not {'tensorflow', 'scipy', 'gym'} & set(sys.modules), sorted(sys.modules)\n"
-        "from meta_policy_search.utils.quiet_gym import gym\n"
+        "from meta_policy_search.utils.gym_import import gym\n"
         "assert gym.__version__\n"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -4,9 +4,9 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchedEnv
+from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.types import BatchedStep
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["BatchedDiscreteEnv", "as_array"]
 

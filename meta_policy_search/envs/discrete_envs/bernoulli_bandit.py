@@ -3,8 +3,8 @@ from typing import List, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv
 from meta_policy_search.envs.discrete_envs.base import BatchedDiscreteEnv, as_array
+from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 

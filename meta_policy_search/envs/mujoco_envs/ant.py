@@ -4,7 +4,7 @@ from typing import Any, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, flattened
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool

@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, Rows
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
 from meta_policy_search.types import Infos
 

@@ -5,9 +5,9 @@ import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
 from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv, MujocoMetaEnv, Rows
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.point_envs.base import as_point
-from meta_policy_search.envs.point_envs.drawing import Scenery
+from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Infos, Task
 
 __all__ = ["AntRandGoalEnv", "BatchedAntRandGoalEnv"]

@@ -5,12 +5,12 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv
-from meta_policy_search.envs.mujoco_envs.engine import State, chosen_engine, make_engine
-from meta_policy_search.envs.point_envs.drawing import Scenery
+from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
+from meta_policy_search.envs.mujoco_envs.engines.base import State, chosen_engine, make_engine
+from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import BatchedStep, Infos, Path, Task
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["BatchedGoalEnv", "BatchedMujocoEnv", "MujocoMetaEnv", "flattened"]
 
@@ -20,7 +20,7 @@ Rows = Union[slice, np.ndarray]
 
 _FREE_ROBOTS = ("ant", "humanoid", "swimmer")  # positions begin with x and y on the ground
 
-MAX_CALLERS = 4
+MAX_THREADS = 4
 """Callers that take turns in the engine when it has several threads. More leave the threads fewer moments without
 work, and cost Python more time."""
 
@@ -63,7 +63,7 @@ class BatchedMujocoEnv(BatchedEnv):
         super().__init__(num_envs)
         self.engine = make_engine(
             engine, self.robot, self.num_envs, self.frame_skip, inertials, num_threads, derived)
-        self.max_callers = MAX_CALLERS if self.engine.threads() > 1 else 1
+        self.max_threads = MAX_THREADS if self.engine.threads() > 1 else 1
         self.dt = self.engine.dt
         size = self._observations(self.engine.get_state(np.array([0]))).shape[1]
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (size,), np.float64)

@@ -4,7 +4,7 @@ from typing import Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, Rows
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.half_cheetah import BatchedHalfCheetahEnv
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
 from meta_policy_search.types import Infos, Path

@@ -10,7 +10,7 @@ import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv
 from meta_policy_search.envs.point_envs.base import as_point
-from meta_policy_search.envs.point_envs.drawing import Scenery
+from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_choice, check_finite
 

@@ -4,7 +4,7 @@ from typing import Tuple
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 
 __all__ = ["BatchedWalker2DEnv"]
 

@@ -4,7 +4,7 @@ from typing import Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.base import Rows
-from meta_policy_search.envs.mujoco_envs.engine import State
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.random_env import BatchedRandomEnv, RandomEnv
 from meta_policy_search.envs.mujoco_envs.walker2d import BatchedWalker2DEnv
 from meta_policy_search.types import Infos, Path

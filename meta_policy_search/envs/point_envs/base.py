@@ -8,11 +8,11 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchableMetaEnv, BatchedEnv
-from meta_policy_search.envs.point_envs.drawing import Scenery, draw
+from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
+from meta_policy_search.envs.scenery import Scenery, draw
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_choice, check_positive
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["CORNERS", "REWARD_TYPES", "BatchedCornerTaskEnv", "BatchedPointEnv", "PointMetaEnv", "as_point",
            "distances"]

@@ -4,8 +4,8 @@ from typing import List, Optional
 import numpy as np
 
 from meta_policy_search.envs.point_envs.base import CORNERS, PointMetaEnv
-from meta_policy_search.envs.point_envs.drawing import Scenery
 from meta_policy_search.envs.point_envs.point_env_2d import BatchedMetaPointEnv
+from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Task
 
 __all__ = ["BatchedMetaPointEnvCornerGoals", "MetaPointEnvCornerGoals"]

@@ -4,7 +4,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, as_point, distances
-from meta_policy_search.envs.point_envs.drawing import Scenery
+from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Task
 
 __all__ = ["BatchedMetaPointEnvWalls", "MetaPointEnvWalls"]

@@ -12,15 +12,16 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
     """Base class for meta-RL algorithms.
 
     To adapt to a task, explore it with the policy that `get_exploration_policy` returns, and give policy and
-    trajectories to `adapt_policy`. To adapt further, explore with what `explore_further` makes of the adapted policy::
+    trajectories to `adapt_policy`. To adapt further, explore with what `next_exploration_policy` makes of the adapted
+    policy::
 
         policy = algo.get_exploration_policy()
         for _ in range(num_steps):
             adapted = algo.adapt_policy(policy, explore(task, policy))
-            policy = algo.explore_further(adapted)
+            policy = algo.next_exploration_policy(adapted)
 
     A subclass supplies `get_exploration_policy`, `adapt_policy` and `train`, and, where a policy explores otherwise
-    than it acts, `get_initial_policy` and `explore_further`.
+    than it acts, `get_initial_policy` and `next_exploration_policy`.
     """
 
     @abc.abstractmethod
@@ -51,12 +52,12 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
     def get_initial_policy(self) -> Any:
         """Returns what acts in a task, of which nothing is known, without exploring it.
 
-        It is to `get_exploration_policy` what an adapted policy is to `explore_further`. By default policies act as
-        they explore.
+        It is to `get_exploration_policy` what an adapted policy is to `next_exploration_policy`. By default policies
+        act as they explore.
         """
         return self.get_exploration_policy()
 
-    def explore_further(self, adapted_policy: Any) -> Any:
+    def next_exploration_policy(self, adapted_policy: Any) -> Any:
         """Returns a policy that explores a task further, so that it can be adapted once more.
 
         Args:

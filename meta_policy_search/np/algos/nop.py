@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_positive_int
 
@@ -32,7 +32,7 @@ class NOP(RLAlgorithm):
     def __init__(self, policy: Any = None, max_path_length: int = 500) -> None:
         self.policy = policy
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self.sampler_cls = None if policy is None else PopulationSampler
+        self.sampler_cls = None if policy is None else SingleTaskSampler
         self._processor = SampleProcessor(ZeroBaseline())
 
     def init_opt(self) -> None:

@@ -9,7 +9,7 @@ from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.samplers.base import PathBatch, SampleProcessor
 from meta_policy_search.samplers.meta_sampler import check_spaces
-from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
@@ -50,7 +50,7 @@ class PopulationAlgorithm(RLAlgorithm):
         TypeError: an argument of the wrong type.
     """
 
-    sampler_cls = PopulationSampler
+    sampler_cls = SingleTaskSampler
     cur_mean: np.ndarray
 
     def __init__(

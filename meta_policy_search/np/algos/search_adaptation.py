@@ -3,10 +3,11 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.gym_forms import check_meta_env, sample_tasks
+from meta_policy_search.actors.of_policies import actors_of
+from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
-from meta_policy_search.samplers.population_sampler import PopulationSampler, make_candidate_actors
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
@@ -40,7 +41,7 @@ class SearchAdaptation(MetaRLAlgorithm):
         TypeError: an argument of the wrong type.
     """
 
-    sampler_cls = PopulationSampler
+    sampler_cls = SingleTaskSampler
 
     def __init__(self, search: PopulationAlgorithm, meta_batch_size: int = 20) -> None:
         if not isinstance(search, PopulationAlgorithm):
@@ -69,9 +70,9 @@ class SearchAdaptation(MetaRLAlgorithm):
 
     def get_exploration_policy(self) -> "SearchPolicy":
         """Returns a policy for one task that acts with candidates, of a search of its own that begins here."""
-        return self.explore_further(self.get_initial_policy())
+        return self.next_exploration_policy(self.get_initial_policy())
 
-    def explore_further(self, adapted_policy: "SearchPolicy") -> "SearchPolicy":
+    def next_exploration_policy(self, adapted_policy: "SearchPolicy") -> "SearchPolicy":
         """Returns a policy that acts with the candidates of the next cycle of a task's search."""
         return SearchPolicy(_check_policy("adapted_policy", adapted_policy).search, is_exploring=True)
 
@@ -81,7 +82,7 @@ class SearchAdaptation(MetaRLAlgorithm):
         """Updates the search with what its candidates returned; produces a policy that acts with the new mean.
 
         Args:
-            exploration_policy (SearchPolicy): what `get_exploration_policy` or `explore_further` returned.
+            exploration_policy (SearchPolicy): what `get_exploration_policy` or `next_exploration_policy` returned.
             exploration_trajectories (TrajectoryBatch): trajectories in which it acted, at least one with each candidate
                 (agent info `candidate`), at most one batch for each such policy.
 
@@ -92,8 +93,8 @@ class SearchAdaptation(MetaRLAlgorithm):
         """
         policy = _check_policy("exploration_policy", exploration_policy)
         if not policy.is_exploring:
-            raise ValueError("exploration_policy: expected one that explores (explore_further), got one that acts with "
-                             "the mean")
+            raise ValueError("exploration_policy: expected one that explores (next_exploration_policy), got one that "
+                             "acts with the mean")
         policy.check_is_current()
         policy.search.tell(_candidate_returns(exploration_trajectories, policy.search.n_samples))
         return SearchPolicy(policy.search, is_exploring=False)
@@ -168,10 +169,10 @@ class SearchPolicy:
             raise ValueError("exploration_policy: expected one that no trajectories were given of before, got one "
                              "whose candidates the search has left behind")
 
-    def numpy_copy(self) -> Any:
+    def make_actor(self) -> Any:
         """Returns what acts, on arrays `[1, R, O]`: on row `r`, where it explores, candidate `r % n`."""
-        actors = make_candidate_actors(self.search.policy, self._flat_params)
-        return _InTurn(actors, len(self._flat_params)) if self.is_exploring else actors
+        actors = actors_of(self.search.policy, self._flat_params)
+        return RoundRobinActor(actors, len(self._flat_params)) if self.is_exploring else actors
 
     def reset(self) -> None:
         """Begins a new path, for `get_action` and `get_actions`."""
@@ -195,7 +196,7 @@ class SearchPolicy:
         if self._turn is None:
             self.reset()
         observations = np.asarray(observations)
-        actor = make_candidate_actors(self.search.policy, self._flat_params[self._turn, None])
+        actor = actors_of(self.search.policy, self._flat_params[self._turn, None])
         noise = np.empty((len(observations), actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
         actions, infos = actor.act(observations[None], noise[None])
@@ -205,7 +206,7 @@ class SearchPolicy:
         return actions[0], infos
 
 
-class _InTurn:
+class RoundRobinActor:
     """Candidates that act in turn on the rows of one task: what a sampler asks of one policy."""
 
     def __init__(self, actors: Any, num_candidates: int) -> None:

@@ -34,8 +34,8 @@ class ExplorationPolicy(Policy):
         if not is_box(space):
             raise ValueError(f"env_spec: expected one whose action space is a box, got {space}")
         check_spaces(policy, env_spec)
-        if not hasattr(policy, "numpy_copies") or policy.numpy_copies(policy.get_flat_params()[None]) is None:
-            raise TypeError(f"policy: expected one with a NumPy form (numpy_copies), got {policy!r}")
+        if not hasattr(policy, "make_actors") or policy.make_actors(policy.get_flat_params()[None]) is None:
+            raise TypeError(f"policy: expected one with a NumPy form (make_actors), got {policy!r}")
         super().__init__(policy.obs_dim, policy.action_dim)
         self.policy = policy
         self._bounds = np.asarray(space.low, np.float32), np.asarray(space.high, np.float32)
@@ -80,9 +80,9 @@ class ExplorationPolicy(Policy):
         """Sets the other policy's parameters, `[D]`."""
         self.policy.set_flat_params(flat_params)
 
-    def numpy_copies(self, flat_params: np.ndarray) -> "_NoisyActor":
-        """See `Policy.numpy_copies`."""
-        return _NoisyActor(self.policy.numpy_copies(flat_params), self.action_dim, self.compute_noise, self._bounds)
+    def make_actors(self, flat_params: np.ndarray) -> "_NoisyActor":
+        """See `Policy.make_actors`."""
+        return _NoisyActor(self.policy.make_actors(flat_params), self.action_dim, self.compute_noise, self._bounds)
 
     def _draw_noise(self, actor: "_NoisyActor", num_steps: int) -> np.ndarray:
         """Takes the observations of `get_actions` for those of consecutive steps."""

@@ -1,7 +1,7 @@
 """Nonlinearities by name: what settings files, pickles and NumPy policies speak of."""
 from typing import Callable, Optional, Union
 
-from meta_policy_search.np.policies import NONLINEARITIES
+from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.tf_compat import tf
 
 Nonlinearity = Optional[Callable[[tf.Tensor], tf.Tensor]]

@@ -11,9 +11,9 @@ from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
-from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 T = 6  # steps of a path
@@ -332,7 +332,7 @@ def make_momentum_env():
 def random_search():
     """The best of as many candidates as the algorithms see, drawn from the distribution that they begin with."""
     policy = DeterministicMLPPolicy(4, 2, (8,))
-    sampler = PopulationSampler(SimpleNamespace(policy=policy, max_path_length=HORIZON), make_momentum_env())
+    sampler = SingleTaskSampler(SimpleNamespace(policy=policy, max_path_length=HORIZON), make_momentum_env())
     start = policy.get_flat_params()
     candidates = start + np.random.standard_normal((EPOCHS * CANDIDATES, len(start)))
     population = sampler.obtain_population_samples(0, 2 * HORIZON, candidates)
@@ -360,7 +360,7 @@ def test_both_beat_random_search_at_equal_steps(seed):
     returns = []
     for find in (lambda: search(CEM), lambda: search(CMAES), random_search):
         set_seed(seed)
-        sampler = PopulationSampler(SimpleNamespace(policy=find(), max_path_length=HORIZON), make_momentum_env())
+        sampler = SingleTaskSampler(SimpleNamespace(policy=find(), max_path_length=HORIZON), make_momentum_env())
         returns.append(mean_return(sampler.obtain_samples(10_000, 20 * HORIZON)))
     cem, cma_es, random = returns
     assert cem > random + 20.0 and cma_es > random + 5.0, returns

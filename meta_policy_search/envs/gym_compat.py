@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.base import BatchedEnv, MetaEnv
+from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 

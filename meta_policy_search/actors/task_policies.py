@@ -3,7 +3,7 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.samplers.population_sampler import make_actor
+from meta_policy_search.actors.of_policies import actor_of
 from meta_policy_search.types import Infos
 
 __all__ = ["TaskPolicies"]
@@ -24,14 +24,14 @@ class TaskPolicies:
         self.obs_dim, self.action_dim = first.obs_dim, first.action_dim
         self.distribution = getattr(first, "distribution", first)  # has the shape of an action
 
-    def numpy_copy(self) -> "_UndividedActors":
+    def make_actor(self) -> "PerTaskActor":
         """Returns what acts for all tasks with the policies as they are now, on arrays `[M, R, O]`."""
-        actors = [make_actor(policy) for policy in self.policies]
+        actors = [actor_of(policy) for policy in self.policies]
         # what runs in the graph, and draws for itself, acts in one thread
-        return (_TaskActors if all(hasattr(actor, "for_tasks") for actor in actors) else _UndividedActors)(actors)
+        return (_TaskActors if all(hasattr(actor, "for_tasks") for actor in actors) else PerTaskActor)(actors)
 
 
-class _UndividedActors:
+class PerTaskActor:
     """Acts for tasks with an actor of its own for each."""
 
     def __init__(self, actors: Sequence[Any]) -> None:
@@ -45,7 +45,7 @@ class _UndividedActors:
         return np.concatenate([actions for actions, _ in answers]), infos
 
 
-class _TaskActors(_UndividedActors):
+class _TaskActors(PerTaskActor):
     """The same, and the tasks may be divided among threads."""
 
     def for_tasks(self, start: int, stop: int) -> "_TaskActors":

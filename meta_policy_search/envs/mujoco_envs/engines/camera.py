@@ -139,7 +139,7 @@ def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
             if isinstance(request, np.ndarray):
                 answer = studio.draw(request)
             else:
-                studio = _Studio(request)
+                studio = _Renderer(request)
                 answer = True
         except Exception as error:  # of many kinds, depending on what is missing
             answer = f"{type(error).__name__}: {error}"
@@ -147,7 +147,7 @@ def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-class _Studio:
+class _Renderer:
     """What draws one model, in the process that draws."""
 
     def __init__(self, model: Any) -> None:

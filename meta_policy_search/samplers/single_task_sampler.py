@@ -3,18 +3,19 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
+from meta_policy_search.actors.of_policies import _numpy_copies, actor_of, actors_of
 from meta_policy_search.envs.adapters import SingleTaskEnv
-from meta_policy_search.envs.gym_forms import check_meta_env
-from meta_policy_search.samplers.collection import PathRngs
+from meta_policy_search.envs.gym_compat import check_meta_env
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, MetaSampler, check_spaces
-from meta_policy_search.types import Infos, Path, Task
+from meta_policy_search.samplers.rollouts import PathRngs
+from meta_policy_search.types import Path, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["PopulationSampler", "count_paths", "make_actor", "make_candidate_actors"]
+__all__ = ["SingleTaskSampler", "count_paths", "actor_of", "actors_of"]
 
 
-class PopulationSampler:
+class SingleTaskSampler:
     """Collects paths for the algorithms that a `LocalRunner` runs, in one task of one environment.
 
     A batch of `batch_size` environment steps is as many paths as it would hold if none ended early: `batch_size /
@@ -87,7 +88,7 @@ class PopulationSampler:
     def obtain_population_samples(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
         """Collects paths with the algorithm's policy, once for each of several sets of parameters.
 
-        A policy without `numpy_copies`, or for which it returns None, takes one set of parameters after the other
+        A policy without `make_actors`, or for which it returns None, takes one set of parameters after the other
         (`set_flat_params`), and keeps the last.
 
         Args:
@@ -118,7 +119,7 @@ class PopulationSampler:
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
         """Collects paths with a policy as it is; arguments as for `_collect`."""
-        return self._collect(policy, make_actor(policy), itr, 1, num_paths, length, **arguments)[0]
+        return self._collect(policy, actor_of(policy), itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(
         self, policy: Any, actor: Any, itr: int, num_candidates: int, num_paths: int, length: int,
@@ -177,84 +178,13 @@ class _Population:
         self.distribution = getattr(policy, "distribution", policy)  # has the shape of an action
         self.actor = actor
 
-    def numpy_copy(self) -> Any:
+    def make_actor(self) -> Any:
         return self.actor
-
-
-def make_actor(policy: Any) -> Any:
-    """Returns what acts as a single policy does, with its parameters as they are now, on arrays `[1, R, O]`.
-
-    Args:
-        policy: one whose parameters are one flat vector (`numpy_copies`), or that says what acts (`numpy_copy`); any
-            other one is asked through `get_actions`, and draws its own noise.
-
-    Returns:
-        An object with `act`, `draw_noise` and `noise_dim`; where it also has `for_tasks`, it runs without the policy.
-    """
-    actor = None
-    if hasattr(policy, "get_flat_params"):
-        actor = _numpy_copies(policy, policy.get_flat_params()[None])
-    elif hasattr(policy, "numpy_copy"):
-        actor = policy.numpy_copy()
-    return _PolicyActor(policy) if actor is None else actor
-
-
-def make_candidate_actors(policy: Any, flat_params: np.ndarray) -> Any:
-    """Returns what acts as a policy does with each of several sets of parameters, on arrays `[n, R, O]`.
-
-    Args:
-        policy: as for `PopulationSampler`; one without a NumPy form takes one set of parameters after the other.
-        flat_params: `[n, D]`.
-
-    Returns:
-        As `make_actor`.
-    """
-    actors = _numpy_copies(policy, flat_params)
-    return _PolicyInTurn(policy, flat_params) if actors is None else actors
-
-
-class _PolicyActor:
-    """Acts for one candidate with a policy that has no NumPy form, and draws its own noise."""
-
-    noise_dim = 0
-
-    def __init__(self, policy: Any) -> None:
-        self._policy = policy
-
-    def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Does nothing."""
-
-    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        actions, infos = self._policy.get_actions(observations[0])
-        return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in infos.items()}
-
-
-class _PolicyInTurn(_PolicyActor):
-    """Acts for candidates with a policy that takes the parameters of one after the other, and then its own again."""
-
-    def __init__(self, policy: Any, flat_params: np.ndarray) -> None:
-        super().__init__(policy)
-        self._flat_params = flat_params
-
-    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        all_actions, all_infos, own = [], [], self._policy.get_flat_params()
-        for flat_params, rows in zip(self._flat_params, observations, strict=True):
-            self._policy.set_flat_params(flat_params)
-            actions, infos = super().act(rows[None], noise)
-            all_actions.append(actions)
-            all_infos.append(infos)
-        self._policy.set_flat_params(own)
-        return np.concatenate(all_actions), {key: np.concatenate([infos[key] for infos in all_infos])
-                                             for key in all_infos[0]}
 
 
 def count_paths(batch_size: int, max_path_length: int) -> int:
     """Returns how many paths of `max_path_length` steps a batch of environment steps is, rounded up."""
     return -(-check_positive_int("batch_size", batch_size) // max_path_length)
-
-
-def _numpy_copies(policy: Any, flat_params: np.ndarray) -> Any:
-    return policy.numpy_copies(flat_params) if hasattr(policy, "numpy_copies") else None
 
 
 def _has_tasks(env: Any) -> bool:

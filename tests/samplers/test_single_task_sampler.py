@@ -9,7 +9,7 @@ from meta_policy_search.envs import MetaPointEnv
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.np.exploration_policies import OrnsteinUhlenbeckPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
-from meta_policy_search.samplers.population_sampler import PopulationSampler
+from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils.utils import set_seed
 
 T = 12
@@ -83,10 +83,10 @@ def test_a_population_has_the_paths_of_its_candidates_alone(world):
     # when they act all together, two at a time, and one after the other
     populations = []
     for at_once in (None, 2, 1):
-        sampler = PopulationSampler(make_algo(policy), env, candidates_at_once=at_once, **arguments)
+        sampler = SingleTaskSampler(make_algo(policy), env, candidates_at_once=at_once, **arguments)
         populations.append(sampler.obtain_population_samples(10, 3 * T, candidates))
         sampler.shutdown_worker()
-    sampler = PopulationSampler(make_algo(policy), env, **arguments)
+    sampler = SingleTaskSampler(make_algo(policy), env, **arguments)
     alone = []
     for i, candidate in enumerate(candidates):
         policy.set_flat_params(candidate)
@@ -107,7 +107,7 @@ def test_the_iteration_and_the_seed_decide():
     actions = []
     for seed, itr in ((1, 0), (1, 0), (1, 1), (2, 0)):
         set_seed(seed)
-        sampler = PopulationSampler(make_algo(policy), MetaPointEnv())
+        sampler = SingleTaskSampler(make_algo(policy), MetaPointEnv())
         actions.append(sampler.obtain_samples(itr, T)[0]["actions"])
     np.testing.assert_array_equal(actions[0], actions[1])
     assert (actions[0] != actions[2]).all() and (actions[0] != actions[3]).all()
@@ -115,13 +115,13 @@ def test_the_iteration_and_the_seed_decide():
 
 @pytest.mark.parametrize("batch_size, num_paths", [(1, 1), (T, 1), (T + 1, 2), (3 * T, 3)])
 def test_a_batch_is_whole_paths(batch_size, num_paths):
-    sampler = PopulationSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv())
+    sampler = SingleTaskSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv())
     paths = sampler.obtain_samples(0, batch_size)
     assert [len(path["rewards"]) for path in paths] == [T] * num_paths
 
 
 def test_paths_that_end_early_make_the_batch_smaller_and_not_fewer_paths():
-    sampler = PopulationSampler(make_algo(CategoricalMLPPolicy(4, 2, ()), max_path_length=200), cart_pole())
+    sampler = SingleTaskSampler(make_algo(CategoricalMLPPolicy(4, 2, ()), max_path_length=200), cart_pole())
     paths = sampler.obtain_samples(0, 1000)
     assert len(paths) == 5 and all(path["terminated"] and len(path["rewards"]) < 200 for path in paths)
 
@@ -129,7 +129,7 @@ def test_paths_that_end_early_make_the_batch_smaller_and_not_fewer_paths():
 def test_the_task_is_the_one_that_the_environment_has():
     env, policy = MetaPointEnv(), DeterministicMLPPolicy(2, 2, ())
     policy.set_flat_params(np.zeros(6))  # stays at the origin
-    sampler = PopulationSampler(make_algo(policy), env)
+    sampler = SingleTaskSampler(make_algo(policy), env)
     for goal in ([0.3, 0.4], [-0.6, 0.8]):
         env.set_task(goal)
         np.testing.assert_allclose(sampler.obtain_samples(0, T)[0]["rewards"], -np.linalg.norm(goal))
@@ -137,7 +137,7 @@ def test_the_task_is_the_one_that_the_environment_has():
 
 
 def test_after_a_shutdown_it_works_again():
-    sampler = PopulationSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv(), parallel=True)
+    sampler = SingleTaskSampler(make_algo(GaussianMLPPolicy(2, 2, ())), MetaPointEnv(), parallel=True)
     paths = sampler.obtain_samples(0, T)
     sampler.shutdown_worker()
     sampler.shutdown_worker()
@@ -147,7 +147,7 @@ def test_after_a_shutdown_it_works_again():
 
 def test_a_changed_path_length_takes_effect():
     algo = make_algo(GaussianMLPPolicy(2, 2, ()))
-    sampler = PopulationSampler(algo, MetaPointEnv())
+    sampler = SingleTaskSampler(algo, MetaPointEnv())
     sampler.obtain_samples(0, T)
     algo.max_path_length = 2 * T
     assert [len(path["rewards"]) for path in sampler.obtain_samples(0, T)] == [2 * T]
@@ -161,19 +161,19 @@ class Nameless(MetaPointEnv):
 
 
 @pytest.mark.parametrize("build, error, message", [
-    (lambda policy: PopulationSampler(make_algo(policy), MetaPointEnv(), candidates_at_once=0), ValueError,
+    (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv(), candidates_at_once=0), ValueError,
      "candidates_at_once: expected an integer of at least 1, got 0"),
-    (lambda policy: PopulationSampler(make_algo(policy), pendulum()), ValueError, r"policy.obs_dim: expected \(3,\)"),
-    (lambda policy: PopulationSampler(make_algo(policy), cart_pole()), ValueError,
+    (lambda policy: SingleTaskSampler(make_algo(policy), pendulum()), ValueError, r"policy.obs_dim: expected \(3,\)"),
+    (lambda policy: SingleTaskSampler(make_algo(policy), cart_pole()), ValueError,
      "action space .*, such as a CategoricalMLPPolicy"),
-    (lambda policy: PopulationSampler(make_algo(policy), object()), TypeError, "env: expected an environment"),
-    (lambda policy: PopulationSampler(make_algo(policy), MetaPointEnv).obtain_samples(0, 1), TypeError,
+    (lambda policy: SingleTaskSampler(make_algo(policy), object()), TypeError, "env: expected an environment"),
+    (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv).obtain_samples(0, 1), TypeError,
      "env: expected an environment"),
-    (lambda policy: PopulationSampler(make_algo(policy), Nameless()).obtain_samples(0, 1), TypeError,
+    (lambda policy: SingleTaskSampler(make_algo(policy), Nameless()).obtain_samples(0, 1), TypeError,
      "env: .*Nameless has no get_task"),
-    (lambda policy: PopulationSampler(make_algo(policy), MetaPointEnv()).obtain_samples(0, 0), ValueError,
+    (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv()).obtain_samples(0, 0), ValueError,
      "batch_size: expected an integer of at least 1, got 0"),
-    (lambda policy: PopulationSampler(make_algo(policy), MetaPointEnv()).obtain_samples(-1, 1), ValueError,
+    (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv()).obtain_samples(-1, 1), ValueError,
      "itr: expected an integer of at least 0, got -1"),
 ])
 def test_mistakes(build, error, message):

@@ -59,7 +59,7 @@ class Failure(NamedTuple):
         Raises:
             EnvWorkerError: with the worker's traceback; an `EnvValueError` where a value was wrong.
         """
-        from meta_policy_search.samplers.vectorized_env_executor import EnvValueError, EnvWorkerError  # imports this
+        from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorkerError
 
         kind = EnvValueError if self.is_value_error else EnvWorkerError
         raise kind(f"{who}: {self.message}\n\nThe worker's traceback:\n{self.traceback}", self.env_ids or env_ids)
@@ -158,7 +158,7 @@ class _Worker:
 
     def build(self, env: bytes, first_task: int, *sizes: int) -> None:
         """Builds the executor of this worker's share; `sizes` as its constructor takes them."""
-        from meta_policy_search.samplers.vectorized_env_executor import make_local_executor  # it imports this module
+        from meta_policy_search.samplers.executors.local import make_local_executor
 
         self._executor = make_local_executor(pickle.loads(env), *sizes)
         self._executor.first_task = first_task
@@ -179,7 +179,7 @@ class _Worker:
 
 def failure_of(error: BaseException) -> Failure:
     """Returns what to tell about an exception where it cannot be raised."""
-    from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
+    from meta_policy_search.samplers.executors.errors import EnvWorkerError
 
     cause = error.__cause__ or error
     is_told = isinstance(error, EnvWorkerError)

@@ -8,19 +8,20 @@ from typing import Any, Iterator, List, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.base import MetaEnv
-from meta_policy_search.envs.gym_forms import reset_env, set_rng, step_env
+from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
+from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.plotting import TaskTrajectories, plot_trajectories
-from meta_policy_search.samplers.vectorized_env_executor import MetaEnvExecutor, make_local_executor
+from meta_policy_search.samplers.executors.base import MetaEnvExecutor
+from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.snapshotter import PathLike
 from meta_policy_search.utils.statistics import task_returns
 
-__all__ = ["Recording", "RememberingExecutor", "check_is_planar", "describe_task"]
+__all__ = ["Recording", "RecordingExecutor", "check_is_planar", "describe_task"]
 
 
-class RememberingExecutor:
+class RecordingExecutor:
     """The fastest executor within this process, which also keeps what its paths start from.
 
     Args:
@@ -40,7 +41,7 @@ class RememberingExecutor:
     ) -> None:
         self._executor: MetaEnvExecutor = make_local_executor(env, meta_batch_size, envs_per_task, max_path_length)
         self._starts = starts
-        self.max_callers = 1  # or the parts of a round would come in any order
+        self.max_threads = 1  # or the parts of a round would come in any order
 
     def __getattr__(self, name: str) -> Any:
         """Returns what the executor has."""

@@ -21,14 +21,14 @@ from typing import Any, List, Optional
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.engine import (
+from meta_policy_search.envs.mujoco_envs.engines.base import (
     INERTIAL_ARRAYS,
     START_TIME,
-    Crew,
     Engine,
-    model_file,
+    Simulator,
     normalize_quaternions,
 )
+from meta_policy_search.envs.mujoco_envs.engines.models import model_file
 
 __all__ = ["MujocoEngine"]
 
@@ -68,16 +68,16 @@ class MujocoEngine(Engine):
 
     @property
     def _crew_class(self) -> type:
-        return _Crew if self.nq == self.nv else _RungeKuttaCrew
+        return _Simulator if self.nq == self.nv else _RungeKuttaSimulator
 
-    def _new_crew(self, num_threads: int) -> "_Crew":
+    def _new_simulator(self, num_threads: int) -> "_Simulator":
         return self._crew_class(self, num_threads)
 
     def _model_to_draw(self, env_id: int) -> Any:
         return self._models[env_id]
 
 
-class _Crew(Crew):
+class _Simulator(Simulator):
     """Native threads and their memory, which serve one caller at a time."""
 
     def __init__(self, engine: MujocoEngine, num_threads: int) -> None:
@@ -91,7 +91,7 @@ class _Crew(Crew):
 
     @staticmethod
     def model_for(model: Any) -> Any:
-        """Returns the model with which the crew is to simulate what `model` describes."""
+        """Returns the model with which the simulator is to simulate what `model` describes."""
         return model
 
     @staticmethod
@@ -100,7 +100,7 @@ class _Crew(Crew):
         return frame_skip
 
     def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """See `Crew.simulate`."""
+        """See `Simulator.simulate`."""
         self._hold(controls)
         return self._roll_out(models, states)[:, -1].copy()
 
@@ -118,7 +118,7 @@ class _Crew(Crew):
         return reached
 
 
-class _RungeKuttaCrew(_Crew):
+class _RungeKuttaSimulator(_Simulator):
     """The same for robots with a free joint at their root, whose orientation is a quaternion, `qpos[3:7]`.
 
     MuJoCo computes the accelerations, and the classical Runge-Kutta method is applied to them here as MuJoCo applied
@@ -148,7 +148,7 @@ class _RungeKuttaCrew(_Crew):
         return 1
 
     def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """See `Crew.simulate`."""
+        """See `Simulator.simulate`."""
         self._hold(controls)
         stage = states.copy()
         clocks = []

@@ -2,10 +2,10 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.base import MetaEnv
-from meta_policy_search.np.policies import StackedGaussianMLP
+from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
+from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.utils.quiet_gym import gym
+from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 
@@ -39,7 +39,7 @@ class FixedPolicy:
 
     meta_batch_size, obs_dim, action_dim = 2, 1, 1
 
-    def numpy_copy(self):
+    def make_actor(self):
         params = {"mean_network/output/kernel": np.zeros((2, 1, 1), np.float32),
                   "mean_network/output/bias": np.zeros((2, 1), np.float32),
                   "log_std_network/log_std_var": np.zeros((2, 1), np.float32)}

@@ -7,8 +7,9 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from meta_policy_search.np.policies import StackedGaussianMLP
-from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError, MetaEnvExecutor
+from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
+from meta_policy_search.samplers.executors.base import MetaEnvExecutor
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.types import Infos, PathsMetaBatch
 from meta_policy_search.utils import seeding
 
@@ -97,10 +98,10 @@ def collect(
     """
     if hasattr(actor, "for_tasks"):
         shares = [(share, actor.for_tasks(share.start - tasks.start, share.stop - tasks.start))
-                  for share in divide(tasks, executor.max_callers)]
+                  for share in divide(tasks, executor.max_threads)]
     else:
         shares = [(tasks, actor)]
-    return _run([_Collection(executor, round_, share_actor, share, on_steps) for share, share_actor in shares])
+    return _run([RolloutLoop(executor, round_, share_actor, share, on_steps) for share, share_actor in shares])
 
 
 def divide(tasks: range, count: int) -> List[range]:
@@ -158,7 +159,7 @@ class _Place(NamedTuple):
         return f"task {self.task}, path {self.path}, step {self.step}"
 
 
-class _Collection:
+class RolloutLoop:
     """One round of sampling in some tasks: which path each environment is on, and what the paths hold so far.
 
     Path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks. The policy always
@@ -326,7 +327,7 @@ class _Collection:
         )
 
 
-def _run(collections: Sequence[_Collection]) -> List[Collected]:
+def _run(collections: Sequence[RolloutLoop]) -> List[Collected]:
     """Runs collections, each in a thread of its own if there are several."""
     if len(collections) == 1:
         return [collections[0].run()]

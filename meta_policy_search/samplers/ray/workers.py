@@ -30,15 +30,12 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 import cloudpickle
 import numpy as np
 
-from meta_policy_search.envs.base import MetaEnv
-from meta_policy_search.samplers.collection import Collected, Round, collect, divide
-from meta_policy_search.samplers.env_worker import THREAD_VARIABLES, Failure, failure_of
-from meta_policy_search.samplers.vectorized_env_executor import (
-    EnvWorkerError,
-    make_local_executor,
-    pickle_env,
-    tasks_text,
-)
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.samplers.executors.base import pickle_env
+from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
+from meta_policy_search.samplers.executors.local import make_local_executor
+from meta_policy_search.samplers.executors.worker import THREAD_VARIABLES, Failure, failure_of
+from meta_policy_search.samplers.rollouts import Collected, Round, collect, divide
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_positive, check_positive_int
@@ -185,7 +182,7 @@ class RayExecutor:
     def check_actor(actor: Any) -> None:
         """Raises `TypeError` unless an actor can be sent to workers, and divided among them."""
         if not hasattr(actor, "for_tasks"):
-            raise TypeError("policy: expected one whose numpy_copy() gives an object with act and for_tasks, as Ray's "
+            raise TypeError("policy: expected one whose make_actor() gives an object with act and for_tasks, as Ray's "
                             "workers act without TensorFlow, each for some of the tasks; sampling in this process or "
                             "in worker processes (parallel=False or True) takes any policy")
 

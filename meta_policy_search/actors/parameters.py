@@ -1,0 +1,68 @@
+"""Parameters of networks: their initial values, and their form as one vector."""
+import math
+from collections import OrderedDict
+from typing import Mapping, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.types import Params
+
+
+def initial_mlp_values(
+    scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int], rng: np.random.Generator
+) -> "OrderedDict[str, np.ndarray]":
+    """Draws initial weights: kernels Glorot-uniform (Glorot & Bengio, 2010), biases zero.
+
+    Args:
+        scope: prefix of the parameter names, such as `mean_network`.
+        input_size: units of the input layer.
+        output_size: units of the output layer.
+        hidden_sizes: units of each hidden layer.
+        rng: source of the weights.
+
+    Returns:
+        Ordered mapping `scope/layer/kernel` to float32 `[in, out]` and `scope/layer/bias` to float32 `[out]`,
+        layers named `hidden_0`, `hidden_1`, ..., `output`.
+    """
+    sizes = [input_size, *hidden_sizes, output_size]
+    layers = [f"hidden_{i}" for i in range(len(hidden_sizes))] + ["output"]
+    values = OrderedDict()
+    for layer, fan_in, fan_out in zip(layers, sizes[:-1], sizes[1:]):
+        limit = np.sqrt(6.0 / (fan_in + fan_out))
+        values[f"{scope}/{layer}/kernel"] = rng.uniform(-limit, limit, (fan_in, fan_out)).astype(np.float32)
+        values[f"{scope}/{layer}/bias"] = np.zeros(fan_out, np.float32)
+    return values
+
+
+def flatten_params(params: Params) -> np.ndarray:
+    """Returns parameters as one vector, float32 `[D]`, in the order of the mapping."""
+    return np.concatenate([value.ravel() for value in params.values()])
+
+
+def unflatten_params(
+    argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]]
+) -> "OrderedDict[str, np.ndarray]":
+    """Splits vectors into parameters by name.
+
+    Args:
+        argument: name of the argument that the vectors were given as, for error messages.
+        flat: `[..., D]`.
+        shapes: name to shape of each parameter, in order.
+
+    Returns:
+        Ordered mapping of name to float32 `[..., *shape]`, copies.
+
+    Raises:
+        ValueError: the last axis has another size, or a number is not finite.
+    """
+    sizes = [math.prod(shape) for shape in shapes.values()]
+    if flat.ndim < 1 or flat.shape[-1] != sum(sizes):
+        raise ValueError(f"{argument}: expected {sum(sizes)} numbers in the last axis, got shape {flat.shape}")
+    with np.errstate(over="ignore"):
+        values = flat.astype(np.float32)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{argument}: expected finite numbers, got {flat[~np.isfinite(values)][0]} among them")
+    parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
+    return OrderedDict((name, part.reshape(flat.shape[:-1] + tuple(shape)))
+                       for (name, shape), part in zip(shapes.items(), parts))
+

@@ -1,0 +1,253 @@
+"""The interfaces of meta-environments: one environment, and `n` of them stepped together as arrays."""
+import abc
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.types import BatchedStep, Path, Task
+from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.gym_import import gym
+
+__all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv", "PhysicsError"]
+
+
+class PhysicsError(RuntimeError):
+    """A simulation diverged: its numbers are not finite, huge, or the physics engine gave a warning.
+
+    The step that raises it has moved none of its environments.
+
+    Attributes:
+        env_ids: which of the environments stepped together, a tuple of integers.
+    """
+
+    def __init__(self, message: str, env_ids: Sequence[int]) -> None:
+        super().__init__(message)
+        self.env_ids = tuple(env_ids)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), (str(self), self.env_ids)
+
+
+class MetaEnv(gym.Env):
+    """A gym environment with a distribution of tasks.
+
+    Subclasses follow gym 0.26: `reset(seed=, options=) -> (observation, info)` and
+    `step(action) -> (observation, reward, terminated, truncated, info)`. The samplers accept the classic
+    forms too (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments.
+
+    An environment that can step many copies of itself at once offers `make_batched(num_envs)`, which
+    returns a `BatchedEnv`; see `BatchableMetaEnv`.
+    """
+
+    def sample_tasks(self, n_tasks: int) -> List[Task]:
+        """Samples tasks from the environment's task distribution.
+
+        An implementation may take a second argument `rng` (`numpy.random.Generator` or None); samplers
+        then pass one, which makes the tasks depend on the seed and the iteration alone.
+
+        Args:
+            n_tasks: number of tasks needed.
+
+        Returns:
+            A list of `n_tasks` tasks.
+        """
+        raise NotImplementedError
+
+    def set_task(self, task: Task) -> None:
+        """Makes `task` (one of `sample_tasks`) the task of this environment, from the next step on."""
+        raise NotImplementedError
+
+    def get_task(self) -> Task:
+        """Returns the task that the agent is performing."""
+        raise NotImplementedError
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """Logs figures special to this environment; none by default.
+
+        Args:
+            paths: all paths collected in this environment during the iteration, of all tasks.
+            prefix: put before each key, such as `Step_0-`.
+        """
+
+
+class BatchedEnv(abc.ABC):
+    """`num_envs` copies of one environment, each with a task of its own, stepped together on arrays.
+
+    This is where our environments are implemented: the single environment is the case `num_envs=1`
+    (`BatchableMetaEnv`), so both agree bit for bit. The row of one environment must never depend on the
+    rows of the others, nor on their number.
+
+    Args:
+        num_envs: number of copies, at least one.
+
+    Attributes:
+        observation_space: `gym.spaces.Box` of one environment's observation.
+        action_space: `gym.spaces.Box` of one environment's action, or `gym.spaces.Discrete`, with actions from 0.
+        max_threads: how many threads may call `reset` and `step` at a time, each for environments of its own; more
+            than one where that is faster, because Python can go on during a step.
+    """
+
+    observation_space: gym.Space
+    action_space: gym.Space
+    max_threads: int = 1
+
+    def __init__(self, num_envs: int) -> None:
+        self.num_envs = check_positive_int("num_envs", num_envs)
+
+    @abc.abstractmethod
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` tasks from `rng`."""
+
+    @abc.abstractmethod
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        """Gives each environment its task; `tasks` has length `num_envs`.
+
+        Raises:
+            ValueError: names what is wrong with a task and what was expected.
+        """
+
+    @abc.abstractmethod
+    def get_tasks(self) -> List[Task]:
+        """Returns the task of each environment, in a form that `set_tasks` takes."""
+
+    @abc.abstractmethod
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Starts a new path in some of the environments.
+
+        Args:
+            env_ids: int `[k]`, which environments; no duplicates.
+            rngs: `k` generators; environment `env_ids[i]` draws its start state, and whatever is random
+                in its dynamics until its next reset, from `rngs[i]`.
+
+        Returns:
+            The start observations, float64 `[k, O]`; a copy that the caller may keep.
+        """
+
+    @abc.abstractmethod
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """Takes one step in some of the environments, without resetting any.
+
+        Args:
+            actions: `[k, A]`, finite; clipped to the action space. Where it is discrete, int `[k]`.
+            env_ids: int `[k]`, which environments; all of them by default.
+
+        Returns:
+            A `BatchedStep` of `k` rows; copies that the caller may keep.
+        """
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`."""
+
+    def _check_count(self, tasks: Sequence[Task]) -> None:
+        """Raises a `ValueError` unless there is a task for each environment."""
+        if len(tasks) != self.num_envs:
+            raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
+
+    def _rows(self, actions: np.ndarray, env_ids: Optional[np.ndarray]) -> Tuple[np.ndarray, np.ndarray]:
+        """Checks the arguments of `step`; returns `(actions, env_ids int [k])`.
+
+        The actions are float64 `[k, A]`, or int64 `[k]` where the action space is discrete.
+        """
+        ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
+        actions = np.asarray(actions)
+        expected = (len(ids),) + tuple(self.action_space.shape)
+        if actions.shape != expected:
+            raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
+        if is_discrete(self.action_space):
+            return self._checked_indices(actions, ids), ids
+        actions = np.asarray(actions, dtype=np.float64)
+        if not np.isfinite(actions).all():
+            row = int(np.flatnonzero(~np.isfinite(actions).all(axis=1))[0])
+            raise ValueError(f"actions: expected finite numbers, got {actions[row]} for environment {ids[row]}")
+        return actions, ids
+
+    def _checked_indices(self, actions: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Returns discrete actions as int64 `[k]`; raises `ValueError` if one is not in the action space."""
+        if actions.dtype.kind not in "iu":
+            raise ValueError(f"actions: expected integers, got {actions.dtype}")
+        is_wrong = (actions < 0) | (actions >= self.action_space.n)
+        if is_wrong.any():
+            row = int(np.argmax(is_wrong))
+            raise ValueError(f"actions: expected integers from 0 to {self.action_space.n - 1}, got {actions[row]} for "
+                             f"environment {ids[row]}")
+        return actions.astype(np.int64)
+
+
+class BatchableMetaEnv(MetaEnv):
+    """A `MetaEnv` that is a `BatchedEnv` with one environment in it.
+
+    Subclasses set `batched_class` and document their arguments; keyword arguments given here go to it. Those that
+    can be drawn name the ways of it in `metadata["render_modes"]`, and implement `_draw`.
+
+    Args:
+        render_mode: one of `metadata["render_modes"]`, which makes `render` return pictures; None (default): no
+            pictures.
+        **kwargs: arguments of `batched_class`.
+    """
+
+    batched_class: type
+
+    def __init__(self, *, render_mode: Optional[str] = None, **kwargs: Any) -> None:
+        self.render_mode = check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self._batched_kwargs: Dict[str, Any] = kwargs
+        self._batched: BatchedEnv = self.batched_class(1, **kwargs)
+        self.observation_space = self._batched.observation_space
+        self.action_space = self._batched.action_space
+
+    def make_batched(self, num_envs: int) -> BatchedEnv:
+        """Returns `num_envs` copies of this environment that step together; tasks are not copied."""
+        return self.batched_class(num_envs, **self._batched_kwargs)
+
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
+        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
+        n_tasks = check_positive_int("n_tasks", n_tasks)
+        return self._batched.sample_tasks(n_tasks, self.np_random if rng is None else rng)
+
+    def set_task(self, task: Task) -> None:
+        """See `MetaEnv.set_task`."""
+        self._batched.set_tasks([task])
+
+    def get_task(self) -> Task:
+        """See `MetaEnv.get_task`."""
+        return self._batched.get_tasks()[0]
+
+    def reset(
+        self, *, seed: Optional[int] = None, options: Optional[dict] = None
+    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """Starts a new path; returns `(observation [O], {})`."""
+        super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
+        return self._batched.reset(np.zeros(1, dtype=int), [self.np_random])[0], {}
+
+    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
+        answer = self._batched.step(np.asarray(action)[None])
+        info = {key: values[0] for key, values in answer.env_infos.items()}
+        return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),
+                bool(answer.truncated[0]), info)
+
+    def render(self) -> np.ndarray:
+        """Draws the environment as it is now, for `render_mode="rgb_array"`.
+
+        Returns:
+            A picture, uint8 `[H, W, 3]`, red, green and blue.
+
+        Raises:
+            NotImplementedError: there are no pictures of this kind of environment.
+            RuntimeError: the environment was made without a render mode; or no picture can be drawn on this machine
+                (says what to install).
+        """
+        if not self.metadata["render_modes"]:
+            raise NotImplementedError(f"render: there are no pictures of {type(self).__name__}")
+        if self.render_mode is None:
+            raise RuntimeError(f'render: expected an environment made with render_mode="rgb_array", as in '
+                               f'{type(self).__name__}(render_mode="rgb_array")')
+        return self._draw()
+
+    def _draw(self) -> np.ndarray:
+        """Returns what `render` does, where there is a render mode."""
+        raise NotImplementedError
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`."""
+        self._batched.log_diagnostics(paths, prefix)

@@ -1,0 +1,1 @@
+"""Physics engines: the only place that knows their bindings."""

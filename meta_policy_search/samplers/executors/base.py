@@ -1,0 +1,323 @@
+"""Executors: many copies of a meta-environment, one group per task, reset and stepped together.
+
+Environment `e = task * envs_per_task + j` is copy `j` of a task. Each executor has two layers:
+
+* arrays, for samplers: `set_tasks`, `reset_envs` and `step_envs` act on the environments they are told, draw
+  from the generators they are given and reset nothing by themselves;
+* lists, as documented for this method's public code: `reset` and `step` act on all environments, and a path
+  that ends is followed by the next one.
+
+Use one layer at a time. Given the same generators and actions, all executors return the same numbers, bit for
+bit: `MetaBatchedEnvExecutor` and `MetaIterativeEnvExecutor` run the same environment code, and the processes of
+`MetaParallelEnvExecutor` hold one of these two each. An environment that draws from the global `numpy.random`
+works everywhere, and is reproducible in `MetaIterativeEnvExecutor`.
+"""
+import abc
+import reprlib
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import cloudpickle
+import numpy as np
+
+from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorkerError, tasks_text
+from meta_policy_search.types import BatchedStep, Infos, Task
+from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.seeding import Stream, next_rng
+
+
+class MetaEnvExecutor(abc.ABC):
+    """What all executors share: the checks, the layer of lists, and the two ways to end.
+
+    A subclass supplies `_assign`, `_start`, `advance` and `_close`, on arguments already checked.
+
+    Args:
+        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied, and itself used
+            for sampling tasks only.
+        meta_batch_size: number of tasks, at least one.
+        envs_per_task: number of environments per task, at least one.
+        max_path_length: `step` ends a path after so many steps; at least one.
+
+    Attributes:
+        first_task: number that errors give to the first task; not zero in a worker, which holds a share.
+        max_threads: how many threads may call `reset_envs` and `step_envs` at a time, each for tasks of its own;
+            more than one where that is faster.
+
+    Raises:
+        TypeError: `env` has no `sample_tasks` and `set_task`, or no spaces with a shape; or a size is not an
+            integer.
+        ValueError: a size is smaller than one.
+    """
+
+    def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
+        check_meta_env(env)
+        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+        self.envs_per_task = check_positive_int("envs_per_task", envs_per_task)
+        self.max_path_length = check_positive_int("max_path_length", max_path_length)
+        self.first_task = 0
+        self.max_threads = 1
+        self._env = env
+        self._observation_shape = _space_shape(env, "observation_space")
+        self._action_shape = _space_shape(env, "action_space")
+        self._is_discrete = is_discrete(env.action_space)
+        self._tasks: Optional[List[Task]] = None
+        self._path_rngs: Optional[List[np.random.Generator]] = None  # one per environment, which spawns its paths'
+        self._path_lengths = np.zeros(self.num_envs, dtype=int)
+        self._is_closed = False
+
+    @property
+    def num_envs(self) -> int:
+        """Number of environments, `meta_batch_size * envs_per_task`."""
+        return self.meta_batch_size * self.envs_per_task
+
+    # ---- arrays
+
+    def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
+        """Gives all environments of a task that task; takes effect before their next reset.
+
+        Args:
+            tasks: `meta_batch_size` tasks; None samples new ones from the environment.
+
+        Raises:
+            ValueError: there are not `meta_batch_size` of them.
+            EnvWorkerError: the environment does not accept one; an `EnvValueError` if it says `ValueError`.
+        """
+        self._check_open()
+        if tasks is None:
+            tasks = sample_tasks(self._env, self.meta_batch_size, rng=next_rng(Stream.EXECUTOR))
+        tasks = list(tasks)
+        if len(tasks) != self.meta_batch_size:
+            raise ValueError(f"tasks: expected meta_batch_size={self.meta_batch_size} of them, got {len(tasks)}")
+        self._tasks = tasks
+        self._assign(tasks)
+
+    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Starts a new path in some of the environments.
+
+        Args:
+            env_ids: int `[k]`, which environments; in any order, no duplicates.
+            rngs: `k` generators; environment `env_ids[i]` draws its start state, and whatever is random in its
+                dynamics until its next reset, from `rngs[i]`. They belong to the environments from now on: a
+                worker process draws from copies of them.
+
+        Returns:
+            The start observations, float64 `[k, O]`.
+
+        Raises:
+            ValueError: an argument has the wrong shape or range.
+            EnvWorkerError: an environment failed.
+        """
+        self._check_open()
+        ids = self._checked_ids(env_ids)
+        if len(rngs) != len(ids):
+            raise ValueError(f"rngs: expected {len(ids)} generators, one per environment, got {len(rngs)}")
+        return self._start(ids, rngs)
+
+    def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        """Takes one step in some of the environments, without resetting any.
+
+        Args:
+            actions: `[k, A]`, finite; int `[k]` where the action space is discrete.
+            env_ids: int `[k]`, which environments; in any order, no duplicates.
+
+        Returns:
+            A `BatchedStep` of `k` rows. An info that only some environments give is NaN in the others (None, if
+            it is not numeric); infos that are not numbers, or differ in shape, come as arrays of objects.
+
+        Raises:
+            ValueError: an argument has the wrong shape or range.
+            EnvWorkerError: an environment failed; an `EnvValueError`, which is a `ValueError` too, if what it
+                returned does not fit its observation space or the interface.
+        """
+        answer = self._step(actions, self._checked_ids(env_ids))
+        if isinstance(answer.env_infos, list):
+            return answer._replace(env_infos=stack_infos(answer.env_infos))
+        return answer
+
+    @abc.abstractmethod
+    def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        """Does what `step_envs` does, without its checks; `env_infos` may be a list of `k` dicts."""
+
+    @abc.abstractmethod
+    def _assign(self, tasks: List[Task]) -> None:
+        """Does what `set_tasks` does."""
+
+    @abc.abstractmethod
+    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Does what `reset_envs` does."""
+
+    # ---- lists
+
+    def reset(self) -> List[np.ndarray]:
+        """Resets all environments.
+
+        Their generators derive from the seed (`set_seed`), the number of calls of `reset` since, environment
+        and path.
+
+        Returns:
+            List of `num_envs` start observations, each float64 `[O]`.
+        """
+        self._path_rngs = next_rng(Stream.EXECUTOR).spawn(self.num_envs)
+        return list(self._start_next_paths(np.arange(self.num_envs)))
+
+    def step(
+        self, actions: Sequence[np.ndarray]
+    ) -> Tuple[List[np.ndarray], List[float], List[bool], List[Dict[str, Any]]]:
+        """Takes one step in all environments; one whose path has ended starts the next path.
+
+        Args:
+            actions: `num_envs` actions, each `[A]`, or an integer where the action space is discrete.
+
+        Returns:
+            Four lists of length `num_envs`: observations, rewards, dones (whether the path ended, by itself or
+            by reaching `max_path_length`) and env_infos (dicts). Where done, the observation is the first of
+            the next path.
+
+        Raises:
+            RuntimeError: `reset` has not been called.
+            ValueError: the actions do not have the shape above, or are not finite.
+            EnvWorkerError: an environment failed, see `step_envs`.
+        """
+        if self._path_rngs is None:
+            raise RuntimeError("step: call reset() first")
+        observations, rewards, terminated, truncated, infos = self._step(actions, np.arange(self.num_envs))
+        self._path_lengths += 1
+        dones = terminated | truncated | (self._path_lengths >= self.max_path_length)
+        if dones.any():
+            ended = np.flatnonzero(dones)
+            observations[ended] = self._start_next_paths(ended)
+        if not isinstance(infos, list):
+            infos = [{key: values[row] for key, values in infos.items()} for row in range(self.num_envs)]
+        return list(observations), rewards.tolist(), dones.tolist(), infos
+
+    def _start_next_paths(self, env_ids: np.ndarray) -> np.ndarray:
+        self._path_lengths[env_ids] = 0
+        return self.reset_envs(env_ids, [self._path_rngs[e].spawn(1)[0] for e in env_ids])
+
+    # ---- the end
+
+    def close(self) -> None:
+        """Closes the environments; the executor cannot be used afterwards. A second call does nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._close()
+
+    @abc.abstractmethod
+    def _close(self) -> None:
+        """Does what `close` does."""
+
+    def __enter__(self) -> "MetaEnvExecutor":
+        """Returns the executor, to be closed at the end of the `with` block."""
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        """Closes the executor."""
+        self.close()
+
+    # ---- checks and errors
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError(f"this {type(self).__name__} is closed")
+
+    def _step(self, actions: Any, env_ids: np.ndarray) -> BatchedStep:
+        self._check_open()
+        return self.advance(self._checked_actions(actions, env_ids), env_ids)
+
+    def _checked_ids(self, env_ids: Any) -> np.ndarray:
+        ids = np.asarray(env_ids)
+        if ids.ndim != 1 or ids.size == 0 or ids.dtype.kind not in "iu":
+            raise ValueError(f"env_ids: expected a list of at least one integer, got {env_ids!r}")
+        if ids.min() < 0 or ids.max() >= self.num_envs:
+            raise ValueError(f"env_ids: expected numbers from 0 to {self.num_envs - 1}, got {env_ids!r}")
+        if np.bincount(ids).max() > 1:
+            raise ValueError(f"env_ids: expected each environment once, got {env_ids!r}")
+        return ids
+
+    def _checked_actions(self, actions: Any, env_ids: np.ndarray) -> np.ndarray:
+        """Returns a copy, which environments may change as they like."""
+        expected = (len(env_ids), *self._action_shape)
+        try:
+            array = np.array(actions)
+        except ValueError as error:  # NumPy's, for rows of unequal length
+            raise ValueError(f"actions: expected shape {expected}, got actions of unequal shapes") from error
+        if array.shape != expected:
+            raise ValueError(f"actions: expected shape {expected}, got {array.shape}")
+        kinds, what = ("iu", "integers") if self._is_discrete else ("biuf", "numbers")
+        if array.dtype.kind not in kinds:
+            raise ValueError(f"actions: expected {what}, got {array.dtype}")
+        finite = np.isfinite(array)
+        if not finite.all():
+            row = int(np.argwhere(~finite)[0, 0])
+            raise ValueError(f"actions: expected finite numbers, got {array[row]} for "
+                             f"{self._who([env_ids[row]])}")
+        return array
+
+    def _check_observation(self, observation: np.ndarray, expected: Tuple[int, ...]) -> None:
+        if observation.shape != expected:
+            raise ValueError(f"observation: expected shape {expected}, as the observation space says, "
+                             f"got {observation.shape}")
+
+    def _fault(self, error: Exception, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
+        """Returns the error to raise from `error`, which came from one of `env_ids`."""
+        kind = EnvValueError if isinstance(error, ValueError) else EnvWorkerError
+        return kind(f"{self._who(env_ids)} raised {type(error).__name__} in {doing}: {error}",
+                    env_ids=[int(e) + self.first_task * self.envs_per_task for e in env_ids])
+
+    def _who(self, env_ids: Sequence[int]) -> str:
+        """Names environments and their tasks by their numbers among all, also in a worker, which holds a share."""
+        first, last = min(env_ids), max(env_ids)
+        shift = self.first_task * self.envs_per_task
+        first_task, last_task = first // self.envs_per_task, last // self.envs_per_task
+        tasks = tasks_text(first_task + self.first_task, last_task + self.first_task)
+        if first == last:
+            value = "" if self._tasks is None else f": {reprlib.repr(self._tasks[first_task])}"
+            return f"environment {first + shift} ({tasks}{value})"
+        return f"one of environments {first + shift} to {last + shift} ({tasks})"
+
+
+def pickle_env(env: MetaEnv) -> bytes:
+    """Returns an environment as bytes; raises `TypeError` if it cannot be pickled."""
+    try:
+        return cloudpickle.dumps(env)
+    except Exception as error:
+        raise TypeError(f"env: expected an environment that can be pickled, so that it can be copied, but "
+                        f"{type(env).__name__} raised {type(error).__name__}: {error}") from error
+
+
+def _space_shape(env: MetaEnv, name: str) -> Tuple[int, ...]:
+    shape = getattr(getattr(env, name, None), "shape", None)
+    if shape is None:
+        raise TypeError(f"env: expected an environment whose {name} has a shape, such as a Box, but "
+                        f"{type(env).__name__} has {getattr(env, name, None)!r}")
+    return tuple(shape)
+
+
+def stack_infos(infos: List[Dict[str, Any]]) -> Infos:
+    """Turns the infos of `k` environments into arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`."""
+    keys = dict.fromkeys(key for info in infos for key in info)
+    return {key: _stacked([info.get(key, _MISSING) for info in infos]) for key in keys}
+
+
+_MISSING = object()
+
+
+def _stacked(values: List[Any]) -> np.ndarray:
+    given = [row for row, value in enumerate(values) if value is not _MISSING]
+    try:
+        array = np.array([values[row] for row in given])
+    except ValueError:  # values of unequal shapes
+        array = None
+    if array is None or array.dtype.kind not in "biufc":
+        objects = np.empty(len(values), dtype=object)
+        for row in given:
+            objects[row] = values[row]
+        return objects
+    if len(given) == len(values):
+        return array
+    filled = np.full((len(values), *array.shape[1:]), np.nan, dtype=np.result_type(array, np.float64))
+    filled[given] = array
+    return filled
+

@@ -1,0 +1,138 @@
+"""Executors that step environments in this process."""
+import pickle
+from typing import Any, List, Sequence, Union
+
+import numpy as np
+
+from meta_policy_search.envs.gym_compat import batched_form, reset_env, set_rng, step_env
+from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
+from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.types import BatchedStep, Task
+
+
+class MetaIterativeEnvExecutor(MetaEnvExecutor):
+    """Holds a copy of the environment per path and steps one after the other, in this process.
+
+    Works for every environment. Arguments, methods and errors: see `MetaEnvExecutor`.
+
+    Args:
+        env: meta-environment.
+        meta_batch_size: number of tasks.
+        envs_per_task: number of environments per task.
+        max_path_length: maximum length of a path; the environment is then reset.
+
+    Raises:
+        TypeError: `env` cannot be copied, that is pickled.
+    """
+
+    def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
+        super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
+        pickled = pickle_env(env)
+        self._envs = [pickle.loads(pickled) for _ in range(self.num_envs)]
+
+    def _assign(self, tasks: List[Task]) -> None:
+        for e, env in enumerate(self._envs):
+            try:
+                env.set_task(tasks[e // self.envs_per_task])
+            except Exception as error:
+                raise self._fault(error, "set_task", [e]) from error
+
+    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        observations = np.empty((len(env_ids), *self._observation_shape))
+        for row, (e, rng) in enumerate(zip(env_ids.tolist(), rngs, strict=True)):
+            try:
+                set_rng(self._envs[e], rng)
+                observations[row] = self._checked_observation(reset_env(self._envs[e]))
+            except Exception as error:
+                raise self._fault(error, "reset", [e]) from error
+        return observations
+
+    def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        """See `MetaEnvExecutor.advance`."""
+        n = len(env_ids)
+        observations, rewards = np.empty((n, *self._observation_shape)), np.empty(n)
+        terminated, truncated, infos = np.empty(n, dtype=bool), np.empty(n, dtype=bool), []
+        for row, e in enumerate(env_ids.tolist()):
+            try:
+                observation, rewards[row], terminated[row], truncated[row], info = step_env(self._envs[e], actions[row])
+                observations[row] = self._checked_observation(observation)
+                infos.append(dict(info))
+            except Exception as error:
+                raise self._fault(error, "step", [e]) from error
+        return BatchedStep(observations, rewards, terminated, truncated, infos)
+
+    def _checked_observation(self, observation: Any) -> np.ndarray:
+        observation = np.asarray(observation, dtype=np.float64)
+        self._check_observation(observation, self._observation_shape)
+        return observation
+
+    def _close(self) -> None:
+        for env in self._envs:
+            if hasattr(env, "close"):
+                env.close()
+
+
+class MetaBatchedEnvExecutor(MetaEnvExecutor):
+    """Steps all environments at once as arrays, through `env.make_batched(num_envs)`.
+
+    Arguments, methods and errors: see `MetaEnvExecutor`. Where an exception of the batched environment has an
+    attribute `env_ids`, such as `PhysicsError`, the executor's error names these environments, otherwise all that
+    took part.
+
+    Args:
+        env: meta-environment with a batched form, see `envs.gym_compat.batched_form`.
+        meta_batch_size: number of tasks.
+        envs_per_task: number of environments per task.
+        max_path_length: maximum length of a path; the environment is then reset.
+
+    Raises:
+        TypeError: `env` has no batched form.
+    """
+
+    def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
+        super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
+        make_batched = batched_form(env)
+        if make_batched is None:
+            raise TypeError(f"env: expected an environment with a make_batched that steps as it does itself, got "
+                            f"{type(env).__name__}; MetaIterativeEnvExecutor takes any environment")
+        self._batched: BatchedEnv = make_batched(self.num_envs)
+        self.max_threads = getattr(self._batched, "max_threads", 1)
+
+    def _assign(self, tasks: List[Task]) -> None:
+        try:
+            self._batched.set_tasks([task for task in tasks for _ in range(self.envs_per_task)])
+        except Exception as error:
+            raise self._batched_fault(error, "set_tasks", range(self.num_envs)) from error
+
+    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        try:
+            observations = self._batched.reset(env_ids, rngs)
+            self._check_observation(observations, (len(env_ids), *self._observation_shape))
+        except Exception as error:
+            raise self._batched_fault(error, "reset", env_ids) from error
+        return observations
+
+    def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        """See `MetaEnvExecutor.advance`."""
+        try:
+            answer = self._batched.step(actions, env_ids)
+            self._check_observation(answer.observations, (len(env_ids), *self._observation_shape))
+        except Exception as error:
+            raise self._batched_fault(error, "step", env_ids) from error
+        return answer
+
+    def _batched_fault(self, error: Exception, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
+        return self._fault(error, doing, getattr(error, "env_ids", env_ids))
+
+    def _close(self) -> None:
+        """A batched environment has nothing to close."""
+
+
+def make_local_executor(
+    env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int
+) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
+    """Returns the fastest executor within this process: the batched one if `env` has a batched form."""
+    kind = MetaIterativeEnvExecutor if batched_form(env) is None else MetaBatchedEnvExecutor
+    return kind(env, meta_batch_size, envs_per_task, max_path_length)
+

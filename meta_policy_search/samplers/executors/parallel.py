@@ -1,0 +1,161 @@
+"""The executor that steps environments in worker processes."""
+import os
+import signal
+import weakref
+from multiprocessing.connection import wait
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
+
+import cloudpickle
+import numpy as np
+
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
+from meta_policy_search.samplers.executors.worker import WorkerProcess, stop_workers
+from meta_policy_search.types import BatchedStep, Infos, Task
+from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.cores import available_cores
+
+
+class MetaParallelEnvExecutor(MetaEnvExecutor):
+    """Divides the tasks among worker processes, each of which steps its share as `make_local_executor` would.
+
+    Arguments, methods and errors: see `MetaEnvExecutor`. A worker that dies, or in which an environment fails,
+    raises `EnvWorkerError`, which names tasks and exit code, or carries the worker's traceback; the executor is
+    then closed. It closes likewise at Ctrl-C during a call, when it is no longer used and when the interpreter
+    exits, and its processes end if this one is killed. Needs a POSIX system.
+
+    Args:
+        env: meta-environment.
+        meta_batch_size: number of tasks.
+        envs_per_task: number of environments per task.
+        max_path_length: maximum length of a path; the environment is then reset.
+        num_processes: number of worker processes, of which no more than `meta_batch_size` are started; default:
+            one per core that this process may use. Each computes on one thread.
+
+    Raises:
+        TypeError: `env` cannot be pickled.
+        EnvWorkerError: a worker could not build its environments.
+    """
+
+    def __init__(
+        self,
+        env: MetaEnv,
+        meta_batch_size: int,
+        envs_per_task: int,
+        max_path_length: int,
+        num_processes: Optional[int] = None,
+    ) -> None:
+        super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
+        wanted = available_cores() if num_processes is None else check_positive_int("num_processes", num_processes)
+        self.num_processes = min(wanted, self.meta_batch_size)
+        bounds = np.arange(self.num_processes + 1) * self.meta_batch_size // self.num_processes
+        self._shares = [slice(int(start), int(stop)) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+        pickled = pickle_env(env)
+        self._workers: List[WorkerProcess] = []
+        self._stop = weakref.finalize(self, stop_workers, self._workers, os.getpid())
+        try:
+            for _ in self._shares:
+                self._workers.append(WorkerProcess())
+        except BaseException:
+            self.close()
+            raise
+        self._exchange({w: ("build", pickled, share.start, share.stop - share.start, self.envs_per_task,
+                            self.max_path_length) for w, share in enumerate(self._shares)})
+
+    def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
+        """See `MetaEnvExecutor.set_tasks`; new tasks by default."""
+        super().set_tasks(tasks)
+
+    def _assign(self, tasks: List[Task]) -> None:
+        self._exchange({w: ("set_tasks", cloudpickle.dumps(tasks[share])) for w, share in enumerate(self._shares)})
+
+    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        rows = self._rows(env_ids)
+        answers = self._exchange({w: ("reset", self._local(env_ids[mine], w), [rngs[row] for row in mine])
+                                  for w, mine in rows.items()})
+        return np.concatenate(answers)[_inverse(rows)]
+
+    def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        """See `MetaEnvExecutor.advance`."""
+        rows = self._rows(env_ids)
+        answers = self._exchange({w: ("step", actions[mine], self._local(env_ids[mine], w))
+                                  for w, mine in rows.items()})
+        order = _inverse(rows)
+        *arrays, infos = zip(*answers, strict=True)
+        return BatchedStep(*(np.concatenate(parts)[order] for parts in arrays), _joined(infos, order))
+
+    def _rows(self, env_ids: np.ndarray) -> Dict[int, np.ndarray]:
+        """Returns, for each worker that holds some of `env_ids`, the positions of these in `env_ids`."""
+        starts = [share.start for share in self._shares]
+        worker_of = np.searchsorted(starts, env_ids // self.envs_per_task, side="right") - 1
+        rows = {w: np.flatnonzero(worker_of == w) for w in range(self.num_processes)}
+        return {w: mine for w, mine in rows.items() if len(mine)}
+
+    def _local(self, env_ids: np.ndarray, w: int) -> np.ndarray:
+        """Returns the numbers by which worker `w` knows `env_ids`."""
+        return env_ids - self._shares[w].start * self.envs_per_task
+
+    def _exchange(self, requests: Dict[int, Tuple]) -> List[Any]:
+        """Sends each worker its request, then collects the results, in the order of `requests`.
+
+        Whatever goes wrong, Ctrl-C among it, requests and answers no longer match: the executor is closed.
+        """
+        try:
+            for w, request in requests.items():
+                try:
+                    self._workers[w].send(*request)
+                except OSError:
+                    self._raise_death(w)
+            results: Dict[int, Any] = {}
+            while len(results) < len(requests):
+                waiting = {self._workers[w].connection: w for w in requests if w not in results}
+                for connection in wait(list(waiting), timeout=1.0):
+                    w = waiting.pop(connection)
+                    results[w] = self._receive(w)
+                for w in waiting.values():  # dead, while a process of its own making holds its pipe open
+                    if self._workers[w].has_died():
+                        self._raise_death(w)
+        except BaseException:
+            self.close()
+            raise
+        return [results[w] for w in requests]
+
+    def _receive(self, w: int) -> Any:
+        try:
+            succeeded, result = self._workers[w].receive()
+        except (EOFError, OSError):
+            self._raise_death(w)
+        if not succeeded:
+            result.raise_as(f"worker process {w} ({self._held(w)})", self._env_ids(w))
+        return result
+
+    def _raise_death(self, w: int) -> NoReturn:
+        code = self._workers[w].exit_code()
+        known = code is not None and code < 0 and -code in set(signal.Signals)
+        raise EnvWorkerError(f"worker process {w} ({self._held(w)}) died with exit code {code}"
+                             + (f" ({signal.Signals(-code).name})" if known else ""), self._env_ids(w)) from None
+
+    def _env_ids(self, w: int) -> range:
+        """Returns the numbers of the environments that a worker holds."""
+        return range(self._shares[w].start * self.envs_per_task, self._shares[w].stop * self.envs_per_task)
+
+    def _held(self, w: int) -> str:
+        return tasks_text(self._shares[w].start, self._shares[w].stop - 1)
+
+    def _close(self) -> None:
+        self._stop()
+
+
+def _inverse(rows: Dict[int, np.ndarray]) -> np.ndarray:
+    """Returns the order that brings results, collected worker after worker, back to that of the request."""
+    return np.argsort(np.concatenate(list(rows.values())))
+
+
+def _joined(infos: Sequence[Union[Infos, List[Dict[str, Any]]]], order: np.ndarray) -> Union[Infos, List[Dict]]:
+    """Joins the workers' env_infos; a batched environment gives the same keys whatever its number of rows."""
+    if isinstance(infos[0], list):
+        rows = [info for part in infos for info in part]
+        return [rows[row] for row in order]
+    return {key: np.concatenate([part[key] for part in infos])[order] for key in infos[0]}
+
