@@ -63,6 +63,7 @@ class SequentialActor(_PolicyActor):
         self._flat_params = flat_params
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Acts as `StackedGaussianMLP.act`."""
         all_actions, all_infos, own = [], [], self._policy.get_flat_params()
         for flat_params, rows in zip(self._flat_params, observations, strict=True):
             self._policy.set_flat_params(flat_params)

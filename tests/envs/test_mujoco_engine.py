@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs.interface import PhysicsError
-from meta_policy_search.envs.mujoco_envs import engine_mujoco
 from meta_policy_search.envs.mujoco_envs.engines import base as engine_module
+from meta_policy_search.envs.mujoco_envs.engines import mujoco as engine_mujoco
 from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, ROBOTS
 from meta_policy_search.envs.mujoco_envs.engines.models import model_file
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
@@ -524,7 +524,7 @@ def test_a_missing_model_file_is_an_error_that_says_what_to_run(monkeypatch, tmp
 def test_loading_and_stepping_prints_nothing_and_imports_no_more_than_it_needs(tmp_path):
     script = (
         "import sys\n"
-        "from meta_policy_search.envs.interface import MetaEnv, RandomEnv, PhysicsError\n"
+        "from meta_policy_search.envs.base import MetaEnv, RandomEnv, PhysicsError\n"
         "from meta_policy_search.envs.mujoco_envs import HalfCheetahRandDirecEnv\n"
         "assert 'mujoco' not in sys.modules\n"
         "env = HalfCheetahRandDirecEnv()\n"

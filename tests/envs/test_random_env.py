@@ -4,7 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.interface import RandomEnv
+from meta_policy_search.envs.base import RandomEnv
 from meta_policy_search.envs.mujoco_envs.random_env import BatchedRandomEnv
 
 BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_friction": 1.5}

@@ -17,7 +17,8 @@ from meta_policy_search.envs import (
     make_env,
     normalize,
 )
-from meta_policy_search.envs.mujoco_envs import AntRandGoalEnv, HopperRandParamsEnv, SwimmerRandVelEnv, camera
+from meta_policy_search.envs.mujoco_envs import AntRandGoalEnv, HopperRandParamsEnv, SwimmerRandVelEnv
+from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.envs.point_envs import base, drawing
 
 DRAWN = [name for name in available_envs() if get_env_class(name).metadata["render_modes"]]

@@ -16,8 +16,8 @@ import cloudpickle
 import numpy as np
 import psutil
 import pytest
-from test_collection import EnvWithRareInfos, FixedPolicy
 from test_meta_sampler import M, P, Scripted, T, Wanderer, assert_same, make_policy, sampler_of, two_iterations
+from test_rollouts import EnvWithRareInfos, FixedPolicy
 
 from experiments import cem, evaluate, pro_mp
 from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
