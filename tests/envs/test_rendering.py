@@ -17,9 +17,10 @@ from meta_policy_search.envs import (
     make_env,
     normalize,
 )
+from meta_policy_search.envs import scenery as drawing
 from meta_policy_search.envs.mujoco_envs import AntRandGoalEnv, HopperRandParamsEnv, SwimmerRandVelEnv
 from meta_policy_search.envs.mujoco_envs.engines import camera
-from meta_policy_search.envs.point_envs import base, drawing
+from meta_policy_search.envs.point_envs import base
 
 DRAWN = [name for name in available_envs() if get_env_class(name).metadata["render_modes"]]
 NOT_DRAWN = [name for name in available_envs() if name not in DRAWN]
