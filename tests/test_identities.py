@@ -17,7 +17,7 @@ from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv
 from meta_policy_search.envs.mujoco_envs import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.meta_algos import VPGMAML
-from meta_policy_search.meta_algos.base import INNER_TYPES
+from meta_policy_search.meta_algos.exploring import INNER_TYPES
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import DiagonalGaussian, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler

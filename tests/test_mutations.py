@@ -17,7 +17,8 @@ import test_meta_gradients as of_gradients
 import test_sample_processor as of_samples
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML
-from meta_policy_search.meta_algos.base import ExploringMAMLAlgo, MAMLAlgo
+from meta_policy_search.meta_algos.base import MAMLAlgo
+from meta_policy_search.meta_algos.exploring import ExploringMAMLAlgo
 from meta_policy_search.ops import adaptation, likelihoods, losses, ragged
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp
 from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg

@@ -9,11 +9,13 @@ its size does not depend on their number.
 """
 import abc
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.meta_algos import diagnostics
+from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
+from meta_policy_search.meta_algos.inputs import StepInputs
 from meta_policy_search.ops import adaptation, losses, ragged
 from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.policies.base import MetaPolicy, Policy
@@ -22,8 +24,6 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.checks import (
     check_bool,
-    check_choice,
-    check_non_negative,
     check_positive,
     check_positive_int,
     check_same,
@@ -31,8 +31,6 @@ from meta_policy_search.utils.checks import (
 from meta_policy_search.utils.serializable import Serializable
 
 __all__ = ["MAMLAlgo", "MetaAlgo"]
-
-INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice")
 
 
 class MetaAlgo(abc.ABC):
@@ -74,35 +72,6 @@ class MetaAlgo(abc.ABC):
         other.policy = self.policy.with_meta_batch_size(meta_batch_size)
         other.meta_batch_size = other.policy.meta_batch_size
         return other
-
-
-class StepInputs(NamedTuple):
-    """The samples of all tasks at one adaptation step, as placeholders."""
-
-    placeholders: Dict[str, tf.Tensor]  # by input name, all of the below but `weights`
-    observations: tf.Tensor  # [M, N, O]
-    actions: tf.Tensor  # [M, N, A]; [M, N] where they are discrete
-    mask: tf.Tensor  # [M, N], one for samples, zero on padding
-    weights: tf.Tensor  # [M, N], rows sum to one
-    dist_info_old: Dict[str, tf.Tensor]  # each [M, N, ...], the distribution the actions were sampled from
-    entries: Dict[str, tf.Tensor]  # each [M, N], such as `advantages`
-    path_starts: Optional[tf.Tensor]  # int [M, N], where each sample's path starts; for DiCE
-    path_weights: Optional[tf.Tensor]  # [M, N], one over the number of paths and steps of a path; for DiCE
-
-    @property
-    def advantages(self) -> tf.Tensor:
-        """The advantages, `[M, N]`."""
-        return self.entries["advantages"]
-
-
-class AdaptationStep(NamedTuple):
-    """One step of the chain from `theta` to the adapted parameters, inside the meta-objective."""
-
-    inputs: StepInputs
-    params: Mapping[str, tf.Tensor]  # each [M, ...], what the policy acts with at this step
-    dist_info: Mapping[str, tf.Tensor]  # each [M, N, ...]
-    log_prob: tf.Tensor  # [M, N], of the actions under `params`
-    old_log_prob: tf.Tensor  # [M, N], of the actions when they were sampled
 
 
 class MetaParameters:
@@ -512,94 +481,3 @@ class MAMLAlgo(Serializable, MetaAlgo):
         """Builds the algorithm in the default graph and restores its state."""
         super().__setstate__(state["arguments"])
         self.set_state(state["state"])
-
-
-class ExploringMAMLAlgo(MAMLAlgo):
-    """MAML with a choice of inner objective, and with E-MAML's exploration term.
-
-    The samples before adaptation decide where adaptation leads. E-MAML (arXiv:1803.01118) therefore adds the score
-    of those samples, times what the adapted policy achieved. Per task `m`,
-
-        L_m = L_outer,m - c * B_m * sum_k sum_n (pi_{theta_k}(a_kn | o_kn) / pi_old(a_kn | o_kn) - 1),
-
-    where the sum runs over all samples of all inner steps, each under the parameters of its own step, `B_m` is the
-    task's mean of `adj_avg_rewards` after adaptation (its mean reward, less the mean over all tasks, in standard
-    deviations of the rewards), and `c` is `exploration_coeff`. With `c = 1` and rewards in place of `B_m` this is the
-    exact score of the data set, and together with `inner_type='log_likelihood'` the meta-gradient is unbiased. (The
-    other inner types differentiate through the samples' probabilities themselves, and would count a part of the score
-    twice.) Its variance grows with the number of samples, so that it drowns the rest of the
-    gradient in data sets of the usual size; by default `c` is one over the number of samples of the step, which makes
-    the sum a mean, as in common code.
-
-    Args:
-        *args: as for `MAMLAlgo`.
-        inner_type (str): `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`, the loss of the inner step. All three
-            have the same gradient at the sampling policy, if paths are equally long. They differ in second
-            derivatives: `'log_likelihood'` leaves out that which actions are sampled depends on the parameters,
-            `'likelihood_ratio'` only that earlier actions led to the present state, which keeps the variance low
-            (arXiv:1810.06784, section 5), and `'dice'` nothing (Loaded DiCE, arXiv:1909.10549).
-        exploration (bool): whether to add the exploration term (E-MAML).
-        exploration_coeff (float or None): the coefficient `c`, at least 0; default None, one over the number of
-            samples.
-        max_path_length (int or None): for `inner_type='dice'`, the most steps that a path can have: the loss is
-            divided by this and the number of paths, not by the number of samples, which depends on the policy where
-            paths end early. Default None, the length of the longest path.
-        **kwargs: as for `MAMLAlgo`.
-
-    Raises:
-        ValueError: unknown `inner_type`, `exploration_coeff` without `exploration`, or as for `MAMLAlgo`.
-    """
-
-    def __init__(
-        self,
-        *args: Any,
-        inner_type: str = "likelihood_ratio",
-        exploration: bool = False,
-        exploration_coeff: Optional[float] = None,
-        max_path_length: Optional[int] = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self.inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
-        self.exploration = check_bool("exploration", exploration)
-        self.exploration_coeff = (
-            None if exploration_coeff is None else check_non_negative("exploration_coeff", exploration_coeff)
-        )
-        if exploration_coeff is not None and not self.exploration:
-            raise ValueError("exploration_coeff: expected None with exploration=False, which has no such term, got "
-                             f"{exploration_coeff}")
-        if max_path_length is not None:
-            self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        if self.max_path_length is not None and self.inner_type != "dice":
-            raise ValueError(f"max_path_length: expected None with inner_type={self.inner_type!r}, which does not "
-                             f"depend on it, got {max_path_length}")
-
-    def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss that an inner step descends, `[M]`."""
-        if self.inner_type == "log_likelihood":
-            return losses.log_likelihood_loss(step.log_prob, step.inputs.advantages, step.inputs.weights).loss
-        if self.inner_type == "dice":
-            inputs = step.inputs
-            return losses.loaded_dice_loss(
-                step.log_prob, inputs.advantages, inputs.path_weights, inputs.path_starts).loss
-        return super().build_inner_loss(step)
-
-    def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:
-        explores = is_last and self.exploration
-        return (*super()._sample_keys(is_last), *(("adj_avg_rewards",) if explores else ()))
-
-    def _needs_paths(self, is_last: bool) -> bool:
-        return self.inner_type == "dice" and not is_last
-
-    def build_exploration_loss(self, chain: Sequence[AdaptationStep]) -> tf.Tensor:
-        """Builds the exploration term, `[M]`; zero without `exploration`."""
-        last = chain[-1].inputs
-        if not self.exploration:
-            return tf.zeros_like(last.weights[:, 0])
-        achieved = losses.weighted_mean(last.entries["adj_avg_rewards"], last.weights)
-        scores = []
-        for step in chain[:-1]:
-            inputs, coeff = step.inputs, self.exploration_coeff
-            weights = inputs.weights if coeff is None else coeff * inputs.mask
-            scores.append(losses.exploration_score(step.log_prob, step.old_log_prob, weights))
-        return -achieved * tf.add_n(scores)

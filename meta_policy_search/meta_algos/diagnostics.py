@@ -4,16 +4,14 @@ How noisy the meta-gradient is, whether the gradients before and after adaptatio
 inner step moves the policies: `MAMLAlgo.compute_diagnostics` computes them, `Trainer(diagnostics=True)` logs them.
 """
 import math
-from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Sequence
+from typing import Dict, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
+from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.ops import losses
 from meta_policy_search.policies.base import Policy
 from meta_policy_search.tf_compat import tf
-
-if TYPE_CHECKING:
-    from meta_policy_search.meta_algos.base import AdaptationStep
 
 
 class AdaptationDiagnostics(NamedTuple):
@@ -25,7 +23,7 @@ class AdaptationDiagnostics(NamedTuple):
 
 
 def build_adaptation_diagnostics(
-    policy: Policy, chain: Sequence["AdaptationStep"], inner_loss: tf.Tensor, meta_objective: tf.Tensor
+    policy: Policy, chain: Sequence[AdaptationStep], inner_loss: tf.Tensor, meta_objective: tf.Tensor
 ) -> AdaptationDiagnostics:
     """Builds each task's gradients before and after adaptation, and the divergence of each inner step.
 

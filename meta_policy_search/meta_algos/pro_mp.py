@@ -3,7 +3,8 @@ from typing import Any, Dict, Mapping, Sequence
 
 import numpy as np
 
-from meta_policy_search.meta_algos.base import AdaptationStep, MAMLAlgo
+from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
+from meta_policy_search.meta_algos.base import MAMLAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
 from meta_policy_search.tf_compat import tf

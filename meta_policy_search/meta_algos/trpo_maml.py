@@ -1,7 +1,8 @@
 """TRPO-MAML: model-agnostic meta-learning with a trust-region outer step (arXiv:1703.03400, section 5.3)."""
 from typing import Any, Optional, Sequence
 
-from meta_policy_search.meta_algos.base import AdaptationStep, ExploringMAMLAlgo
+from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
+from meta_policy_search.meta_algos.exploring import ExploringMAMLAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer
 from meta_policy_search.tf_compat import tf

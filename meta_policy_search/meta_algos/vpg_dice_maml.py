@@ -1,7 +1,7 @@
 """DiCE-MAML with a plain policy gradient on advantages as outer step."""
 from typing import Any, Tuple
 
-from meta_policy_search.meta_algos.base import AdaptationStep
+from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.dice_maml import DICEMAML
 from meta_policy_search.ops import losses
 from meta_policy_search.tf_compat import tf

@@ -1,7 +1,8 @@
 """VPG-MAML: model-agnostic meta-learning with a plain policy gradient as outer step (arXiv:1703.03400)."""
 from typing import Any, Sequence
 
-from meta_policy_search.meta_algos.base import AdaptationStep, ExploringMAMLAlgo
+from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
+from meta_policy_search.meta_algos.exploring import ExploringMAMLAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.tf_compat import tf

@@ -15,7 +15,7 @@ from small_world import (
 )
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.meta_algos.base import INNER_TYPES
+from meta_policy_search.meta_algos.exploring import INNER_TYPES
 
 pytestmark = pytest.mark.gradients
 
