@@ -88,12 +88,12 @@ def test_each_policy_of_the_chain_is_the_one_that_sampled(make_env):
     # then all likelihood ratios are one (on padding too), and all divergences zero
     for log_ratio, kl in algo.evaluate(chain):
         np.testing.assert_allclose(log_ratio, np.zeros((M, log_ratio.shape[1])), atol=2e-5)
-        assert abs(kl) < 1e-7
+        assert abs(kl) < 1e-6  # sums of rounded float32, of which each may be 6e-8 off
     # and elsewhere they are not
     flat = algo.policy.get_flat_params()
     algo.policy.set_flat_params(flat + 0.01 * np.random.default_rng(0).normal(size=flat.shape))
     for log_ratio, kl in algo.evaluate(chain):
-        assert np.abs(log_ratio).max() > 1e-3 and kl > 1e-6
+        assert np.abs(log_ratio).max() > 1e-3 and kl > 1e-4
 
 
 @pytest.mark.parametrize("env_cls", [MetaPointEnvCorner, EndsEarly])
