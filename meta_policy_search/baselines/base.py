@@ -9,11 +9,11 @@ __all__ = ["Baseline"]
 
 
 class Baseline:
-    """Reward baseline: predicts a quantity for every step of a path, such as the discounted rewards to come.
+    """Predicts a quantity for every step of a path, such as the discounted rewards to come.
 
-    A sample processor calls `fit` with all paths of one task, then `predict` for each of them, and goes on to
-    the next task: the parameters that stay behind are those of the task that came last. Any object with these
-    two methods can serve as a baseline; `DiceSampleProcessor` passes a `target_key` to `fit`.
+    A sample processor calls `fit` with all paths of one task, then `predict` for each of them, task after task. So
+    the parameters left at the end are those of the last task. Any object with these two methods can serve as a
+    baseline; `DiceSampleProcessor` passes a `target_key` to `fit`.
     """
 
     def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
@@ -21,19 +21,12 @@ class Baseline:
 
         Args:
             paths: path dicts.
-            target_key: key under which a path holds what shall be predicted, `[T]`.
+            target_key: key of what is to be predicted, `[T]` in each path.
         """
         raise NotImplementedError
 
     def predict(self, path: Path) -> np.ndarray:
-        """Predicts the baseline along one path.
-
-        Args:
-            path: a path dict; at least `observations` `[T, O]`.
-
-        Returns:
-            float64 `[T]`, in the unit of the fitted target.
-        """
+        """Returns the prediction along a path with `observations` `[T, O]`: float64 `[T]`, in the target's unit."""
         raise NotImplementedError
 
     def get_param_values(self, **tags: Any) -> Any:
@@ -47,8 +40,7 @@ class Baseline:
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs figures about the baseline; none by default.
 
-        Training does not call it: a sample processor fits the baseline anew for each task, so that it never describes
-        the paths of all tasks at once.
+        Training does not call it, since a baseline is fitted anew for each task and never describes all of them.
 
         Args:
             paths: paths that hold the fitted target.

@@ -1,7 +1,6 @@
-"""Linear baselines on polynomial features of time and state (Duan et al. 2016, arXiv:1604.06778, appendix).
+"""Linear baselines on polynomial features `X` of time and state (Duan et al. 2016, arXiv:1604.06778, appendix).
 
-Both fit by damped least squares on the normal equations, `(X^T X + reg_coeff I) w = X^T y`, and differ in the
-features `X` alone.
+They are fitted by damped least squares on the normal equations, `(X^T X + reg_coeff I) w = X^T y`.
 """
 from typing import Any, Mapping, Optional, Sequence
 
@@ -24,16 +23,11 @@ _TIME_SCALE = 100.0
 class LinearBaseline(Baseline):
     """What linear baselines share; a subclass supplies `_features`.
 
-    A fit never fails for want of rank. Where `X^T X + reg_coeff I` is singular to working precision, the damping
-    is raised tenfold, up to four times; where that does not help either (`reg_coeff` is zero), the undamped
-    least-squares solution of the smallest norm is taken.
+    Where `X^T X + reg_coeff I` is singular to working precision, the damping is raised tenfold, up to four times.
+    Where that does not help (`reg_coeff` is zero), the least-squares solution of the smallest norm is taken.
 
     Args:
         reg_coeff: damping, at least zero; in squared feature units, added to each diagonal entry of `X^T X`.
-
-    Raises:
-        TypeError: `reg_coeff` is not a number.
-        ValueError: `reg_coeff` is negative or not finite.
     """
 
     def __init__(self, reg_coeff: float = 1e-5) -> None:
@@ -42,11 +36,7 @@ class LinearBaseline(Baseline):
         self._target_key = "returns"
 
     def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
-        """Fits the coefficients to the paths via damped least squares.
-
-        Args:
-            paths: path dicts with `observations` `[T, O]` and the target `[T]`; lengths may differ.
-            target_key: key of the target to be fitted.
+        """Fits the coefficients to paths with `observations` `[T, O]` and the target `[T]`; lengths may differ.
 
         Raises:
             ValueError: there are no paths, a key is missing, shapes do not fit, or values are not finite; names
@@ -67,13 +57,7 @@ class LinearBaseline(Baseline):
         self._target_key = target_key
 
     def predict(self, path: Path) -> np.ndarray:
-        """Predicts the fitted target along one path; zeros as long as nothing was fitted.
-
-        Args:
-            path: path dict with `observations` `[T, O]`.
-
-        Returns:
-            float64 `[T]`, in the unit of the fitted target.
+        """Returns the prediction along a path, float64 `[T]` in the target's unit; zeros before a fit.
 
         Raises:
             ValueError: the path has no observations, or they are of another size than the fitted ones.
@@ -106,12 +90,8 @@ class LinearBaseline(Baseline):
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs `<prefix>ExplainedVariance`: the share of the target's variance that the baseline predicts.
 
-        One is perfect, zero no better than the mean. The target is that of the last fit. A baseline keeps the
-        coefficients of the task fitted last, so the figure means something for that task's paths.
-
-        Args:
-            paths: path dicts with `observations` and the target.
-            prefix: put before the key, such as `Step_0-`.
+        One is perfect, zero no better than the mean. Target and coefficients are those of the last fit, so `paths`
+        are best those of the task fitted last.
 
         Raises:
             ValueError: there are no paths, or a key is missing; names path and key.
@@ -129,17 +109,13 @@ class LinearBaseline(Baseline):
 
 
 class LinearFeatureBaseline(LinearBaseline):
-    """Baseline that is linear in polynomial features of state and time; its default target is the return.
+    """A baseline that is linear in polynomial features of state and time.
 
     `b(s_t, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 + w_6`, squares being elementwise, with observations
     `s` clipped to [-10, 10] and time `t` in hundreds of steps. `F = 2 O + 4` coefficients, in this order.
 
     Args:
         reg_coeff: damping of the least squares, at least zero. Default: 1e-5.
-
-    Raises:
-        TypeError: `reg_coeff` is not a number.
-        ValueError: `reg_coeff` is negative or not finite.
 
     References:
         Duan et al. 2016, "Benchmarking Deep Reinforcement Learning for Continuous Control", arXiv:1604.06778.
@@ -170,10 +146,6 @@ class LinearTimeBaseline(LinearBaseline):
 
     Args:
         reg_coeff: damping of the least squares, at least zero. Default: 1e-5.
-
-    Raises:
-        TypeError: `reg_coeff` is not a number.
-        ValueError: `reg_coeff` is negative or not finite.
     """
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -201,18 +173,9 @@ def _read(path: Mapping[str, object], key: str, ndim: int, name: str) -> np.ndar
 
 
 def _solve_damped(features: np.ndarray, targets: np.ndarray, reg_coeff: float) -> np.ndarray:
-    """Solves `(X^T X + reg_coeff I) w = X^T y`; see `LinearBaseline` for what happens if it is singular.
+    """Returns w `[F]` with `(X^T X + reg_coeff I) w = X^T y` for features X `[N, F]` and targets y `[N]`, all finite.
 
-    Args:
-        features: finite float64 `[N, F]`, X.
-        targets: finite float64 `[N]`, y.
-        reg_coeff: damping, at least zero.
-
-    Returns:
-        w, finite float64 `[F]`.
-
-    Raises:
-        ValueError: the targets are so large that their products overflow.
+    `LinearBaseline` says what happens if the matrix is singular. Raises `ValueError` if the targets' products overflow.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         moments = features.T @ targets

@@ -1,4 +1,4 @@
-"""The baseline that changes nothing."""
+"""A baseline of zero."""
 from typing import Any, Sequence
 
 import numpy as np
@@ -10,13 +10,13 @@ __all__ = ["ZeroBaseline"]
 
 
 class ZeroBaseline(Baseline):
-    """Predicts zero everywhere: for doing without a baseline."""
+    """Predicts zero: for training without a baseline."""
 
     def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
-        """Does nothing: there is nothing to fit."""
+        """Does nothing."""
 
     def predict(self, path: Path) -> np.ndarray:
-        """Returns zeros, float64 `[T]`, one for each of the path's observations."""
+        """Returns zeros, float64 `[T]`."""
         return np.zeros(len(path["observations"]))
 
     def get_param_values(self, **tags: Any) -> None:

@@ -34,9 +34,6 @@ def gradient_step(
         step_sizes: name to step size, a scalar or of the parameter's unstacked shape.
         first_order: whether to stop gradients through the inner gradient (first-order MAML).
         name: name scope.
-
-    Returns:
-        The adapted parameters, stacked.
     """
     with tf.name_scope(name):
         gradients = tf.gradients(tf.reduce_sum(loss), list(params.values()))

@@ -1,7 +1,18 @@
 """Policy-gradient losses, one value per task: tensors `[M, N]` in, NamedTuples out.
 
-Every mean over samples is a sum with `weights` `[M, N]` whose rows sum to one and which are zero on padding, so
-tasks may hold different numbers of samples.
+Arguments of the same name mean the same in every function:
+
+================  ======================================================================================
+`log_prob`        float32 `[M, N]`, log-density of the actions under the current policy, nats
+`old_log_prob`    float32 `[M, N]`, the same under the sampling policy; no gradient flows here
+`advantages`      float32 `[M, N]`, in (normalized) return units; no gradient flows here
+`weights`         float32 `[M, N]`, zero on padding; rows sum to one (DiCE: see `ragged.path_weights`)
+`path_starts`     int `[M, N]`, index of the first sample of the same path
+`name`            name scope
+================  ======================================================================================
+
+Every mean over samples is a sum with `weights`, so tasks may hold different numbers of samples. A shape that does not
+fit raises a `ValueError` that names the argument and both shapes.
 """
 from typing import NamedTuple, Tuple
 
@@ -52,19 +63,6 @@ def likelihood_ratio_loss(
     """Builds the importance-weighted policy-gradient loss (arXiv:1502.05477, Eq. 14), one per task.
 
     `L_m = -sum_n w_mn r_mn A_mn`, `r = pi_new / pi_old`.
-
-    Args:
-        log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
-        old_log_prob: float32 `[M, N]`, the same under the sampling policy; no gradient flows here.
-        advantages: float32 `[M, N]`, in (normalized) return units; no gradient flows here.
-        weights: float32 `[M, N]`, rows sum to one, zero on padding.
-        name: name scope.
-
-    Returns:
-        A `LikelihoodRatioOutput`.
-
-    Raises:
-        ValueError: names the argument whose shape does not fit, and both shapes.
     """
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
@@ -79,18 +77,6 @@ def log_likelihood_loss(
 
     `L_m = -sum_n w_mn log pi(a_mn | o_mn) A_mn`. Its gradient is that of `likelihood_ratio_loss` at the sampling
     policy; away from it, and in second derivatives, the two differ.
-
-    Args:
-        log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
-        advantages: float32 `[M, N]`, in (normalized) return units; no gradient flows here.
-        weights: float32 `[M, N]`, rows sum to one, zero on padding.
-        name: name scope.
-
-    Returns:
-        A `LogLikelihoodOutput`.
-
-    Raises:
-        ValueError: names the argument whose shape does not fit, and both shapes.
     """
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
@@ -108,20 +94,7 @@ def clipped_surrogate(
     """Builds the clipped policy-gradient loss of PPO (arXiv:1707.06347, Eq. 7), one per task.
 
     `L_m = -sum_n w_mn min(r_mn A_mn, clip(r_mn, 1 - eps, 1 + eps) A_mn)`.
-
-    Args:
-        log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
-        old_log_prob: float32 `[M, N]`, the same under the sampling policy; no gradient flows here.
-        advantages: float32 `[M, N]`, in (normalized) return units; no gradient flows here.
-        weights: float32 `[M, N]`, rows sum to one, zero on padding.
-        clip_eps: half-width of the ratio interval, dimensionless.
-        name: name scope.
-
-    Returns:
-        A `SurrogateOutput`.
-
-    Raises:
-        ValueError: names the argument whose shape does not fit, and both shapes.
+    `clip_eps` is the half-width of the ratio interval, dimensionless.
     """
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
@@ -136,23 +109,11 @@ def clipped_surrogate(
 def exploration_score(
     log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.Tensor, name: str = "exploration_score"
 ) -> tf.Tensor:
-    """Builds the score of one inner step's samples, as E-MAML's exploration term needs it, one per task.
+    """Builds the score of one inner step's samples for E-MAML's exploration term, `[M]`.
 
     `S_m = sum_n w_mn (pi(a_mn | o_mn) / pi_old(a_mn | o_mn) - 1)`. At the sampling policy it is zero. With a weight of
     one for every sample its gradient there is that of the log-density of the task's whole data set
-    (arXiv:1803.01118, Eq. 9).
-
-    Args:
-        log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
-        old_log_prob: float32 `[M, N]`, the same under the sampling policy; no gradient flows here.
-        weights: float32 `[M, N]`, zero on padding.
-        name: name scope.
-
-    Returns:
-        `[M]`.
-
-    Raises:
-        ValueError: names the argument whose shape does not fit, and both shapes.
+    (arXiv:1803.01118, Eq. 9); so `weights` need not sum to one here.
     """
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, weights=weights)
     with tf.name_scope(name):
@@ -195,19 +156,8 @@ def dice_loss(
     log-densities of the actions of sample n's path up to and including that of n: all that its reward depends on. Each
     box is one, and derivatives of the loss, of any order, are estimates of those of the expected sum of rewards.
 
-    Args:
-        log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
-        rewards: float32 `[M, N]`, discounted from the start of the path, less a baseline of time alone; no gradient
-            flows here.
-        weights: float32 `[M, N]`, such as `ragged.path_weights`, zero on padding.
-        path_starts: int `[M, N]`, index of the first sample of the same path.
-        name: name scope.
-
-    Returns:
-        A `DiceOutput`.
-
-    Raises:
-        ValueError: names the argument whose shape does not fit, and both shapes.
+    `rewards` are float32 `[M, N]`, discounted from the start of the path, less a baseline of time alone; no gradient
+    flows here.
     """
     _check_shapes("log_prob", log_prob=log_prob, rewards=rewards, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):
@@ -225,19 +175,6 @@ def loaded_dice_loss(
     and including a_n. The difference is zero in value; its gradient is that of `log pi(a_n)`, and its higher
     derivatives hold what earlier actions contributed to being in this state at all. An advantage already counts all
     later rewards: weighted with the box alone, as rewards are in `dice_loss`, it would count them twice.
-
-    Args:
-        log_prob: float32 `[M, N]`, log-density of the actions under the current policy, nats.
-        advantages: float32 `[M, N]`, in (normalized) return units; no gradient flows here.
-        weights: float32 `[M, N]`, such as `ragged.path_weights`, zero on padding.
-        path_starts: int `[M, N]`, index of the first sample of the same path.
-        name: name scope.
-
-    Returns:
-        A `DiceOutput`.
-
-    Raises:
-        ValueError: names the argument whose shape does not fit, and both shapes.
     """
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):

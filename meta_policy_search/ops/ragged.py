@@ -38,14 +38,7 @@ def task_mask(lengths: Sequence[int]) -> np.ndarray:
 
 
 def path_starts(path_lengths: Sequence[int]) -> np.ndarray:
-    """Returns where the path of each sample starts, for paths stacked one after the other.
-
-    Args:
-        path_lengths: int `[P]`, steps of each path.
-
-    Returns:
-        int `[N]`, index of the first sample of the same path.
-    """
+    """Returns the index of the first sample of each sample's path, int `[N]`, for paths of these lengths, int `[P]`."""
     lengths = np.asarray(path_lengths)
     return np.repeat(np.cumsum(lengths) - lengths, lengths)
 
@@ -75,10 +68,7 @@ def sample_weights(mask: tf.Tensor) -> tf.Tensor:
 
 
 def stack_placeholders(placeholders: Sequence[tf.Tensor]) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Stacks one placeholder `[N_m, ...]` per task in the graph, padding as `stack_tasks` does.
-
-    Args:
-        placeholders: `M` tensors with a dynamic first axis.
+    """Stacks `M` placeholders `[N_m, ...]` in the graph, padding as `stack_tasks` does.
 
     Returns:
         The stacked tensor `[M, N, ...]` and its mask `[M, N]`.

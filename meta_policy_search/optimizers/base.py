@@ -1,5 +1,6 @@
-"""The interface of optimizers, and what they share: feeding inputs and splitting their samples."""
+"""The interface of optimizers. They share feeding inputs, splitting samples and undoing a step that fails."""
 import abc
+import contextlib
 from typing import Any, Dict, Iterator, Mapping, Optional, Protocol
 
 import numpy as np
@@ -21,22 +22,21 @@ class Target(Protocol):
 class Optimizer(abc.ABC):
     """Minimizes a loss by changing the variables of a target.
 
-    `build_graph` is called once; `optimize` then takes one set of input values at a time.
+    `build_graph` is called once; `optimize` then takes one set of input values at a time. Every `input_val_dict` maps
+    the names of all inputs to their values.
     """
 
     @abc.abstractmethod
     def optimize(self, input_val_dict: InputValues) -> float:
         """Carries out the optimization step.
 
-        Args:
-            input_val_dict: name of an input to its value.
-
         Returns:
             The loss before the step.
 
         Raises:
             ValueError: an input is missing or unknown.
-            FloatingPointError: the loss or its gradient is not finite; the variables are as they were.
+            FloatingPointError: the loss, its gradient or another quantity of the step is not finite; the variables
+                and the optimizer's state are as they were.
         """
 
     @property
@@ -45,28 +45,15 @@ class Optimizer(abc.ABC):
         return self._loss
 
     def loss(self, input_val_dict: InputValues) -> float:
-        """Computes the loss.
-
-        Args:
-            input_val_dict: name of an input to its value.
-        """
+        """Computes the loss."""
         return float(self.evaluate(self._loss, input_val_dict))
 
     @abc.abstractmethod
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
-        """Computes the gradient of the loss by all variables as one vector, float64 `[D]`.
-
-        Args:
-            input_val_dict: name of an input to its value.
-        """
+        """Computes the gradient of the loss by all variables as one vector, float64 `[D]`."""
 
     def evaluate(self, fetches: Any, input_val_dict: InputValues) -> Any:
-        """Computes tensors that depend on the same inputs as the loss.
-
-        Args:
-            fetches: what `tf.Session.run` takes.
-            input_val_dict: name of an input to its value.
-        """
+        """Computes tensors, in any form that `tf.Session.run` takes, that depend on the same inputs as the loss."""
         return self._run(fetches, self._feed(input_val_dict))
 
     def get_state(self) -> Dict[str, Any]:
@@ -96,6 +83,17 @@ class Optimizer(abc.ABC):
         if unknown:
             raise ValueError(f"sample_axes: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
         self._sample_axes = dict(sample_axes)
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Puts variables and state back if what is done within fails, also by Ctrl-C."""
+        variables, state = self._variables.read(), self.get_state()
+        try:
+            yield
+        except BaseException:
+            self._variables.write(variables)
+            self.set_state(state)
+            raise
 
     def _run(self, fetches: Any, feed: Mapping[tf.Tensor, np.ndarray]) -> Any:
         return self._variables.session().run(fetches, feed)
@@ -135,10 +133,7 @@ class Optimizer(abc.ABC):
 def first_non_finite(tensor: tf.Tensor, session: tf.Session, feed: Mapping[tf.Tensor, np.ndarray]) -> Optional[str]:
     """Returns the name of the first tensor, in the order of computation, that is not finite; None if all are.
 
-    Args:
-        tensor: whatever it was computed from is looked at.
-        session: where to run.
-        feed: feed dict of the computation.
+    What is looked at is all that `tensor` was computed from, with `feed`.
     """
     found, waiting = {tensor.op}, [tensor.op]
     while waiting:

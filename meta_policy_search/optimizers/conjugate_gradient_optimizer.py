@@ -29,13 +29,13 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 class HessianVectorProduct(abc.ABC):
-    """A way to multiply the Hessian of a scalar `f` by a vector. An object serves one optimizer."""
+    """Multiplies the Hessian of a scalar `f` by vectors, for one optimizer."""
 
     def build_graph(self, f: tf.Tensor, optimizer: "ConjugateGradientOptimizer") -> None:
         """Builds the operations needed.
 
         Args:
-            f: scalar whose Hessian by the optimizer's variables is meant.
+            f: a scalar; its Hessian is taken by the optimizer's variables.
             optimizer: gives access to variables, feeds and session.
 
         Raises:
@@ -52,27 +52,20 @@ class HessianVectorProduct(abc.ABC):
 
     @abc.abstractmethod
     def at(self, input_val_dict: InputValues) -> Product:
-        """Returns the function `x -> H x` at the variables' current values, float64 `[D]` to `[D]`.
-
-        Args:
-            input_val_dict: name of an input to its value.
-        """
+        """Returns the function `x -> H x` at the variables' current values, float64 `[D]` to `[D]`."""
 
 
 class FiniteDifferenceHvp(HessianVectorProduct):
     """Hessian-vector products from differences of the gradient.
 
-    `H x = (g(theta + e x) - g(theta - e x)) / (2 e)`, `e = base_eps / |x|`: a step of fixed length, since in
+    `H x = (g(theta + e x) - g(theta - e x)) / (2 e)`, `e = base_eps / |x|`. The step has a fixed length, since in
     float32 a fixed `e` drowns in rounding (for small `x`) or leaves the quadratic region (for large `x`).
 
     Args:
-        base_eps (float): length of the step in parameter space; default 1e-2.
-        symmetric (bool): whether to take the difference on both sides (two gradients a product, error of second
-            order in the step) or against the gradient at the current parameters (one gradient a product; the
-            gradient there is computed once per `optimize`); default True.
-
-    Raises:
-        ValueError: `base_eps` is not positive.
+        base_eps (float): length of the step in parameter space, above 0; default 1e-2.
+        symmetric (bool): True takes the difference on both sides: two gradients a product, an error of second order.
+            False takes it against the gradient at the current parameters: one gradient a product, and one more per
+            `optimize`. Default True.
     """
 
     def __init__(self, base_eps: float = 1e-2, symmetric: bool = True) -> None:
@@ -133,22 +126,17 @@ class ConjugateGradientOptimizer(Optimizer):
     """Minimizes a loss under a constraint: conjugate gradients, then a backtracking line search.
 
     Args:
-        cg_iters (int): conjugate gradient iterations; default 10.
-        reg_coeff (float): `H + reg_coeff I` is inverted; default 0.
+        cg_iters (int): conjugate gradient iterations, at least 1; default 10.
+        reg_coeff (float): `H + reg_coeff I` is inverted, at least 0; default 0.
         subsample_factor (float): share of the samples, drawn at random in each `optimize`, that the Hessian-vector
             products use, in (0, 1]; default 1.
         backtrack_ratio (float): factor between the steps that the line search tries, in (0, 1); default 0.8.
-        max_backtracks (int): steps it tries at the most; default 15.
-        debug_nan (bool): if the loss or its gradient is not finite, whether to look for the first tensor that is
-            not and name it in the error; on a terminal a debugger opens there first.
-        accept_violation (bool): whether to keep the smallest step tried if none meets the conditions, rather than
-            none. A step whose loss or constraint is not finite is never kept.
-        hvp_approach (HessianVectorProduct or None): how Hessian-vector products are computed; by default a
-            `FiniteDifferenceHvp` of its own.
-
-    Raises:
-        ValueError: a number out of range.
-        TypeError: an argument of the wrong type.
+        max_backtracks (int): steps it tries at the most, at least 1; default 15.
+        debug_nan (bool): whether an error about a loss or gradient that is not finite names the first such tensor; on
+            a terminal a debugger opens there first. Default False.
+        accept_violation (bool): whether to keep the smallest step tried if none meets the conditions. A step whose
+            loss or constraint is not finite is never kept. Default False.
+        hvp_approach (HessianVectorProduct or None): computes Hessian-vector products; default `FiniteDifferenceHvp()`.
     """
 
     def __init__(
@@ -187,8 +175,8 @@ class ConjugateGradientOptimizer(Optimizer):
 
         Args:
             loss: scalar, to minimize.
-            target: whose `get_params()` are optimized. It may have a `damping`, a mapping of some of their names
-                to a number that is added to the Hessian's diagonal there.
+            target: whose `get_params()` are optimized. Its `damping`, if it has one, maps some of their names to
+                numbers that are added to the Hessian's diagonal there.
             input_ph_dict: name to placeholder, everything loss and constraint depend on.
             leq_constraint: `(f, epsilon)`: the scalar tensor `f` is to stay at or below `epsilon`.
             sample_axes: which inputs `subsample_factor` takes a part of, and along which of their axes; by
@@ -216,8 +204,6 @@ class ConjugateGradientOptimizer(Optimizer):
             self._gradient = self.build_flat_gradient(loss)
             self._hvp.build_graph(self._constraint, self)
 
-    # What a HessianVectorProduct works with --------------------------------------------------------------------
-
     def build_flat_gradient(self, f: tf.Tensor) -> tf.Tensor:
         """Builds the gradient of a scalar by the variables as one vector `[D]`; zero where there is none."""
         variables = list(self._variables.variables.values())
@@ -241,47 +227,23 @@ class ConjugateGradientOptimizer(Optimizer):
         values = (part.reshape(shape) for part, shape in zip(parts, self._shapes))
         self._variables.write(OrderedDict(zip(self._variables.variables, values)))
 
-    # Documented interface --------------------------------------------------------------------------------------
-
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
-        """Computes the gradient of the loss as one vector, float64 `[D]`.
-
-        Args:
-            input_val_dict: name of an input to its value.
-        """
+        """Computes the gradient of the loss as one vector, float64 `[D]`."""
         return self.compute(self._gradient, input_val_dict)
 
     def constraint_val(self, input_val_dict: InputValues) -> float:
-        """Computes the constrained divergence.
-
-        Args:
-            input_val_dict: name of an input to its value.
-        """
+        """Computes the constrained divergence."""
         return float(self.evaluate(self._constraint, input_val_dict))
 
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes one constrained step. How it went is in `last_search`, where it began in `constraint_before`.
 
-        Args:
-            input_val_dict: name of an input to its value.
-
-        Returns:
-            The loss before the step.
-
-        Raises:
-            ValueError: an input is missing or unknown.
-            FloatingPointError: the loss, its gradient, the constraint or its curvature is not finite; the variables are
-                as they were.
+        See `Optimizer.optimize` for what it returns and raises.
         """
         loss_before, gradient, self.constraint_before = self._evaluate_before(input_val_dict)
-        theta, state = self.get_flat(), self.get_state()
-        try:
+        with self._all_or_nothing():
             step = self._full_step(self._subsample(input_val_dict), gradient)
-            self.last_search = self._search(input_val_dict, loss_before, theta, step)
-        except BaseException:  # also Ctrl-C: a meta-update is taken whole or not at all
-            self.set_flat(theta)
-            self.set_state(state)
-            raise
+            self.last_search = self._search(input_val_dict, loss_before, self.get_flat(), step)
         return loss_before
 
     def _evaluate_before(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
@@ -362,7 +324,7 @@ def conjugate_gradients(
     """Solves `H x = b` approximately for a positive semi-definite `H` (Hestenes & Stiefel, 1952).
 
     Args:
-        product: computes `H p`.
+        product: computes `H p`, `[D]` to `[D]`.
         b: `[D]`.
         max_iterations: products at the most.
         residual_tolerance: stops once the squared residual is no more than this share of `|b|^2`.

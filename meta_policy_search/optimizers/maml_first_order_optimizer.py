@@ -14,22 +14,18 @@ from meta_policy_search.utils.checks import check_bool, check_non_negative, chec
 class MAMLFirstOrderOptimizer(Optimizer):
     """Minimizes a loss with a TensorFlow optimizer.
 
-    A step whose loss or gradient is not finite is refused: the variables and the optimizer's own state go back to
-    what they were before `optimize`, and a `FloatingPointError` names the quantity. So they do after Ctrl-C.
+    A step whose loss or gradient is not finite is refused; the `FloatingPointError` names the quantity. After it, as
+    after Ctrl-C, variables and optimizer state are what they were before `optimize`.
 
     Args:
         tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): its further arguments.
-        learning_rate (float): step size; default 1e-3.
-        max_epochs (int): passes over the samples per call of `optimize`; default 1.
+        learning_rate (float): step size, above 0; default 1e-3.
+        max_epochs (int): passes over the samples per call of `optimize`, at least 1; default 1.
         tolerance (float or None): if the loss falls by less than this from one epoch to the next, training stops;
             default 1e-6. None never stops early.
         num_minibatches (int): parts the samples are split into at random in each epoch, one step each; default 1.
-        verbose (bool): whether to log each epoch's loss.
-
-    Raises:
-        ValueError: a number out of range.
-        TypeError: an argument of the wrong type.
+        verbose (bool): whether to log each epoch's loss; default False.
     """
 
     def __init__(
@@ -84,28 +80,15 @@ class MAMLFirstOrderOptimizer(Optimizer):
             self._own_variables = VariableSet(own)
 
     def optimize(self, input_val_dict: InputValues) -> float:
-        """Takes up to `max_epochs * num_minibatches` gradient steps.
-
-        Args:
-            input_val_dict: name of an input to its value.
-
-        Returns:
-            The loss before optimization.
+        """Takes up to `max_epochs * num_minibatches` gradient steps; see `Optimizer.optimize`.
 
         Raises:
-            ValueError: an input is missing or unknown, or there are fewer samples than minibatches.
-            FloatingPointError: the loss or its gradient is not finite; the variables are as they were.
+            ValueError: also if there are fewer samples than minibatches.
         """
-        variables, state = self._variables.read(), self.get_state()
-        try:
+        with self._all_or_nothing():
             return self._take_steps(input_val_dict)
-        except BaseException:  # also Ctrl-C: a meta-update is taken whole or not at all
-            self._variables.write(variables)
-            self.set_state(state)
-            raise
 
     def _take_steps(self, input_val_dict: InputValues) -> float:
-        """Takes the steps; returns the loss before them."""
         loss_before = self.loss(input_val_dict) if self._num_minibatches > 1 else None
         last_loss = None
         for epoch in range(self._max_epochs):
@@ -120,11 +103,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         return loss_before
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
-        """Computes the gradient of the loss as one vector, float64 `[D]`; zero where the loss has none.
-
-        Args:
-            input_val_dict: name of an input to its value.
-        """
+        """Computes the gradient of the loss as one vector, float64 `[D]`; zero where the loss has none."""
         gradients = self.evaluate(self._gradients, input_val_dict)
         parts = [gradients.get(name, np.zeros(v.shape)) for name, v in self._variables.variables.items()]
         return np.concatenate([part.ravel() for part in parts]).astype(np.float64)
@@ -177,10 +156,7 @@ class MAMLPPOStats(NamedTuple):
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
     """A `MAMLFirstOrderOptimizer` that also reports how far the policies have moved, as ProMP needs.
 
-    Args:
-        *args: as for `MAMLFirstOrderOptimizer`.
-        tolerance: as there, but by default None: every epoch is run.
-        **kwargs: as there.
+    Its arguments are the same, but `tolerance` is None by default: every epoch is run.
     """
 
     def __init__(self, *args: Any, tolerance: Optional[float] = None, **kwargs: Any) -> None:
@@ -195,15 +171,10 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
         outer_kl: tf.Tensor,
         sample_axes: Optional[Mapping[str, int]] = None,
     ) -> None:
-        """Sets the objective, the variables to optimize, and the divergences to report.
+        """Sets what `MAMLFirstOrderOptimizer.build_graph` does, and the divergences to report.
 
-        Args:
-            loss: scalar, to minimize.
-            target: whose `get_params()` are optimized.
-            input_ph_dict: name to placeholder, everything the loss depends on.
-            inner_kl: `[K]`, divergence between sampling and current policy at each inner step, nats.
-            outer_kl: scalar, the same for the adapted policies.
-            sample_axes: as in `MAMLFirstOrderOptimizer.build_graph`.
+        `inner_kl` `[K]` is the divergence between sampling and current policy at each inner step, `outer_kl`, a
+        scalar, that of the adapted policies; both in nats.
         """
         super().build_graph(loss, target, input_ph_dict, sample_axes)
         self._inner_kl = inner_kl
