@@ -7,6 +7,8 @@ import pytest
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
 
+pytest.register_assert_rewrite("tests.helpers")
+
 # A shell starts what runs in its background with SIGINT ignored, and processes inherit that; tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

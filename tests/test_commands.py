@@ -200,7 +200,7 @@ def test_a_command_runs(command, here, capfd):
 
 def write_script_of_the_page():
     """Writes the script that the page on algorithms of one's own says to save, and the module that it imports."""
-    from test_documented_code import blocks_of
+    from tests.test_documented_code import blocks_of
 
     blocks = blocks_of("howto/own_algorithm.rst")
     (script,) = [block for block in blocks if "common.Config" in block]

@@ -8,13 +8,6 @@ from typing import Any, Callable, NamedTuple
 
 import numpy as np
 import pytest
-import test_conjugate_gradient_optimizer as of_steps
-import test_dice_sample_processor as of_dice_samples
-import test_enumeration as of_expectations
-import test_likelihoods as of_likelihoods
-import test_losses as of_losses
-import test_meta_gradients as of_gradients
-import test_sample_processor as of_samples
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML
 from meta_policy_search.meta_algos.base import MAMLAlgo
@@ -27,6 +20,13 @@ from meta_policy_search.samplers import base as samples
 from meta_policy_search.samplers import meta_sample_processor
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.tf_compat import tf
+from tests.meta_algos import test_enumeration as of_expectations
+from tests.meta_algos import test_meta_gradients as of_gradients
+from tests.ops import test_likelihoods as of_likelihoods
+from tests.ops import test_losses as of_losses
+from tests.optimizers import test_conjugate_gradient_optimizer as of_steps
+from tests.samplers import test_dice_sample_processor as of_dice_samples
+from tests.samplers import test_sample_processor as of_samples
 
 pytestmark = pytest.mark.gradients
 

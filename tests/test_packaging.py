@@ -74,7 +74,8 @@ def imported_names(folder):
 
 @pytest.mark.parametrize("folder", ["meta_policy_search", "experiments", "benchmarks", "tests"])
 def test_what_is_imported_is_a_declared_dependency(metadata, folder):
-    own = {"meta_policy_search", "experiments", "benchmarks"} | {path.stem for path in (ROOT / folder).rglob("*.py")}
+    own = {"meta_policy_search", "experiments", "benchmarks", "tests",
+           *(path.stem for path in (ROOT / folder).rglob("*.py"))}
     extras = {name: needed for name, needed in metadata["extras_require"].items() if name != "dev" or folder == "tests"}
     requirements = metadata["install_requires"] + sum(extras.values(), [])
     declared = {re.match(r"[\w-]+", requirement)[0].replace("-", "_").lower() for requirement in requirements}

@@ -1,7 +1,7 @@
 """Runs that stop, are killed or fail, and go on in another process as if nothing had happened.
 
-Processes are forked from two interpreters that have everything loaded (`fork_server.py`), so that dozens of them are
-affordable; a run is never gone on with by the interpreter that began it.
+Processes are forked from two interpreters that have everything loaded (helpers/fork_server.py), so that dozens of them
+are affordable; a run is never gone on with by the interpreter that began it.
 """
 import csv
 import importlib.util
@@ -45,7 +45,7 @@ class Server:
 
     def __init__(self):
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self._process = subprocess.Popen([sys.executable, ROOT / "tests" / "fork_server.py"], env=env, text=True,
+        self._process = subprocess.Popen([sys.executable, ROOT / "tests/helpers/fork_server.py"], env=env, text=True,
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._is_ready = False
 

@@ -1,13 +1,13 @@
 """Meta-objectives of policies with discrete actions, and their gradients, against the plain NumPy form."""
 import numpy as np
-import numpy_reference
 import pytest
-from numpy_reference import central_differences, per_path, split
-from small_world import M, O, T, draw_data, meta_gradient, relative_error, set_theta
-from test_meta_gradients import INNER_LR, case, input_values, reference
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.policies import MetaCategoricalMLPPolicy
+from tests.helpers import numpy_reference
+from tests.helpers.gradients import INNER_LR, case, input_values, reference
+from tests.helpers.numpy_reference import central_differences, per_path, split
+from tests.helpers.small_world import M, O, T, draw_data, meta_gradient, relative_error, set_theta
 
 pytestmark = pytest.mark.gradients
 

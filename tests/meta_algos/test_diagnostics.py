@@ -1,16 +1,6 @@
 """Diagnostics of the estimates: against plain NumPy, against what they estimate, and in training."""
 import numpy as np
 import pytest
-from numpy_reference import (
-    Objective,
-    central_differences,
-    gaussian,
-    inner_gradient,
-    inner_loss,
-    kl_from_old,
-    ratio,
-)
-from small_world import M, T, draw_data, make_policy, padded, set_theta, shapes_of
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
@@ -20,6 +10,16 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
+from tests.helpers.numpy_reference import (
+    Objective,
+    central_differences,
+    gaussian,
+    inner_gradient,
+    inner_loss,
+    kl_from_old,
+    ratio,
+)
+from tests.helpers.small_world import M, T, draw_data, make_policy, padded, set_theta, shapes_of
 
 CLIP_EPS, KL_COEFF, INNER_LR = 0.3, 0.7, 0.2
 COLUMNS = {"MetaGradNorm", "MetaGradVariance", "MetaGradRelativeStd", "MetaGradHalvesCosine", "PrePostGradCosine",

@@ -3,7 +3,6 @@ import copy
 
 import numpy as np
 import pytest
-from small_world import M, T, draw_data, make_policy, padded, set_theta
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs.normalized_env import normalize
@@ -13,6 +12,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.small_world import M, T, draw_data, make_policy, padded, set_theta
 
 
 def padded_data(num_inner_grad_steps=1):

@@ -5,8 +5,14 @@ policy achieves depends on `theta` in two ways: through the step's gradient, and
 """
 import numpy as np
 import pytest
-from small_world import meta_gradient
-from tiny_worlds import (
+
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.ops import losses, ragged
+from meta_policy_search.policies import MetaCategoricalMLPPolicy
+from meta_policy_search.samplers import DiceMetaSampleProcessor
+from meta_policy_search.tf_compat import tf
+from tests.helpers.small_world import meta_gradient
+from tests.helpers.tiny_worlds import (
     BANDIT,
     CLIFF,
     CROSSROADS,
@@ -28,12 +34,6 @@ from tiny_worlds import (
     sampled_objective,
     scores,
 )
-
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.ops import losses, ragged
-from meta_policy_search.policies import MetaCategoricalMLPPolicy
-from meta_policy_search.samplers import DiceMetaSampleProcessor
-from meta_policy_search.tf_compat import tf
 
 INNER_LR = 1.0
 TOLERANCE = 1e-6  # of meta-gradients in float32, whose largest entries are about 0.1

@@ -4,8 +4,14 @@ from functools import partial
 
 import numpy as np
 import pytest
-from numpy_reference import Objective, central_differences, inner_gradient
-from small_world import (
+
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, MetaAlgo, ProMP
+from meta_policy_search.ops import losses, ragged
+from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
+from meta_policy_search.policies import GaussianMLPPolicy
+from meta_policy_search.tf_compat import tf
+from tests.helpers.numpy_reference import Objective, central_differences, inner_gradient
+from tests.helpers.small_world import (
     LENGTHS,
     A,
     M,
@@ -19,12 +25,6 @@ from small_world import (
     set_theta,
     shapes_of,
 )
-
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, MetaAlgo, ProMP
-from meta_policy_search.ops import losses, ragged
-from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
-from meta_policy_search.policies import GaussianMLPPolicy
-from meta_policy_search.tf_compat import tf
 
 ALGOS = [ProMP, TRPOMAML, VPGMAML]
 

@@ -1,39 +1,14 @@
 """Every meta-objective, its gradient and the inner step against a plain NumPy form, for ragged tasks."""
 import numpy as np
 import pytest
-from numpy_reference import Objective, central_differences, inner_gradient
-from small_world import (
-    M,
-    T,
-    draw_data,
-    flat_task_params,
-    make_policy,
-    padded,
-    relative_error,
-    set_theta,
-    shapes_of,
-)
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.meta_algos.exploring import INNER_TYPES
+from tests.helpers.gradients import DICE, INNER_LR, case, input_values, reference
+from tests.helpers.numpy_reference import central_differences, inner_gradient, inner_loss
+from tests.helpers.small_world import M, draw_data, flat_task_params, make_policy, relative_error, set_theta, shapes_of
 
 pytestmark = pytest.mark.gradients
-
-CLIP_EPS, KL_COEFF, EXPLORATION_COEFF, INNER_LR = 0.15, 0.7, 0.4, 0.2
-EXPLORING, DICE = (TRPOMAML, VPGMAML), (DICEMAML, VPG_DICEMAML)
-
-
-def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=False, first_order=False, marks=()):
-    words = [algo_cls.__name__, f"{num_steps} steps", inner_type, exploration and "exploration",
-             trainable and "trained step sizes", first_order and "first order"]
-    arguments = {"num_inner_grad_steps": num_steps, "trainable_inner_step_size": trainable, "first_order": first_order}
-    if algo_cls in EXPLORING:
-        arguments.update(inner_type=inner_type, exploration=exploration,
-                         exploration_coeff=EXPLORATION_COEFF if exploration else None)
-    elif algo_cls in DICE:
-        arguments.update(max_path_length=T)
-    return pytest.param(algo_cls, arguments, marks=marks, id=", ".join(filter(None, words)))
-
 
 CASES = [
     case(ProMP, 1),
@@ -63,28 +38,6 @@ ALL_CASES = [
     for inner_type in inner_types
 ]
 ALL_CASES = CASES + [slow for slow in ALL_CASES if slow.id not in {quick.id for quick in CASES}]
-
-
-def reference(algo, data, theta):
-    """The meta-objective of an algorithm in NumPy."""
-    inner_type = "dice of rewards" if isinstance(algo, DICE) else getattr(algo, "inner_type", "likelihood_ratio")
-    objective = Objective(shapes_of(algo.policy), data, inner_type, algo.first_order, theta, algo.inner_lr,
-                          algo.max_path_length)
-    if isinstance(algo, DICE):
-        return objective.dice("log_likelihood" if isinstance(algo, VPG_DICEMAML) else inner_type), objective
-    if isinstance(algo, ProMP):
-        return objective.pro_mp(CLIP_EPS, KL_COEFF), objective
-    outer_type = "likelihood_ratio" if isinstance(algo, TRPOMAML) else "log_likelihood"
-    return objective.policy_gradient(outer_type, EXPLORATION_COEFF if algo.exploration else 0.0), objective
-
-
-def input_values(algo, data):
-    if isinstance(algo, DICE):
-        data = [[padded(samples) for samples in step] for step in data]
-    values = algo._meta_input_values(data)
-    if isinstance(algo, ProMP):
-        values.update(clip_eps=CLIP_EPS, inner_kl_coeff=np.full(algo.num_inner_grad_steps, KL_COEFF))
-    return values
 
 
 @pytest.mark.parametrize("algo_cls, arguments", ALL_CASES)
@@ -131,8 +84,6 @@ def test_adapt_is_a_policy_gradient_step_of_each_task(inner_type):
 
 def test_the_inner_gradient_is_that_of_central_differences_too():
     # the reference itself: complex steps against plain differences
-    from numpy_reference import inner_loss
-
     policy = make_policy()
     (samples, *_), _ = draw_data()
     theta, shapes = set_theta(policy), shapes_of(policy)

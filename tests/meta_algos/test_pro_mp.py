@@ -1,12 +1,12 @@
 """ProMP: what each argument does, and what it logs."""
 import numpy as np
 import pytest
-from numpy_reference import Objective, kl_from_old
-from small_world import M, collect, draw_data, make_policy, set_theta, shapes_of
 
 from meta_policy_search.meta_algos import ProMP
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+from tests.helpers.numpy_reference import Objective, kl_from_old
+from tests.helpers.small_world import M, collect, draw_data, make_policy, set_theta, shapes_of
 
 START = {"clip_eps": 0.15, "target_inner_step": 0.02, "adaptive_inner_kl_penalty": False, "anneal_factor": 0.5}
 

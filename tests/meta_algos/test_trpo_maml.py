@@ -1,8 +1,6 @@
 """TRPO-MAML: the trust region, what it logs, and its own arguments."""
 import numpy as np
 import pytest
-from numpy_reference import Objective, central_differences
-from small_world import M, collect, draw_data, make_policy, relative_error, set_theta, shapes_of
 
 from meta_policy_search.meta_algos import TRPOMAML
 from meta_policy_search.optimizers import (
@@ -13,6 +11,8 @@ from meta_policy_search.optimizers import (
 )
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+from tests.helpers.numpy_reference import Objective, central_differences
+from tests.helpers.small_world import M, collect, draw_data, make_policy, relative_error, set_theta, shapes_of
 
 STEP_SIZE = 0.002
 

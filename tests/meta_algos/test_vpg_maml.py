@@ -1,11 +1,11 @@
 """VPG-MAML: one step of Adam, what it logs, and its own arguments."""
 import numpy as np
 import pytest
-from numpy_reference import Objective, central_differences
-from small_world import M, draw_data, make_policy, set_theta, shapes_of
 
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.utils import logger
+from tests.helpers.numpy_reference import Objective, central_differences
+from tests.helpers.small_world import M, draw_data, make_policy, set_theta, shapes_of
 
 
 def test_an_update_is_one_step_of_adam_on_the_log_likelihood_objective():

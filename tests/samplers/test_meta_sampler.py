@@ -12,12 +12,12 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv
+from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampler, Sampler
+from meta_policy_search.samplers import Sampler
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
@@ -26,143 +26,24 @@ from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import (
+    BatchedWanderer,
+    M,
+    P,
+    Scripted,
+    T,
+    Wanderer,
+    assert_same,
+    flat_paths,
+    make_policy,
+    parallel,
+    sampler_of,
+    two_iterations,
+)
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
 
-M, P, T = 3, 4, 6  # tasks, paths per task, most steps of a path
-
-
-# Environments
-
-
-class BatchedWanderer(BatchedEnv):
-    """`x' = x + a + noise`, which ends at each step with probability 0.2; reports its age."""
-
-    _over = 0.2
-
-    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
-    action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
-
-    def sample_tasks(self, n_tasks, rng):
-        return list(rng.normal(size=n_tasks))
-
-    def set_tasks(self, tasks):
-        self.goals = np.array(tasks, float)
-        self.states, self.ages = np.zeros((self.num_envs, 2)), np.zeros(self.num_envs, int)
-        self.rngs = [None] * self.num_envs
-
-    def get_tasks(self):
-        return list(self.goals)
-
-    def reset(self, env_ids, rngs):
-        for e, rng in zip(env_ids, rngs):
-            self.rngs[e], self.states[e], self.ages[e] = rng, rng.normal(size=2), 0
-        return self.states[env_ids]
-
-    def step(self, actions, env_ids=None):
-        actions, ids = self._rows(actions, env_ids)
-        self.states[ids] += actions + [self.rngs[e].normal(size=2) for e in ids]
-        self.ages[ids] += 1
-        over = np.array([self.rngs[e].random() < self._over for e in ids])
-        rewards = -np.abs(self.states[ids, 0] - self.goals[ids])
-        return BatchedStep(self.states[ids], rewards, over, np.zeros(len(ids), bool), {"age": self.ages[ids].copy()})
-
-
-class Wanderer(BatchableMetaEnv):
-    batched_class = BatchedWanderer
-
-
-class Scripted(MetaEnv):
-    """Observes `(task, step)` and does something else at the step that is the task's number."""
-
-    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
-    action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
-
-    def __init__(self, fault=None, tasks=(9, 2, 9)):
-        self.fault, self.tasks = fault, tasks
-
-    def sample_tasks(self, n_tasks):
-        return list(self.tasks[:n_tasks])
-
-    def set_task(self, task):
-        self.task = task
-
-    def get_task(self):
-        return self.task
-
-    def observation(self):
-        return np.array([self.task, self.step_number], float)
-
-    def reset(self, *, seed=None, options=None):
-        self.step_number = 0
-        return (np.array([np.nan, 0.0]) if self.fault == "reset" and self.task == 2 else self.observation()), {}
-
-    def step(self, action):
-        observation, reward, info = self.observation(), 1.0, {}
-        if self.step_number == self.task:
-            if self.fault == "observation":
-                observation = np.array([np.inf, 0.0])
-            elif self.fault == "reward":
-                reward = np.nan
-            elif self.fault == "exception":
-                raise OSError("no such place")
-            elif self.fault == "shape":
-                return np.zeros(3), reward, False, False, info
-            elif self.fault == "info that cannot be sent":
-                info = {"lock": threading.Lock()}
-            elif self.fault == "info":
-                info = {"late": self.step_number, "name": "found"}
-        self.step_number += 1
-        observation[1] += 1
-        return observation, reward, False, False, info
-
-
-def make_policy(env, meta_batch_size=M, **arguments):
-    """A policy whose tasks act differently."""
-    policy = MetaGaussianMLPPolicy(meta_batch_size, env.observation_space.shape[0], env.action_space.shape[0],
-                                   **{"hidden_sizes": (4,), **arguments})
-    rng = np.random.default_rng(0)
-    policy.load_params(0.3 * rng.normal(size=(meta_batch_size, len(policy.get_flat_params()))))
-    return policy
-
-
-def sampler_of(env, policy=None, **arguments):
-    policy = make_policy(env) if policy is None else policy
-    return MetaSampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
-                                       **arguments})
-
-
-def assert_same(one, other):
-    """Compares nested dicts and lists of arrays, bit for bit."""
-    assert type(one) is type(other)
-    if isinstance(one, dict):
-        assert list(one) == list(other)
-        for key in one:
-            assert_same(one[key], other[key])
-    elif isinstance(one, list):
-        assert len(one) == len(other)
-        for a, b in zip(one, other):
-            assert_same(a, b)
-    else:
-        np.testing.assert_array_equal(one, other)
-        assert np.asarray(one).dtype == np.asarray(other).dtype
-
-
-def flat_paths(batch):
-    return [path for paths in batch.values() for path in paths]
-
-
 # The same data
-
-
-def two_iterations(sampler):
-    """Paths of two iterations with two adaptation steps each."""
-    with sampler:
-        return [sampler.obtain_samples() for _ in range(2) if sampler.update_tasks() is None for _ in range(2)]
-
-
-def parallel(num_processes):
-    return lambda *args: MetaParallelEnvExecutor(*args, num_processes=num_processes)
 
 
 @pytest.mark.parametrize("make_env", [

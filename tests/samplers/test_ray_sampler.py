@@ -16,8 +16,6 @@ import cloudpickle
 import numpy as np
 import psutil
 import pytest
-from test_meta_sampler import M, P, Scripted, T, Wanderer, assert_same, make_policy, sampler_of, two_iterations
-from test_rollouts import EnvWithRareInfos, FixedPolicy
 
 from experiments import cem, evaluate, pro_mp
 from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
@@ -34,6 +32,19 @@ from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
+from tests.helpers.sampling import (
+    EnvWithRareInfos,
+    FixedPolicy,
+    M,
+    P,
+    Scripted,
+    T,
+    Wanderer,
+    assert_same,
+    make_policy,
+    sampler_of,
+    two_iterations,
+)
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
 pytestmark = pytest.mark.ray

@@ -2,48 +2,9 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
-from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
-
-
-class EnvWithRareInfos(MetaEnv):
-    """Paths of 1 to 5 steps, of which odd ones give a count, late ones a vector, and the last one an outcome."""
-
-    observation_space = action_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
-
-    def sample_tasks(self, n_tasks):
-        return [None] * n_tasks
-
-    def set_task(self, task):
-        pass
-
-    def reset(self, *, seed=None, options=None):
-        self.length, self.t = int(self.np_random.integers(1, 6)), 0
-        return np.zeros(1), {}
-
-    def step(self, action):
-        self.t += 1
-        is_last = self.t == self.length
-        info = {"t": self.t}
-        info.update({"odd": self.t} if self.t % 2 else {})
-        info.update({"late": np.arange(2)} if self.t > 2 else {})
-        info.update({"outcome": "done", "success": True} if is_last else {})
-        return np.full(1, float(self.t)), 0.0, is_last, False, info
-
-
-class FixedPolicy:
-    """Two tasks' policies that always act alike."""
-
-    meta_batch_size, obs_dim, action_dim = 2, 1, 1
-
-    def make_actor(self):
-        params = {"mean_network/output/kernel": np.zeros((2, 1, 1), np.float32),
-                  "mean_network/output/bias": np.zeros((2, 1), np.float32),
-                  "log_std_network/log_std_var": np.zeros((2, 1), np.float32)}
-        return StackedGaussianMLP(params, 0, None, None, -10.0)
+from tests.helpers.sampling import EnvWithRareInfos, FixedPolicy
 
 
 @pytest.mark.parametrize("envs_per_task", [1, 4, 6])

@@ -5,7 +5,6 @@ import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
-from test_meta_sampler import assert_same, flat_paths, parallel, two_iterations
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, MetaTabularMDPEnv, normalize
@@ -18,6 +17,7 @@ from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.gym_import import gym
+from tests.helpers.sampling import assert_same, flat_paths, parallel, two_iterations
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need not import this file, and pytest
 

@@ -1,8 +1,8 @@
 """What the tests of the algorithms share: a small policy, and samples of tasks of unequal length."""
 import numpy as np
-from numpy_reference import gaussian
 
 from meta_policy_search.policies import MetaGaussianMLPPolicy
+from tests.helpers.numpy_reference import gaussian
 
 M, O, A = 3, 2, 2
 LENGTHS = (5, 8, 3)

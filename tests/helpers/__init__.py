@@ -1,0 +1,1 @@
+"""What several files of tests use: small worlds, policies, slow NumPy forms, processes that start fast."""
