@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.envs.spaces import check_action, is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.gym_import import gym
@@ -129,7 +129,8 @@ class BatchedEnv(abc.ABC):
         """Takes one step in some of the environments, without resetting any.
 
         Args:
-            actions: `[k, A]`, finite; clipped to the action space. Where it is discrete, int `[k]`.
+            actions: `[k, A]`, finite, which is not checked: who hands them in has done so; clipped to the action
+                space. Where it is discrete, int `[k]`.
             env_ids: int `[k]`, which environments; all of them by default.
 
         Returns:
@@ -145,9 +146,10 @@ class BatchedEnv(abc.ABC):
             raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
 
     def _rows(self, actions: np.ndarray, env_ids: Optional[np.ndarray]) -> Tuple[np.ndarray, np.ndarray]:
-        """Checks the arguments of `step`; returns `(actions, env_ids int [k])`.
+        """Returns the arguments of `step` as arrays: actions float64 `[k, A]` or int64 `[k]`, env_ids int `[k]`.
 
-        The actions are float64 `[k, A]`, or int64 `[k]` where the action space is discrete.
+        Raises:
+            ValueError: the actions have the wrong shape, or are no choices of a discrete action space.
         """
         ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
         actions = np.asarray(actions)
@@ -156,11 +158,7 @@ class BatchedEnv(abc.ABC):
             raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
         if is_discrete(self.action_space):
             return self._checked_indices(actions, ids), ids
-        actions = np.asarray(actions, dtype=np.float64)
-        if not np.isfinite(actions).all():
-            row = int(np.flatnonzero(~np.isfinite(actions).all(axis=1))[0])
-            raise ValueError(f"actions: expected finite numbers, got {actions[row]} for environment {ids[row]}")
-        return actions, ids
+        return np.asarray(actions, dtype=np.float64), ids
 
     def _checked_indices(self, actions: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """Returns discrete actions as int64 `[k]`; raises `ValueError` if one is not in the action space."""
@@ -220,7 +218,13 @@ class BatchableMetaEnv(MetaEnv):
         return self._batched.reset(np.zeros(1, dtype=int), [self.np_random])[0], {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
+        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`.
+
+        Raises:
+            ValueError: `action` has the wrong shape, is not finite, or not in a discrete action space.
+        """
+        if not is_discrete(self.action_space):
+            action = check_action(action, self.action_space.shape)
         answer = self._batched.step(np.asarray(action)[None])
         info = {key: values[0] for key, values in answer.env_infos.items()}
         return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),

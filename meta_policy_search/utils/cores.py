@@ -1,8 +1,11 @@
-"""How many cores this process may use."""
+"""How many cores this process may use, and on how many threads the processes that it starts compute."""
 import os
 
 VARIABLE = "META_POLICY_SEARCH_NUM_THREADS"
 """Environment variable that overrides the number, in worker processes that share the cores, for example."""
+
+THREAD_VARIABLES = (VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Environment variables that say on how many threads a process computes, if set before it loads NumPy."""
 
 
 def available_cores() -> int:

@@ -14,6 +14,7 @@ from meta_policy_search.envs import (
     NormalizedEnv,
     normalize,
 )
+from meta_policy_search.samplers.vectorized_env_executor import MetaBatchedEnvExecutor
 from meta_policy_search.utils.gym_import import gym
 
 
@@ -152,8 +153,10 @@ def test_bad_actions_are_refused():
     batched = normalize(MetaPointEnvCorner()).make_batched(2)
     with pytest.raises(ValueError, match=r"actions: expected shape \(2, 2\), got \(2, 3\)"):
         batched.step(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="actions: expected finite numbers, got .* for environment 1"):
-        batched.step(np.array([[0.0, 0.0], [np.inf, 0.0]]))
+    with MetaBatchedEnvExecutor(normalize(MetaPointEnvCorner()), 1, 2, 5) as executor:
+        executor.reset()
+        with pytest.raises(ValueError, match=r"actions: expected finite numbers, got \[inf  0.\] for environment 1"):
+            executor.step(np.array([[0.0, 0.0], [np.inf, 0.0]]))
 
 
 # Observations, rewards

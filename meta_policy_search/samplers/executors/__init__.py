@@ -1,1 +1,1 @@
-"""Executors: many copies of a meta-environment, one group for each task, reset and stepped together."""
+"""Executors: many copies of a meta-environment, one group per task, reset and stepped together."""

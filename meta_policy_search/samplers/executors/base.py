@@ -1,11 +1,12 @@
-"""Executors: many copies of a meta-environment, one group per task, reset and stepped together.
+"""What all executors share: the two layers they are called through, the checks, and the naming of errors.
 
 Environment `e = task * envs_per_task + j` is copy `j` of a task. Each executor has two layers:
 
 * arrays, for samplers: `set_tasks`, `reset_envs` and `step_envs` act on the environments they are told, draw
-  from the generators they are given and reset nothing by themselves;
+  from the generators they are given and reset nothing by themselves. Actions are not checked again: a sampler has
+  checked them when the policy gave them;
 * lists, as documented for this method's public code: `reset` and `step` act on all environments, and a path
-  that ends is followed by the next one.
+  that ends is followed by the next one. `step` checks the actions.
 
 Use one layer at a time. Given the same generators and actions, all executors return the same numbers, bit for
 bit: `MetaBatchedEnvExecutor` and `MetaIterativeEnvExecutor` run the same environment code, and the processes of
@@ -29,13 +30,13 @@ from meta_policy_search.utils.seeding import Stream, next_rng
 
 
 class MetaEnvExecutor(abc.ABC):
-    """What all executors share: the checks, the layer of lists, and the two ways to end.
+    """Many copies of a meta-environment, one group per task; see the module.
 
     A subclass supplies `_assign`, `_start`, `advance` and `_close`, on arguments already checked.
 
     Args:
-        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied, and itself used
-            for sampling tasks only.
+        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
+            samples tasks.
         meta_batch_size: number of tasks, at least one.
         envs_per_task: number of environments per task, at least one.
         max_path_length: `step` ends a path after so many steps; at least one.
@@ -119,7 +120,7 @@ class MetaEnvExecutor(abc.ABC):
         """Takes one step in some of the environments, without resetting any.
 
         Args:
-            actions: `[k, A]`, finite; int `[k]` where the action space is discrete.
+            actions: `[k, A]`, finite, which is not checked; int `[k]` where the action space is discrete.
             env_ids: int `[k]`, which environments; in any order, no duplicates.
 
         Returns:
@@ -127,18 +128,19 @@ class MetaEnvExecutor(abc.ABC):
             it is not numeric); infos that are not numbers, or differ in shape, come as arrays of objects.
 
         Raises:
-            ValueError: an argument has the wrong shape or range.
+            ValueError: `env_ids` is out of range.
             EnvWorkerError: an environment failed; an `EnvValueError`, which is a `ValueError` too, if what it
                 returned does not fit its observation space or the interface.
         """
-        answer = self._step(actions, self._checked_ids(env_ids))
+        self._check_open()
+        answer = self.advance(np.array(actions), self._checked_ids(env_ids))
         if isinstance(answer.env_infos, list):
             return answer._replace(env_infos=stack_infos(answer.env_infos))
         return answer
 
     @abc.abstractmethod
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        """Does what `step_envs` does, without its checks; `env_infos` may be a list of `k` dicts."""
+        """Does what `step_envs` does, and may change `actions`; `env_infos` may be a list of `k` dicts."""
 
     @abc.abstractmethod
     def _assign(self, tasks: List[Task]) -> None:
@@ -182,7 +184,9 @@ class MetaEnvExecutor(abc.ABC):
         """
         if self._path_rngs is None:
             raise RuntimeError("step: call reset() first")
-        observations, rewards, terminated, truncated, infos = self._step(actions, np.arange(self.num_envs))
+        self._check_open()
+        answer = self.advance(self._checked_actions(actions), np.arange(self.num_envs))
+        observations, rewards, terminated, truncated, infos = answer
         self._path_lengths += 1
         dones = terminated | truncated | (self._path_lengths >= self.max_path_length)
         if dones.any():
@@ -222,10 +226,6 @@ class MetaEnvExecutor(abc.ABC):
         if self._is_closed:
             raise RuntimeError(f"this {type(self).__name__} is closed")
 
-    def _step(self, actions: Any, env_ids: np.ndarray) -> BatchedStep:
-        self._check_open()
-        return self.advance(self._checked_actions(actions, env_ids), env_ids)
-
     def _checked_ids(self, env_ids: Any) -> np.ndarray:
         ids = np.asarray(env_ids)
         if ids.ndim != 1 or ids.size == 0 or ids.dtype.kind not in "iu":
@@ -236,9 +236,9 @@ class MetaEnvExecutor(abc.ABC):
             raise ValueError(f"env_ids: expected each environment once, got {env_ids!r}")
         return ids
 
-    def _checked_actions(self, actions: Any, env_ids: np.ndarray) -> np.ndarray:
-        """Returns a copy, which environments may change as they like."""
-        expected = (len(env_ids), *self._action_shape)
+    def _checked_actions(self, actions: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns the actions of all environments as an array, a copy."""
+        expected = (self.num_envs, *self._action_shape)
         try:
             array = np.array(actions)
         except ValueError as error:  # NumPy's, for rows of unequal length
@@ -250,9 +250,8 @@ class MetaEnvExecutor(abc.ABC):
             raise ValueError(f"actions: expected {what}, got {array.dtype}")
         finite = np.isfinite(array)
         if not finite.all():
-            row = int(np.argwhere(~finite)[0, 0])
-            raise ValueError(f"actions: expected finite numbers, got {array[row]} for "
-                             f"{self._who([env_ids[row]])}")
+            e = int(np.argwhere(~finite)[0, 0])
+            raise ValueError(f"actions: expected finite numbers, got {array[e]} for {self._who([e])}")
         return array
 
     def _check_observation(self, observation: np.ndarray, expected: Tuple[int, ...]) -> None:

@@ -1,5 +1,8 @@
-"""What goes wrong in an environment, with the environments to blame."""
-from typing import Sequence
+"""What goes wrong in an environment: the errors, and the form in which they come out of another process."""
+import traceback
+from typing import List, NamedTuple, NoReturn, Sequence
+
+__all__ = ["EnvValueError", "EnvWorkerError", "Failure", "failure_of", "tasks_text"]
 
 
 class EnvWorkerError(RuntimeError):
@@ -21,7 +24,40 @@ class EnvValueError(EnvWorkerError, ValueError):
     """An environment was given, or returned, a value that does not fit."""
 
 
+class Failure(NamedTuple):
+    """An exception that was raised in a worker, in a form that can always be pickled."""
+
+    message: str  # type and text of the exception; the text alone if it is one of the errors above
+    traceback: str  # as Python would print it, of the exception that the environment raised
+    env_ids: List[int]  # the environments to blame, by their numbers among all of the executor's, where known
+    is_value_error: bool
+
+    def raise_as(self, who: str, env_ids: Sequence[int] = ()) -> NoReturn:
+        """Raises the error of worker `who`.
+
+        Args:
+            who: the worker and its tasks.
+            env_ids: its environments, to blame where nothing more is known.
+
+        Raises:
+            EnvWorkerError: with the worker's traceback; an `EnvValueError` if the exception was a `ValueError`.
+        """
+        kind = EnvValueError if self.is_value_error else EnvWorkerError
+        raise kind(f"{who}: {self.message}\n\nThe worker's traceback:\n{self.traceback}", self.env_ids or env_ids)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Returns the `Failure` that tells about an exception."""
+    cause = error.__cause__ or error
+    is_told = isinstance(error, EnvWorkerError)
+    return Failure(
+        message=str(error) if is_told else f"{type(error).__name__}: {error}",
+        traceback="".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip(),
+        env_ids=error.env_ids if is_told else [],
+        is_value_error=isinstance(error, ValueError),
+    )
+
+
 def tasks_text(first: int, last: int) -> str:
     """Names tasks by their numbers."""
     return f"task {first}" if first == last else f"tasks {first} to {last}"
-

@@ -19,50 +19,24 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Iterator, List, NamedTuple, NoReturn, Optional, Sequence
+from typing import Any, Iterator, List, Optional
 
 import cloudpickle
 import numpy as np
 
+from meta_policy_search.samplers.executors.errors import failure_of
+from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import BatchedStep
-from meta_policy_search.utils import cores
+from meta_policy_search.utils.cores import THREAD_VARIABLES
 
-__all__ = ["THREAD_VARIABLES", "Failure", "WorkerProcess", "failure_of", "main", "stop_workers"]
+__all__ = ["WorkerProcess", "main", "stop_workers"]
 
 _START = (
     "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
     f"from {__name__} import main; main(fd)"
 )
-THREAD_VARIABLES = (cores.VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables that say on how many threads a worker computes."""
-
 _GRACE = 2.0  # seconds that a worker may take to close its environments before it is killed
-
-
-class Failure(NamedTuple):
-    """What a worker says about an exception that was raised in it."""
-
-    message: str  # type and text of the exception, or the text alone where it already tells the story
-    traceback: str  # as Python would print it, of the exception that the environment raised
-    env_ids: List[int]  # numbers, among all of the executor's, of the environments to blame, where that is known
-    is_value_error: bool  # whether a value was wrong, rather than anything else
-
-    def raise_as(self, who: str, env_ids: Sequence[int] = ()) -> NoReturn:
-        """Raises the error of worker `who`.
-
-        Args:
-            who: the worker, and its tasks.
-            env_ids: its environments, to blame where nothing more is known.
-
-        Raises:
-            EnvWorkerError: with the worker's traceback; an `EnvValueError` where a value was wrong.
-        """
-        from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorkerError
-
-        kind = EnvValueError if self.is_value_error else EnvWorkerError
-        raise kind(f"{who}: {self.message}\n\nThe worker's traceback:\n{self.traceback}", self.env_ids or env_ids)
 
 
 class WorkerProcess:
@@ -70,7 +44,7 @@ class WorkerProcess:
 
     def __init__(self) -> None:
         self.connection, theirs = Pipe()
-        environ = {**os.environ, **{name: "1" for name in THREAD_VARIABLES}}
+        environ = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
         command = [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path]
         try:
             with _sigint_blocked():
@@ -158,8 +132,6 @@ class _Worker:
 
     def build(self, env: bytes, first_task: int, *sizes: int) -> None:
         """Builds the executor of this worker's share; `sizes` as its constructor takes them."""
-        from meta_policy_search.samplers.executors.local import make_local_executor
-
         self._executor = make_local_executor(pickle.loads(env), *sizes)
         self._executor.first_task = first_task
 
@@ -175,20 +147,6 @@ class _Worker:
     def close(self) -> None:
         if self._executor is not None:
             self._executor.close()
-
-
-def failure_of(error: BaseException) -> Failure:
-    """Returns what to tell about an exception where it cannot be raised."""
-    from meta_policy_search.samplers.executors.errors import EnvWorkerError
-
-    cause = error.__cause__ or error
-    is_told = isinstance(error, EnvWorkerError)
-    return Failure(
-        message=str(error) if is_told else f"{type(error).__name__}: {error}",
-        traceback="".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip(),
-        env_ids=error.env_ids if is_told else [],
-        is_value_error=isinstance(error, ValueError),
-    )
 
 
 def _exit_after_parent(fd: int) -> None:

@@ -32,14 +32,13 @@ import numpy as np
 
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.executors.base import pickle_env
-from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
+from meta_policy_search.samplers.executors.errors import EnvWorkerError, Failure, failure_of, tasks_text
 from meta_policy_search.samplers.executors.local import make_local_executor
-from meta_policy_search.samplers.executors.worker import THREAD_VARIABLES, Failure, failure_of
 from meta_policy_search.samplers.rollouts import Collected, Round, collect, divide
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_positive, check_positive_int
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.cores import THREAD_VARIABLES, available_cores
 
 __all__ = ["MAX_LOSSES", "RayExecutor", "RayOptions", "keep_workers"]
 
