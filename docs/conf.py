@@ -47,6 +47,7 @@ public_names_internal = [  # what modules of the package share with each other
     "*.samplers.ray.workers.*",
     "*.samplers.task_policies.*",
     "*.utils.event_file.*",
+    "*.utils.log_outputs.*",
     "*.utils.progress.*",
     "*.utils.video.*",
 ]

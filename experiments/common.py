@@ -48,11 +48,11 @@ from meta_policy_search.samplers.meta_sampler import check_parallel
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
 from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.snapshotter import (
     MODES,
     SnapshotError,
-    atomic_file,
     check_same_version,
     holds_snapshot,
     list_snapshots,
@@ -796,5 +796,4 @@ def check_is_new(flag: str, path: str, overwrite: bool) -> None:
 
 
 def _write_params(params: Mapping[str, Any]) -> None:
-    with atomic_file(os.path.join(str(logger.get_dir()), PARAMS_FILE)) as file:
-        file.write((json.dumps(params, indent=2) + "\n").encode())
+    write_text(os.path.join(str(logger.get_dir()), PARAMS_FILE), json.dumps(params, indent=2) + "\n")

@@ -19,10 +19,8 @@ The same command again does what is left to do: it goes on with runs that were i
 failed, and leaves out those that are done. Ctrl-C stops all runs.
 """
 import argparse
-import csv
 import dataclasses
 import datetime
-import io
 import itertools
 import json
 import os
@@ -45,7 +43,8 @@ from meta_policy_search.plotting import Progress, read_progress, return_columns
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.cores import VARIABLE as THREADS
 from meta_policy_search.utils.cores import available_cores
-from meta_policy_search.utils.snapshotter import atomic_file, list_snapshots
+from meta_policy_search.utils.files import write_csv, write_text
+from meta_policy_search.utils.snapshotter import list_snapshots
 
 SUMMARY = "summary.csv"
 LAST = 10  # rows that columns are averaged over
@@ -213,8 +212,7 @@ class Child:
         self.run, self.started = run, time.monotonic()
         if not os.path.exists(os.path.join(run.folder, common.PARAMS_FILE)) and not count_rows(run):
             shutil.rmtree(run.folder, ignore_errors=True)  # of a process that was stopped while it began the run
-        with atomic_file(run.settings_path) as file:
-            file.write((json.dumps(run.settings, indent=2) + "\n").encode())
+        write_text(run.settings_path, json.dumps(run.settings, indent=2) + "\n")
         self.is_resumed = os.path.exists(run.folder)
         with open(run.log_path, "ab") as log:
             log.write(f"---- {datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n".encode())
@@ -379,14 +377,6 @@ def _returns_of(progress: Progress) -> dict[str, str]:
     return return_columns(progress) if progress else {}
 
 
-def write_summary(path: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Writes a table as a CSV file; what is not known is empty."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    with atomic_file(path) as file:
-        file.write(text.getvalue().encode())
-
-
 def as_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Returns a table to print; the names of runs, which say what their columns of values say, stand for these."""
     shown = [0, *range(header.index("status"), len(header))]
@@ -412,7 +402,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         processes = limit if arguments.processes is None else check_positive_int("--processes", arguments.processes)
         failed, was_interrupted = run_all(sweep, processes)
         header, rows = summarize(sweep, list(failed), arguments.columns)
-        write_summary(os.path.join(sweep.output, SUMMARY), header, rows)
+        write_csv(os.path.join(sweep.output, SUMMARY), [header, *rows])
     except (ImportError, OSError, TypeError, ValueError) as error:
         parser.error(str(error))
     print(f"\nMeans of the last {LAST} iterations\n{as_text(header, rows)}")

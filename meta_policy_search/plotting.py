@@ -14,7 +14,7 @@ import numpy as np
 
 from meta_policy_search.envs.scenery import Scenery, draw_scenery
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.snapshotter import PathLike, atomic_file
+from meta_policy_search.utils.files import PathLike, atomic_file
 from meta_policy_search.utils.statistics import Interval, half_width_of_mean, mean_interval
 
 __all__ = ["Curve", "MeanGain", "Progress", "TaskTrajectories", "mean_curve", "mean_gain", "plot_adaptation_curve",

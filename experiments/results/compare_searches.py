@@ -9,8 +9,6 @@ until it has taken as many steps as the one of them that took more, and keeps th
 candidate has as many paths. Where paths end early, it tries many more candidates than they do.
 """
 import argparse
-import csv
-import io
 import os
 import sys
 from types import SimpleNamespace
@@ -27,8 +25,8 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.samplers import SingleTaskSampler
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.gym_import import gym
-from meta_policy_search.utils.snapshotter import atomic_file
 from meta_policy_search.utils.utils import set_seed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -128,10 +126,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
             for row in compare(SETTINGS[name], seed):
                 rows.append((name, seed, *row))
                 print(*rows[-1], flush=True)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    with atomic_file(arguments.output) as file:
-        file.write(text.getvalue().encode())
+    write_csv(arguments.output, rows)
     return 0
 
 

@@ -13,9 +13,7 @@ and from any snapshot::
     print(MetaEvaluator(algo, snapshot["env"], MetaSampleProcessor(snapshot["baseline"])).evaluate(num_steps=3))
 """
 import copy
-import csv
 import dataclasses
-import io
 import json
 import os
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
@@ -39,7 +37,7 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive, check_positive_int
-from meta_policy_search.utils.snapshotter import PathLike, atomic_file
+from meta_policy_search.utils.files import PathLike, write_csv, write_text
 from meta_policy_search.utils.statistics import Interval, mean_interval, task_returns, task_timesteps
 from meta_policy_search.utils.utils import ClassEncoder
 
@@ -137,7 +135,7 @@ class Evaluation:
         for evaluation in (self, *references):
             columns = zip(evaluation.mean_timesteps, *evaluation.mean_return, *evaluation.gain, strict=True)
             rows += [(evaluation.name, step, *map(float, row)) for step, row in enumerate(columns)]
-        _write_rows(path, rows)
+        write_csv(path, rows)
 
     def write_tasks_csv(self, path: PathLike, *references: "Evaluation") -> None:
         """Writes the return of each task and seed, a row for each step; `value` is the task itself, as JSON."""
@@ -147,7 +145,7 @@ class Evaluation:
                 task = json.dumps(_as_json(evaluation.tasks[s][m]))
                 timesteps = int(evaluation.timesteps[s, m, step])
                 rows.append((evaluation.name, evaluation.seeds[s], m, task, step, timesteps, float(value)))
-        _write_rows(path, rows)
+        write_csv(path, rows)
 
     def write_json(self, path: PathLike, *references: "Evaluation") -> None:
         """Writes everything: a list of evaluations, of which intervals that do not exist are null."""
@@ -160,8 +158,7 @@ class Evaluation:
                 fields[name] = mean
                 fields[f"{name}_ci95"] = None if np.isnan(half_width).any() else half_width
             content.append(fields)
-        with atomic_file(path) as file:
-            file.write((json.dumps(content, cls=ClassEncoder, indent=2) + "\n").encode())
+        write_text(path, json.dumps(content, cls=ClassEncoder, indent=2) + "\n")
 
     def save(self, folder: PathLike, *references: "Evaluation") -> str:
         """Writes `evaluation.json`, `returns.csv`, `task_returns.csv` and two pictures; returns the folder.
@@ -475,10 +472,3 @@ def _as_text(mean: float, half_width: float, sign: str = "") -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _write_rows(path: PathLike, rows: Sequence[Sequence[Any]]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    with atomic_file(path) as file:
-        file.write(text.getvalue().encode())

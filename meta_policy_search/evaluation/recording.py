@@ -15,7 +15,7 @@ from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.snapshotter import PathLike
+from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import task_returns
 
 __all__ = ["Recording", "RecordingExecutor", "check_is_planar", "describe_task"]

@@ -16,8 +16,8 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
+from meta_policy_search.utils.files import PathLike, atomic_file
 from meta_policy_search.utils.serializable import Serializable
-from meta_policy_search.utils.snapshotter import PathLike, atomic_file
 
 __all__ = ["MetaPolicy", "Policy"]
 

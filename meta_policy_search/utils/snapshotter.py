@@ -6,32 +6,29 @@ survive) followed by a trailer: what the file holds, its iteration, when it was 
 
 Loading a snapshot runs code that it contains: load those that you trust.
 """
-import contextlib
 import hashlib
 import os
 import pickle
 import re
 import struct
 import time
-from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Union
+from typing import Any, BinaryIO, NamedTuple, Optional
 
 import cloudpickle
 
 from meta_policy_search import __version__
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.files import TEMPORARY, PathLike, atomic_file
 
 MODES = ("all", "last", "gap", "last_gap", "none")
 
 LATEST = "params.pkl"
 PREVIOUS = "params.prev.pkl"
 _SNAPSHOT_NAME = re.compile(r"params(\.prev)?\.pkl|itr_\d+\.pkl")
-_TEMPORARY = ".tmp"
 
 _MAGIC = b"\nMPSNAP1"
 _TRAILER = struct.Struct("<8sqqQ32s")  # magic, iteration, time of writing (ns), bytes of pickle, SHA-256 of all before
 _DIGEST_SIZE = 32
-
-PathLike = Union[str, "os.PathLike[str]"]
 
 
 class SnapshotError(RuntimeError):
@@ -78,7 +75,7 @@ class Snapshotter:
         self.dir = os.path.abspath(os.fspath(dir))
         os.makedirs(self.dir, exist_ok=True)
         for name in os.listdir(self.dir):  # of a process that was killed while it wrote
-            if name.endswith(_TEMPORARY) and _SNAPSHOT_NAME.fullmatch(name[: -len(_TEMPORARY)]):
+            if name.endswith(TEMPORARY) and _SNAPSHOT_NAME.fullmatch(name[: -len(TEMPORARY)]):
                 os.remove(os.path.join(self.dir, name))
 
     def save(self, itr: int, params: Any) -> Optional[str]:
@@ -117,7 +114,7 @@ class Snapshotter:
             return
         if os.path.exists(previous) and os.path.samefile(latest, previous):  # a kill came between the two renames
             return
-        second_name = previous + _TEMPORARY
+        second_name = previous + TEMPORARY
         try:
             os.link(latest, second_name)
         except OSError:  # a file system without links: for a moment there is the predecessor alone
@@ -183,43 +180,6 @@ def load_snapshot(path: PathLike, itr: Optional[int] = None) -> Any:
             return pickle.load(file)
     except Exception as error:
         raise SnapshotError(f"the snapshot {path} is whole, but rebuilding its objects failed: {error!r}") from error
-
-
-@contextlib.contextmanager
-def atomic_file(path: PathLike, before_replace: Optional[Callable[[], None]] = None) -> Iterator[BinaryIO]:
-    """Opens a binary file that replaces `path` when the block ends, all of it on the disk, and not before.
-
-    If the block or the writing fails, what was at `path` stays, and the new file is removed.
-
-    Args:
-        path: file to write.
-        before_replace: called when the new file is on the disk, and has not replaced the old one yet.
-    """
-    path = os.fspath(path)
-    temporary = path + _TEMPORARY
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if before_replace is not None:
-            before_replace()
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(temporary)
-        raise
-    _sync_folder(os.path.dirname(path) or ".")
-
-
-def _sync_folder(folder: str) -> None:
-    """Puts the names in a folder on the disk, where the system has that (Windows does not)."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class _Digesting:

@@ -1,12 +1,11 @@
 """MP4 videos; what encodes them comes with the extra `video`."""
 import contextlib
-import os
 from typing import Callable, Iterator
 
 import numpy as np
 
 from meta_policy_search.utils.checks import check_positive
-from meta_policy_search.utils.snapshotter import PathLike
+from meta_policy_search.utils.files import PathLike, atomic_path
 
 __all__ = ["check_encoder", "mp4_file"]
 
@@ -37,20 +36,14 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
         TypeError, ValueError: an argument or a picture is none of the above.
     """
     check_encoder()
-    fps, path = check_positive("fps", fps), os.fspath(path)
-    temporary = path + ".tmp"
-    with open(temporary, "wb"):  # a folder that is not there, say: the encoder would speak in riddles
-        pass
-    encoder = _Encoder(temporary, fps)
-    try:
+    fps = check_positive("fps", fps)
+    with atomic_path(path) as temporary:
+        with open(temporary, "wb"):  # a folder that is not there, say: the encoder would speak in riddles
+            pass
+        encoder = _Encoder(temporary, fps)
         with contextlib.closing(encoder):
             yield encoder.append
         encoder.check()
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(temporary)
-        raise
 
 
 class _Encoder:

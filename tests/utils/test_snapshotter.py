@@ -10,7 +10,7 @@ import joblib
 import numpy as np
 import pytest
 
-from meta_policy_search.utils.snapshotter import SnapshotError, Snapshotter, atomic_file, list_snapshots, load_snapshot
+from meta_policy_search.utils.snapshotter import SnapshotError, Snapshotter, list_snapshots, load_snapshot
 
 
 def files(folder):
@@ -343,20 +343,6 @@ def test_wrong_arguments_are_refused(tmp_path):
         Snapshotter(tmp_path, "gap", 0)
     with pytest.raises(ValueError, match=r"itr: expected an integer of at least 0, got -1"):
         Snapshotter(tmp_path).save(-1, {})
-
-
-def test_an_atomic_file_replaces_what_was_there_only_at_the_end(tmp_path):
-    path = tmp_path / "settings.json"
-    path.write_bytes(b"old")
-    with atomic_file(path) as file:
-        file.write(b"new")
-        assert path.read_bytes() == b"old"
-    assert path.read_bytes() == b"new"
-    with pytest.raises(RuntimeError), atomic_file(path) as file:
-        file.write(b"newer")
-        raise RuntimeError
-    assert path.read_bytes() == b"new"
-    assert files(tmp_path) == ["settings.json"]
 
 
 def test_the_whole_contents_are_on_the_disk_before_they_get_their_name(tmp_path, monkeypatch):

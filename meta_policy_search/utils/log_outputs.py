@@ -1,0 +1,304 @@
+"""Where messages and rows go: terminal, log file, CSV, JSON lines and TensorBoard; `logger` says which is which.
+
+Files of rows know where they stand after each row (`position`), and can be cut back to it. An output that fails leaves
+its file as it was.
+"""
+import contextlib
+import csv
+import datetime
+import glob
+import itertools
+import json
+import os
+import re
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+
+import numpy as np
+
+from meta_policy_search.utils import event_file
+from meta_policy_search.utils.files import csv_text, write_text
+
+Row = dict[str, Any]
+"""A row: column to number, string or None."""
+
+Position = dict[str, Any]
+"""Where a file stands after a row."""
+
+_EVENT_FILES = "events.out.tfevents.*"
+
+
+class LogFileError(OSError):
+    """A file of rows or messages cannot be written to; names the file, which keeps what it held."""
+
+
+class Output:
+    """Where rows and messages go; each kind of output takes what concerns it."""
+
+    is_terminal = False
+
+    def write_row(self, row: Row) -> None:
+        """Writes a row: names to Python numbers, strings or None."""
+
+    def write_message(self, text: str, level: str) -> None:
+        """Writes a message; `level` is `debug`, `info`, `warning` or `error`."""
+
+    def position(self) -> Optional[Position]:
+        """Returns what a later run needs in order to go on after the last row; None where it needs nothing."""
+
+
+class _Terminal(Output):
+    """Prints, above a progress bar where there is one; `as_text` makes a string of a row."""
+
+    is_terminal = True
+
+    def __init__(self, as_text: Callable[[Row], str]) -> None:
+        self._as_text = as_text
+
+    def write_row(self, row: Row) -> None:
+        _print(self._as_text(row))
+
+    def write_message(self, text: str, level: str) -> None:
+        _print(f"{level}: {text}" if level in ("warning", "error") else text)
+
+
+class _LogFile(Output):
+    """Appends messages and tables to `log.txt`."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = os.path.join(folder, "log.txt")
+        self._append("")
+
+    def write_row(self, row: Row) -> None:
+        self._append(_table(row) + "\n")
+
+    def write_message(self, text: str, level: str) -> None:
+        now = datetime.datetime.now().isoformat(sep=" ", timespec="seconds")
+        self._append(f"{now} {level}: {text}\n")
+
+    def _append(self, text: str) -> None:
+        with _naming(self._path), open(self._path, "a", encoding="utf-8") as file:
+            file.write(text)
+
+
+class _CSVFile(Output):
+    """Appends rows to `progress.csv`; a row with new columns has it written anew, with blanks in the earlier rows."""
+
+    def __init__(self, folder: str, position: Optional[Position]) -> None:
+        self._path = os.path.join(folder, "progress.csv")
+        self._size = 0  # bytes
+        self._rows = 0  # without the header
+        self._keys: list[str] = []
+        if position is None:
+            _append(self._path, 0, b"")
+        else:
+            self._cut_back(position["bytes"], position["rows"], list(position["keys"]))
+
+    def write_row(self, row: Row) -> None:
+        keys = self._keys + [key for key in row if key not in self._keys]
+        cells = [row.get(key) for key in keys]
+        if keys == self._keys:
+            self._size = _append(self._path, self._size, csv_text([cells]).encode())
+        else:
+            blanks = [None] * (len(keys) - len(self._keys))
+            earlier = [old + blanks for old in self._read()[1:]]
+            self._size = _replace(self._path, csv_text([keys, *earlier, cells]))
+        self._keys = keys
+        self._rows += 1
+
+    def position(self) -> Position:
+        return {"bytes": self._size, "rows": self._rows, "keys": list(self._keys)}
+
+    def _read(self) -> list[list[str]]:
+        """Returns header and rows; what a killed process may have left after them is not looked at."""
+        with open(self._path, encoding="utf-8", errors="replace", newline="") as file:
+            return list(itertools.islice(csv.reader(file), self._rows + 1))
+
+    def _cut_back(self, size: int, rows: int, keys: list[str]) -> None:
+        """Keeps the first rows, and of them the columns that existed then."""
+        self._rows, self._keys = rows, keys
+        table = [row[: len(keys)] for row in self._read()] if rows else []
+        text = csv_text(table)
+        if len(text.encode()) != size or (table and table[0] != keys):
+            raise _other_file(self._path, rows, size)
+        self._size = _replace(self._path, text)
+
+
+class _JSONLines(Output):
+    """Appends rows to `progress.json`, one object per line."""
+
+    def __init__(self, folder: str, position: Optional[Position]) -> None:
+        self._path = os.path.join(folder, "progress.json")
+        self._size = 0 if position is None else position["bytes"]
+        self._rows = 0 if position is None else position["rows"]
+        if self._rows:
+            with open(self._path, "rb") as file:
+                kept = file.read(self._size)
+            if len(kept) < self._size or not kept.endswith(b"\n") or kept.count(b"\n") != self._rows:
+                raise _other_file(self._path, self._rows, self._size)
+        _append(self._path, self._size, b"")
+
+    def write_row(self, row: Row) -> None:
+        self._size = _append(self._path, self._size, (json.dumps(row) + "\n").encode())
+        self._rows += 1
+
+    def position(self) -> Position:
+        return {"bytes": self._size, "rows": self._rows}
+
+
+def _other_file(path: str, rows: int, size: int) -> ValueError:
+    return ValueError(
+        f"positions: expected {path} to begin with the {rows} rows ({size} bytes) that the snapshot was taken after, "
+        "but it does not"
+    )
+
+
+class _TensorBoard(Output):
+    """Appends the numbers of rows to an event file in `tensorboard/`.
+
+    Each process writes a file of its own: a TensorBoard that is open reads on where a file ended before.
+    """
+
+    def __init__(self, folder: str, position: Optional[Position]) -> None:
+        self._folder = os.path.join(folder, "tensorboard")
+        os.makedirs(self._folder, exist_ok=True)
+        self._step = 0
+        self._sizes: dict[str, int] = {}  # name of each file of the run to its bytes
+        if position is not None:
+            self._step, self._sizes = position["step"], dict(position["files"])
+            self._cut_back()
+        now = time.time_ns()  # TensorBoard reads files in the order of their names
+        self._name = f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
+        start = b"" if position is None else event_file.start_record(self._step)  # for a TensorBoard that is open
+        self._append(event_file.first_record() + start)
+
+    def write_row(self, row: Row) -> None:
+        step = row.get("Itr", self._step)
+        self._append(event_file.scalars_record(step, {key: row[key] for key in row if _is_number(row[key])}))
+        self._step = step + 1
+
+    def position(self) -> Position:
+        return {"step": self._step, "files": dict(self._sizes)}
+
+    def _append(self, data: bytes) -> None:
+        self._sizes[self._name] = _append(os.path.join(self._folder, self._name), self._sizes.get(self._name, 0), data)
+
+    def _cut_back(self) -> None:
+        """Cuts every file back to what it was; removes those that came later."""
+        for path in glob.glob(os.path.join(glob.escape(self._folder), _EVENT_FILES)):
+            size = self._sizes.get(os.path.basename(path))
+            if size is None:
+                os.remove(path)
+            elif os.path.getsize(path) > size:
+                os.truncate(path, size)
+
+
+FORMATS: dict[str, Callable[[str, Optional[Position]], Output]] = {
+    "stdout": lambda folder, position: _Terminal(_table),
+    "line": lambda folder, position: _Terminal(_line),
+    "log": lambda folder, position: _LogFile(folder),
+    "csv": _CSVFile,
+    "json": _JSONLines,
+    "tensorboard": _TensorBoard,
+}
+"""Name to output, built from the folder and the position to go on from."""
+
+
+def written_files(folder: str) -> dict[str, list[str]]:
+    """Returns the paths of what the outputs of earlier runs have written in a folder, by format."""
+    names = {"log": "log.txt", "csv": "progress.csv", "json": "progress.json",
+             "tensorboard": os.path.join("tensorboard", _EVENT_FILES)}
+    return {format: glob.glob(os.path.join(glob.escape(folder), name)) for format, name in names.items()}
+
+
+def _print(text: str) -> None:
+    """Prints, above the progress bars where tqdm shows some."""
+    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)  # what has not been imported shows no bar
+    if tqdm is not None and getattr(tqdm, "_instances", None):
+        tqdm.write(text)
+    else:
+        print(text, flush=True)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def plain(value: Any) -> Any:
+    """Returns a number, boolean, string or None as Python has it; anything else as its `str`."""
+    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
+        value = value.item()
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _readable(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _table(row: Row) -> str:
+    cells = [(key, _readable(value)) for key, value in row.items()]
+    key_width, value_width = (max(len(cell[column]) for cell in cells) for column in (0, 1))
+    rule = "-" * (key_width + value_width + 7)
+    lines = [f"| {key:<{key_width}} | {value:<{value_width}} |" for key, value in cells]
+    return "\n".join([rule, *lines, rule])
+
+
+_RETURN_COLUMN = re.compile(r"(?:Step_(\d+)-)?AverageReturn")
+
+
+def _line(row: Row) -> str:
+    """Returns iteration, steps, return (before and after adaptation, gain) and time; else the first six numbers."""
+    numbers = {key: value for key, value in row.items() if _is_number(value)}
+    returns = {int(match[1] or 0): numbers[match[0]] for match in map(_RETURN_COLUMN.fullmatch, numbers) if match}
+    parts = []
+    unit = "Epoch" if "Epoch" in numbers else "Itr"
+    if unit in numbers:
+        parts.append(f"{unit.lower()} {numbers[unit]:4}")
+    if "n_timesteps" in numbers:
+        parts.append(f"{numbers['n_timesteps']:>11,} steps")
+    if returns:
+        before, after = returns[min(returns)], returns[max(returns)]
+        gain = f" -> {after:9.2f}, gain {after - before:+9.2f}" if len(returns) > 1 else ""
+        parts.append(f"return {before:9.2f}{gain}")
+    if f"{unit}Time" in numbers:
+        parts.append(f"{numbers[f'{unit}Time']:6.2f} s")
+    return " | ".join(parts if returns else [f"{key} {_readable(numbers[key])}" for key in list(numbers)[:6]])
+
+
+def _append(path: str, size: int, data: bytes) -> int:
+    """Writes `data` to the disk after the first `size` bytes of a file; returns the new size.
+
+    If that fails, the file has its `size` bytes again.
+    """
+    with _naming(path):
+        try:
+            with open(path, "r+b" if size else "wb") as file:
+                file.seek(size)
+                file.truncate()
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                return file.tell()
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.truncate(path, size)
+            raise
+
+
+def _replace(path: str, text: str) -> int:
+    """Replaces a file's contents at once; returns the new size."""
+    with _naming(path):
+        write_text(path, text)
+    return len(text.encode())
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Has an error of the operating system within a `with` block name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise LogFileError(error.errno, error.strerror, path) from error
