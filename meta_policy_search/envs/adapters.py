@@ -1,4 +1,4 @@
-"""Environments of other kinds as meta-environments."""
+"""Environments of gym and Gymnasium as meta-environments."""
 import copy
 import functools
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
@@ -6,8 +6,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.envs import gym_compat
-from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_action, is_box, is_discrete
+from meta_policy_search.envs.wrapping import WrappingEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.gym_import import gym
@@ -15,42 +15,10 @@ from meta_policy_search.utils.gym_import import gym
 __all__ = ["GymnasiumMetaEnv", "SingleTaskEnv"]
 
 
-class _AdaptedEnv(MetaEnv):
-    """What the adapters share: attributes that are not found here are those of the wrapped environment."""
-
-    wrapped_env: Any
-
-    def _wrap(self, env: Any) -> None:
-        """Makes `env` the wrapped environment; raises `TypeError` if it cannot be stepped."""
-        is_env = all(callable(getattr(env, method, None)) for method in ("reset", "step"))
-        if isinstance(env, type) or not is_env:
-            raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
-        self.wrapped_env = env
-        for name in ("metadata", "render_mode", "reward_range", "spec"):  # gym.Env has defaults that would hide these
-            if hasattr(env, name):
-                setattr(self, name, getattr(env, name))
-
-    def __getattr__(self, name: str) -> Any:
-        """Returns the wrapped environment's attribute; special methods, and a half-built object's, are its own."""
-        if name.startswith("__") or name == "make_batched" or "wrapped_env" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.wrapped_env, name)
-
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        """Renders the wrapped environment."""
-        return self.wrapped_env.render(*args, **kwargs)
-
-    def close(self) -> None:
-        """Closes the wrapped environment, where it can be."""
-        if hasattr(self.wrapped_env, "close"):
-            self.wrapped_env.close()
-
-
-class SingleTaskEnv(_AdaptedEnv):
+class SingleTaskEnv(WrappingEnv):
     """An environment without tasks as a meta-environment that has a single one, None.
 
-    Stepping follows gym 0.26, whichever form the wrapped environment has. Attributes that are not found here are those
-    of the wrapped environment.
+    Stepping follows gym 0.26. Attributes that are not found here are those of the wrapped environment.
 
     Args:
         env: environment of gym, Gymnasium or the classic form.
@@ -60,14 +28,14 @@ class SingleTaskEnv(_AdaptedEnv):
     """
 
     def __init__(self, env: Any) -> None:
-        self._wrap(env)
+        self._wrap(_steppable(env))
         self.observation_space = env.observation_space
         self.action_space = env.action_space
 
     @property
     def unwrapped(self) -> Any:
         """The environment inside all wrappers, whose generator paths draw from."""
-        return getattr(self.wrapped_env, "unwrapped", self.wrapped_env)
+        return self.innermost
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
         """Returns a list of `n_tasks` times None."""
@@ -93,33 +61,29 @@ class SingleTaskEnv(_AdaptedEnv):
         return gym_compat.step_env(self.wrapped_env, action)
 
 
-class GymnasiumMetaEnv(_AdaptedEnv):
+class GymnasiumMetaEnv(WrappingEnv):
     """A Gymnasium environment with a distribution of tasks as a meta-environment.
 
     - Tasks are whatever `sample_task` draws and `set_task` takes.
-    - Every reset hands the wrapped environment a seed, which is drawn from this environment's generator unless one is
-      given. Samplers give each path a generator of its own, so what is random in the path depends on that path alone,
-      as far as the environment keeps to the seed.
-    - Observations are float64 vectors: boxes of other shapes, and spaces that are not boxes, are flattened as
-      `gymnasium.spaces.flatten` does it (a discrete observation becomes a one-hot vector).
+    - Every reset seeds the wrapped environment, from this environment's generator unless a seed is given. Samplers give
+      each path a generator of its own, so a path depends on nothing else, if the environment keeps to its seed.
+    - Observations are float64 vectors. Other spaces than vectors are flattened by `gymnasium.spaces.flatten` (a
+      discrete observation becomes a one-hot vector).
     - Actions of a box are clipped to it; discrete ones are integers from 0, wherever the wrapped space starts.
 
-    A copy (by pickling or `copy.deepcopy`) of an environment that was given by its id or as a function makes a wrapped
-    environment of its own, and takes there the steps that were taken here since the last reset: it goes on alike in the
-    middle of a path. An environment that was given as an object is copied as the object allows.
+    An environment given by its id or as a function is copied (by pickling or `copy.deepcopy`) by making it anew and
+    repeating the steps since the last reset there. One given as an object is copied as the object allows.
 
     Args:
         env: the id of a registered environment, such as `"Pendulum-v1"`; a function without arguments that makes one,
             such as its class; or an environment.
         sample_task: function `(rng) -> task` that draws a task from a `numpy.random.Generator`.
         set_task: function `(env, task)` that gives the environment (with its wrappers, if any) a task; default None,
-            the method `set_task` of `env.unwrapped`. A task that is set takes effect when the environment says so, with
-            the next reset at the latest.
+            the method `set_task` of `env.unwrapped`. The task takes effect with the next reset at the latest.
 
     Raises:
-        TypeError: `env` is or makes something that cannot be stepped, has no `set_task` where none is given, or has a
-            space that is not supported (actions: a box with one axis, or discrete; observations: those that Gymnasium
-            can flatten); or another argument is not a function.
+        TypeError: `env` cannot be stepped, has no `set_task` where none is given, or has a space that is not supported
+            (actions: a box with one axis, or discrete; observations: what Gymnasium can flatten).
         ValueError: there is no environment of this id.
 
     Attributes:
@@ -140,16 +104,12 @@ class GymnasiumMetaEnv(_AdaptedEnv):
         self._set_task = set_task
         self._task: Task = None
         self._path: List[Tuple[Any, ...]] = []  # what has been done since the last reset, as methods and arguments
-        self._wrap(env if self._make_env is None else self._make_env())
-        if set_task is None and not callable(getattr(self._innermost, "set_task", None)):
-            raise TypeError(f"set_task: expected a function (env, task), as {type(self._innermost).__name__} has no "
+        self._wrap(_steppable(env if self._make_env is None else self._make_env()))
+        if set_task is None and not callable(getattr(self.innermost, "set_task", None)):
+            raise TypeError(f"set_task: expected a function (env, task), as {type(self.innermost).__name__} has no "
                             "method set_task, got None")
         self.observation_space = _observation_space(self.wrapped_env.observation_space)
         self.action_space = _action_space(self.wrapped_env.action_space)
-
-    @property
-    def _innermost(self) -> Any:
-        return getattr(self.wrapped_env, "unwrapped", self.wrapped_env)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
         """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
@@ -172,9 +132,8 @@ class GymnasiumMetaEnv(_AdaptedEnv):
         """Starts a new path; returns `(observation [O], info)`.
 
         Args:
-            seed: what the wrapped environment is reset with, and this environment's generator is seeded with; default
-                None, drawn from that generator.
-            options: what the wrapped environment is reset with, too.
+            seed: seeds the wrapped environment and this one's generator; default None, drawn from that generator.
+            options: passed to the wrapped environment.
         """
         super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
         seed = int(self.np_random.integers(2**31) if seed is None else seed)
@@ -183,11 +142,7 @@ class GymnasiumMetaEnv(_AdaptedEnv):
         return self._as_vector(observation), info
 
     def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`.
-
-        Raises:
-            ValueError: `action` has the wrong shape, is not finite, or is not one of the choices.
-        """
+        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
         observation, *rest = self._do("_step_wrapped", self._wrapped_action(action))
         return (self._as_vector(observation), *rest)
 
@@ -200,7 +155,7 @@ class GymnasiumMetaEnv(_AdaptedEnv):
 
     def _apply_task(self, task: Task) -> None:
         if self._set_task is None:
-            self._innermost.set_task(copy.deepcopy(task))
+            self.innermost.set_task(copy.deepcopy(task))
         else:
             self._set_task(self.wrapped_env, copy.deepcopy(task))
 
@@ -241,6 +196,14 @@ class GymnasiumMetaEnv(_AdaptedEnv):
             self.wrapped_env = self._make_env()
             for method, *arguments in self._path:
                 getattr(self, method)(*arguments)
+
+
+def _steppable(env: Any) -> Any:
+    """Returns `env`; raises `TypeError` if it cannot be stepped."""
+    is_env = all(callable(getattr(env, method, None)) for method in ("reset", "step"))
+    if isinstance(env, type) or not is_env:
+        raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
+    return env
 
 
 def _factory(env: Any) -> Optional[Callable[[], Any]]:

@@ -1,4 +1,4 @@
-"""What an algorithm has to know of an environment: its spaces."""
+"""The spaces of an environment, which is all that an algorithm needs to know of it."""
 from typing import Any, Tuple
 
 import numpy as np
@@ -12,11 +12,8 @@ class EnvSpec:
     """The spaces of an environment.
 
     Args:
-        observation_space: space of the observations, which are arrays: one with a shape, such as a `Box`.
-        action_space: space of the actions: a `Box`, or a `Discrete` from 0.
-
-    Raises:
-        TypeError: an argument is no such space.
+        observation_space: a space with a shape, such as a `Box`.
+        action_space: a `Box`, or a `Discrete` from 0.
     """
 
     def __init__(self, observation_space: Any, action_space: Any) -> None:

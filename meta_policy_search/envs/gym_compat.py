@@ -1,7 +1,6 @@
 """One form for every kind of environment: gym 0.26, Gymnasium, and the classic four-tuple `step`.
 
-Executors and wrappers talk to single environments through these functions only, so that none of them needs
-to know which generation of the interface an environment follows.
+Executors and wrappers call single environments through these functions only.
 """
 import inspect
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -16,16 +15,7 @@ __all__ = ["batched_form", "check_meta_env", "reset_env", "reset_with_info", "sa
 
 
 def check_meta_env(env: Any, name: str = "env") -> None:
-    """Checks that `env` has a distribution of tasks.
-
-    Args:
-        env: an environment, of any class.
-        name: what to call it in the error, usually the argument that it came in as.
-
-    Raises:
-        TypeError: names what `env` lacks of `sample_tasks(n_tasks)` and `set_task(task)`; inheriting the
-            unimplemented ones of `MetaEnv` does not count as having them.
-    """
+    """Raises a `TypeError`, which calls `env` by `name`, unless `env` implements `sample_tasks` and `set_task`."""
     if isinstance(env, type):
         raise TypeError(f"{name}: expected an environment, got the class {env.__name__} itself; call it first")
     missing = [method for method in ("sample_tasks", "set_task") if not _has_method(env, method)]
@@ -37,9 +27,8 @@ def check_meta_env(env: Any, name: str = "env") -> None:
 def batched_form(env: Any) -> Optional[Callable[[int], BatchedEnv]]:
     """Returns `env.make_batched` if stepping the result is the same as stepping `env`; otherwise None.
 
-    It is not the same, and None is returned, where a wrapper (a `gym.Wrapper`, say) merely passes on the
-    `make_batched` of what it wraps, and where a subclass overrides `reset`, `step` or `set_task` without a
-    `batched_class` or `make_batched` of its own.
+    It is not the same where a wrapper (a `gym.Wrapper`, say) merely passes on the `make_batched` of what it wraps, and
+    where a subclass overrides `reset`, `step` or `set_task` without a `batched_class` or `make_batched` of its own.
     """
     cls = type(env)
     if not hasattr(cls, "make_batched"):
@@ -52,19 +41,14 @@ def batched_form(env: Any) -> Optional[Callable[[int], BatchedEnv]]:
 
 
 def reset_env(env: Any) -> np.ndarray:
-    """Starts a new path; returns the observation, as the environment gave it.
-
-    Accepts both `reset() -> observation` and `reset() -> (observation, info)`.
-    """
+    """Starts a new path; returns the observation, as the environment gave it."""
     return reset_with_info(env)[0]
 
 
 def reset_with_info(env: Any, **arguments: Any) -> Tuple[np.ndarray, Dict[str, Any]]:
     """Starts a new path; returns `(observation, info)`, the info of a classic environment being empty.
 
-    Args:
-        env: a single environment.
-        **arguments: passed to `env.reset`, apart from those that are None: classic environments take none.
+    The `arguments` that are not None are passed to `env.reset`; classic environments take none.
     """
     answer = env.reset(**{name: value for name, value in arguments.items() if value is not None})
     if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
@@ -79,12 +63,10 @@ def step_env(env: Any, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict
     limit sets that where the limit, and not the task, ended the path.
 
     Returns:
-        `(observation, reward, terminated, truncated, info)`; observation and info as the environment gave
-        them.
+        `(observation, reward, terminated, truncated, info)`; observation and info as the environment gave them.
 
     Raises:
-        ValueError: the environment returned neither a four- nor a five-tuple, or a reward that is not one
-            number.
+        ValueError: the environment returned neither a four- nor a five-tuple, or a reward that is not one number.
     """
     answer = env.step(action)
     if not isinstance(answer, (tuple, list)) or len(answer) not in (4, 5):
@@ -103,11 +85,8 @@ def step_env(env: Any, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict
 def set_rng(env: Any, rng: np.random.Generator) -> None:
     """Makes `rng` the generator that `env` draws from, where it has one of its own.
 
-    Reaches through wrappers (`env.unwrapped`). An environment that holds a legacy `RandomState` gets one
-    that draws from the same stream. One that draws from the global `numpy.random` is left as it is.
-
-    Raises:
-        TypeError: `rng` is not a `numpy.random.Generator`.
+    Reaches through wrappers (`env.unwrapped`). An environment that holds a legacy `RandomState` gets one that draws
+    from the same stream. One that draws from the global `numpy.random` is left as it is.
     """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng: expected a numpy.random.Generator, got {rng!r}")
@@ -120,19 +99,12 @@ def set_rng(env: Any, rng: np.random.Generator) -> None:
 
 
 def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-    """Samples tasks from the environment's task distribution.
+    """Returns a list of `n_tasks` tasks that a meta-environment samples.
 
-    Args:
-        env: a meta-environment.
-        n_tasks: number of tasks, at least one.
-        rng: what the tasks are drawn from. Passed to `env.sample_tasks` if that takes an argument `rng`;
-            otherwise it becomes the environment's own generator (`set_rng`). None: the environment decides.
-
-    Returns:
-        A list of `n_tasks` tasks.
+    They are drawn from `rng`: it is passed to `env.sample_tasks` if that takes an argument `rng`, otherwise it becomes
+    the environment's own generator (`set_rng`). None: the environment decides.
 
     Raises:
-        TypeError, ValueError: `n_tasks` is not a positive integer.
         ValueError: the environment returned something else than `n_tasks` tasks.
     """
     n_tasks = check_positive_int("n_tasks", n_tasks)

@@ -33,50 +33,39 @@ class MetaEnv(gym.Env):
     """A gym environment with a distribution of tasks.
 
     Subclasses follow gym 0.26: `reset(seed=, options=) -> (observation, info)` and
-    `step(action) -> (observation, reward, terminated, truncated, info)`. The samplers accept the classic
-    forms too (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments.
-
-    An environment that can step many copies of itself at once offers `make_batched(num_envs)`, which
-    returns a `BatchedEnv`; see `BatchableMetaEnv`.
+    `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers accept the classic forms too
+    (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments. An environment that can step many
+    copies of itself at once offers `make_batched(num_envs)`, which returns a `BatchedEnv`; see `BatchableMetaEnv`.
     """
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
-        """Samples tasks from the environment's task distribution.
+        """Returns a list of `n_tasks` tasks, drawn from the environment's distribution.
 
-        An implementation may take a second argument `rng` (`numpy.random.Generator` or None); samplers
-        then pass one, which makes the tasks depend on the seed and the iteration alone.
-
-        Args:
-            n_tasks: number of tasks needed.
-
-        Returns:
-            A list of `n_tasks` tasks.
+        An implementation may take a second argument `rng` (`numpy.random.Generator` or None). Samplers then pass one,
+        so that the tasks depend on the seed and the iteration alone.
         """
         raise NotImplementedError
 
     def set_task(self, task: Task) -> None:
-        """Makes `task` (one of `sample_tasks`) the task of this environment, from the next step on."""
+        """Makes `task`, one of `sample_tasks`, the task from the next step on."""
         raise NotImplementedError
 
     def get_task(self) -> Task:
-        """Returns the task that the agent is performing."""
+        """Returns the task that is set."""
         raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs figures special to this environment; none by default.
+        """Logs figures special to this environment, of the paths of all tasks; none by default.
 
-        Args:
-            paths: all paths collected in this environment during the iteration, of all tasks.
-            prefix: put before each key, such as `Step_0-`.
+        Keys begin with `prefix`, such as `Step_0-`.
         """
 
 
 class BatchedEnv(abc.ABC):
     """`num_envs` copies of one environment, each with a task of its own, stepped together on arrays.
 
-    This is where our environments are implemented: the single environment is the case `num_envs=1`
-    (`BatchableMetaEnv`), so both agree bit for bit. The row of one environment must never depend on the
-    rows of the others, nor on their number.
+    Our environments are implemented in this form; the single environment is the case `num_envs=1`
+    (`BatchableMetaEnv`), so both agree bit for bit. A row must not depend on other rows, nor on their number.
 
     Args:
         num_envs: number of copies, at least one.
@@ -84,8 +73,8 @@ class BatchedEnv(abc.ABC):
     Attributes:
         observation_space: `gym.spaces.Box` of one environment's observation.
         action_space: `gym.spaces.Box` of one environment's action, or `gym.spaces.Discrete`, with actions from 0.
-        max_threads: how many threads may call `reset` and `step` at a time, each for environments of its own; more
-            than one where that is faster, because Python can go on during a step.
+        max_threads: how many threads may call `reset` and `step` at a time, each for environments of its own; above
+            one where a step lets other threads run.
     """
 
     observation_space: gym.Space
@@ -117,8 +106,7 @@ class BatchedEnv(abc.ABC):
 
         Args:
             env_ids: int `[k]`, which environments; no duplicates.
-            rngs: `k` generators; environment `env_ids[i]` draws its start state, and whatever is random
-                in its dynamics until its next reset, from `rngs[i]`.
+            rngs: `k` generators; environment `env_ids[i]` draws from `rngs[i]` until its next reset.
 
         Returns:
             The start observations, float64 `[k, O]`; a copy that the caller may keep.
@@ -175,12 +163,10 @@ class BatchedEnv(abc.ABC):
 class BatchableMetaEnv(MetaEnv):
     """A `MetaEnv` that is a `BatchedEnv` with one environment in it.
 
-    Subclasses set `batched_class` and document their arguments; keyword arguments given here go to it. Those that
-    can be drawn name the ways of it in `metadata["render_modes"]`, and implement `_draw`.
+    Subclasses set `batched_class`. Those that can be drawn name their `metadata["render_modes"]` and implement `_draw`.
 
     Args:
-        render_mode: one of `metadata["render_modes"]`, which makes `render` return pictures; None (default): no
-            pictures.
+        render_mode: one of `metadata["render_modes"]`, for pictures by `render`; None (default) for none.
         **kwargs: arguments of `batched_class`.
     """
 
@@ -231,15 +217,11 @@ class BatchableMetaEnv(MetaEnv):
                 bool(answer.truncated[0]), info)
 
     def render(self) -> np.ndarray:
-        """Draws the environment as it is now, for `render_mode="rgb_array"`.
-
-        Returns:
-            A picture, uint8 `[H, W, 3]`, red, green and blue.
+        """Returns a picture of the environment as it is now, uint8 `[H, W, 3]`, for `render_mode="rgb_array"`.
 
         Raises:
             NotImplementedError: there are no pictures of this kind of environment.
-            RuntimeError: the environment was made without a render mode; or no picture can be drawn on this machine
-                (says what to install).
+            RuntimeError: there is no render mode, or this machine cannot draw (says what to install).
         """
         if not self.metadata["render_modes"]:
             raise NotImplementedError(f"render: there are no pictures of {type(self).__name__}")
@@ -249,7 +231,7 @@ class BatchableMetaEnv(MetaEnv):
         return self._draw()
 
     def _draw(self) -> np.ndarray:
-        """Returns what `render` does, where there is a render mode."""
+        """Returns the picture."""
         raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:

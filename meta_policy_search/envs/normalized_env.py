@@ -1,11 +1,12 @@
-"""Wraps an environment so that every policy sees actions, and optionally observations and rewards, on one scale."""
+"""A wrapper that puts actions, and optionally observations and rewards, on one scale."""
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.envs import gym_compat
-from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
+from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import check_action, is_box
+from meta_policy_search.envs.wrapping import WrappingEnv
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.gym_import import gym
@@ -19,25 +20,23 @@ _ONLY = slice(None)  # the row of a single environment
 _EPSILON = 1e-8  # keeps the division by a standard deviation finite
 
 
-class NormalizedEnv(MetaEnv):
+class NormalizedEnv(WrappingEnv):
     """An environment with its action box rescaled, and running normalization of observations and rewards.
 
-    Actions: the policy's box is `[-normalization_scale, normalization_scale]` in every dimension, mapped
-    linearly to the box of the wrapped environment and clipped to it. (A Gaussian policy starts with a
-    standard deviation of one: at the default scale that is a tenth of the half width of the box, so that the
-    first actions are seldom clipped.) An action space that is not a box is passed through as it is.
+    Actions: the policy's box is `[-normalization_scale, normalization_scale]` in every dimension. It is mapped
+    linearly to the box of the wrapped environment and clipped to it. At the default scale, the standard deviation of
+    one that a Gaussian policy starts with is a tenth of the half width of the box. Other action spaces are left alone.
 
     Observations and rewards are normalized by exponential moving averages of their mean `m`, from 0, and
     variance `v`, from 1; each new value `x` first updates them with step size `alpha`:
 
         `m <- (1 - alpha) m + alpha x`,   `v <- (1 - alpha) v + alpha (x - m)^2`
 
-    An observation becomes `(x - m) / (sqrt(v) + 1e-8)`, a reward `x / (sqrt(v) + 1e-8)`. The averages belong
-    to the path: they start afresh at each reset, so that the data of a rollout depend on that rollout alone.
+    An observation becomes `(x - m) / (sqrt(v) + 1e-8)`, a reward `x / (sqrt(v) + 1e-8)`. The averages start afresh at
+    each reset, so the data of a path depend on that path alone.
 
-    Stepping follows gym 0.26, whichever form the wrapped environment has. Attributes that are not found here
-    are those of the wrapped environment. `make_batched(num_envs)` exists exactly where the wrapped
-    environment has a batched form (`gym_compat.batched_form`).
+    Stepping follows gym 0.26. Attributes that are not found here are those of the wrapped environment.
+    `make_batched(num_envs)` exists where the wrapped environment has a batched form (`gym_compat.batched_form`).
 
     Args:
         env: the meta-environment to wrap, of gym 0.26, Gymnasium or the classic form.
@@ -49,9 +48,8 @@ class NormalizedEnv(MetaEnv):
         normalization_scale: positive bound of the policy's actions; default 10.
 
     Raises:
-        TypeError: `env` has no `sample_tasks` or `set_task`; an argument has the wrong type.
-        ValueError: a number is out of range; `env` has an unbounded action box; `normalize_obs` for
-            observations that are not arrays.
+        TypeError: `env` has no `sample_tasks` or `set_task`.
+        ValueError: `env` has an unbounded action box, or `normalize_obs` is given for observations that are no box.
 
     References:
         The environment wrapper of rllab, Duan et al. 2016 (arXiv:1604.06778), and of ProMP's public code.
@@ -68,7 +66,7 @@ class NormalizedEnv(MetaEnv):
         normalization_scale: float = 10.0,
     ) -> None:
         gym_compat.check_meta_env(env)
-        self._wrapped_env = env
+        self._wrap(env)
         self._settings: Dict[str, Any] = {
             "scale_reward": check_positive("scale_reward", scale_reward),
             "normalize_obs": check_bool("normalize_obs", normalize_obs),
@@ -80,31 +78,15 @@ class NormalizedEnv(MetaEnv):
         self._normalizer = _Normalizer(1, env.observation_space, env.action_space, **self._settings)
         self.observation_space = self._normalizer.observation_space
         self.action_space = self._normalizer.action_space
-        for name in ("metadata", "render_mode", "reward_range", "spec"):  # gym.Env has defaults that would hide these
-            if hasattr(env, name):
-                setattr(self, name, getattr(env, name))
-
-    def __getattr__(self, name: str) -> Any:
-        """Returns the wrapped environment's attribute; special methods, and a half-built object's, are its own."""
-        if name.startswith("__") or "_wrapped_env" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if name == "make_batched":  # the property found that there is none, or none that may be used
-            raise AttributeError(f"{type(self._wrapped_env).__name__!r} has no batched form")
-        return getattr(self._wrapped_env, name)
 
     def __str__(self) -> str:
         """Names the wrapper and what it wraps."""
-        return f"<{type(self).__name__}{self._wrapped_env}>"
-
-    @property
-    def wrapped_env(self) -> Any:
-        """The environment that was wrapped."""
-        return self._wrapped_env
+        return f"<{type(self).__name__}{self.wrapped_env}>"
 
     @property
     def unwrapped(self) -> Any:
         """The environment inside all wrappers."""
-        return getattr(self._wrapped_env, "unwrapped", self._wrapped_env)
+        return self.innermost
 
     @property
     def np_random(self) -> np.random.Generator:
@@ -113,36 +95,33 @@ class NormalizedEnv(MetaEnv):
 
     @np_random.setter
     def np_random(self, rng: np.random.Generator) -> None:
-        gym_compat.set_rng(self._wrapped_env, rng)
+        gym_compat.set_rng(self.wrapped_env, rng)
 
     @property
     def make_batched(self) -> Callable[[int], "BatchedNormalizedEnv"]:
         """Function of `num_envs` that returns so many copies of this environment, to step together."""
-        make_wrapped = gym_compat.batched_form(self._wrapped_env)
+        make_wrapped = gym_compat.batched_form(self.wrapped_env)
         if make_wrapped is None:
             raise AttributeError("make_batched")  # answered by __getattr__
         return lambda num_envs: BatchedNormalizedEnv(make_wrapped(num_envs), **self._settings)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
         """See `MetaEnv.sample_tasks`; `rng` as in `gym_compat.sample_tasks`."""
-        return gym_compat.sample_tasks(self._wrapped_env, n_tasks, rng)
+        return gym_compat.sample_tasks(self.wrapped_env, n_tasks, rng)
 
     def set_task(self, task: Task) -> None:
         """See `MetaEnv.set_task`."""
-        self._wrapped_env.set_task(task)
+        self.wrapped_env.set_task(task)
 
     def get_task(self) -> Task:
         """See `MetaEnv.get_task`."""
-        return self._wrapped_env.get_task()
+        return self.wrapped_env.get_task()
 
     def reset(
         self, *, seed: Optional[int] = None, options: Optional[dict] = None
     ) -> Tuple[np.ndarray, Dict[str, Any]]:
-        """Starts a new path and new averages; returns `(observation, info)`.
-
-        `seed` and `options` are passed on where given.
-        """
-        observation, info = gym_compat.reset_with_info(self._wrapped_env, seed=seed, options=options)
+        """Starts a new path and new averages; returns `(observation, info)`; arguments are passed on where given."""
+        observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
         self._normalizer.reset(_ONLY)
         return self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0], info
 
@@ -154,35 +133,22 @@ class NormalizedEnv(MetaEnv):
         """
         if is_box(self.action_space):
             action = self._normalizer.actions(check_action(action, self.action_space.shape)[None])[0]
-        observation, reward, terminated, truncated, info = gym_compat.step_env(self._wrapped_env, action)
+        observation, reward, terminated, truncated, info = gym_compat.step_env(self.wrapped_env, action)
         observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
         reward = self._normalizer.rewards(np.array([reward]), _ONLY)[0]
         return observation, float(reward), terminated, truncated, info
 
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        """Renders the wrapped environment."""
-        return self._wrapped_env.render(*args, **kwargs)
-
-    def close(self) -> None:
-        """Closes the wrapped environment."""
-        self._wrapped_env.close()
-
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """See `MetaEnv.log_diagnostics`; nothing where the wrapped environment has none."""
-        if hasattr(self._wrapped_env, "log_diagnostics"):
-            self._wrapped_env.log_diagnostics(paths, prefix)
+        if hasattr(self.wrapped_env, "log_diagnostics"):
+            self.wrapped_env.log_diagnostics(paths, prefix)
 
 
 normalize = NormalizedEnv
 
 
 class BatchedNormalizedEnv(BatchedEnv):
-    """Many `NormalizedEnv`, stepped together; made by `NormalizedEnv.make_batched`.
-
-    Args:
-        batched_env: the environments to wrap.
-        **settings: arguments of `NormalizedEnv` other than `env`.
-    """
+    """Many `NormalizedEnv`, stepped together; `settings` are the arguments of `NormalizedEnv` but for `env`."""
 
     def __init__(self, batched_env: BatchedEnv, **settings: Any) -> None:
         super().__init__(batched_env.num_envs)

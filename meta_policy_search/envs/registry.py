@@ -1,4 +1,4 @@
-"""Environments by class name, for settings files and command lines; a module is imported only when asked for."""
+"""Environments by class name, for settings files and command lines; a module is imported when first needed."""
 import importlib
 from typing import Any, List, Type
 

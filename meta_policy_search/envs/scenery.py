@@ -13,7 +13,7 @@ _MARGIN = 1.15  # what is drawn, over the half width of the world
 
 
 class Scenery(NamedTuple):
-    """What there is to see of a world in the plane, besides who moves in it."""
+    """What is drawn of a world in the plane besides the point that moves in it."""
 
     half_width: float = 0.0  # of the square around the origin in which things happen
     goal: Optional[np.ndarray] = None  # [2]
@@ -23,11 +23,11 @@ class Scenery(NamedTuple):
 
 
 def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:
-    """Draws a point, the way it has come, its goal, and the world.
+    """Draws a point, its path, its goal, and the world.
 
     Args:
-        trail: positions since the start, `[T, 2]`; the last is where the point is. The picture grows with its way where
-            that leads out of the world.
+        trail: positions since the start, `[T, 2]`; the last is where the point is. If they lead out of the world, the
+            picture shows more.
         scenery: the world.
 
     Returns:
@@ -48,12 +48,12 @@ def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:
 
 
 def draw_scenery(axes: Any, scenery: Scenery, trails: Sequence[np.ndarray], scale: float = 1.0) -> None:
-    """Draws a world into a matplotlib axes, and makes these as large as the world and some trails in it.
+    """Draws a world into matplotlib axes that are wide enough for it and for the trails.
 
     Args:
         axes: where to draw.
         scenery: the world.
-        trails: positions that the picture is to reach to, each `[T, 2]`, at least one.
+        trails: positions, each `[T, 2]`, at least one.
         scale: size of goals and walls, for pictures smaller than `SIZE`.
     """
     limit = _MARGIN * max(scenery.half_width, *(float(np.abs(trail).max()) for trail in trails))

@@ -1,4 +1,4 @@
-"""What a space is, by what it has: those of gym, Gymnasium and their forerunners share no base class."""
+"""Kinds of spaces, told by their attributes, as those of gym and Gymnasium share no base class."""
 from typing import Any, Optional, Tuple
 
 import numpy as np
@@ -12,7 +12,7 @@ def is_box(space: Any) -> bool:
 
 
 def is_discrete(space: Any) -> bool:
-    """Whether `space` is a number of choices, the integers from 0 (or from `space.start`) on, `space.n` of them."""
+    """Whether `space` is `space.n` choices, integers from 0 (or `space.start`) on."""
     return hasattr(space, "n") and tuple(space.shape) == ()
 
 
