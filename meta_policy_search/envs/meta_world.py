@@ -1,10 +1,8 @@
 """Meta-World's benchmarks ML1, ML10 and ML45: a robot arm that reaches, pushes, opens doors, and so on.
 
 Simulation, rewards and tasks are those of the package `metaworld` (version 3), which the extra `[metaworld]` installs.
-What is added here makes them sample like other environments: simulators are built when a task needs one, and copies
-that work on the same task share the model of its scene, some 20 MB.
-
-Version 3.0 of the package needs a MuJoCo before 3.17, version 3.1 insists on 3.3.0; here both work with any
+Here, simulators are built when a task needs one, and copies that work on the same task share the model of its scene,
+some 20 MB. Version 3.0 of the package needs a MuJoCo before 3.17, version 3.1 insists on 3.3.0; here both work with any
 MuJoCo from 3.3 on. Motions differ slightly from one MuJoCo to the next.
 
 References:
@@ -64,16 +62,19 @@ class _Split(NamedTuple):
 
 
 class _MetaWorldEnv(GymnasiumMetaEnv):
-    """What the benchmarks share; `MetaWorldML1` says it."""
+    """What the benchmarks share."""
 
-    def __init__(self, split: _Split, reward_function_version: str) -> None:
-        check_choice("split", split.split, SPLITS)
-        check_int_at_least("seed", split.seed, 0)
+    _benchmark: str
+    _env_name: Optional[str] = None
+
+    def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2") -> None:
+        check_choice("split", split, SPLITS)
+        check_int_at_least("seed", seed, 0)
         check_choice("reward_function_version", reward_function_version, REWARDS)
-        split.kinds()
-        super().__init__(functools.partial(_Arm, split, reward_function_version),
-                         sample_task=functools.partial(_sample_task, split))
-        self._split = split
+        self._split = _Split(self._benchmark, self._env_name, split, seed)
+        self._split.kinds()
+        super().__init__(functools.partial(_Arm, self._split, reward_function_version),
+                         sample_task=functools.partial(_sample_task, self._split))
 
     @property
     def env_names(self) -> List[str]:
@@ -86,7 +87,7 @@ class _MetaWorldEnv(GymnasiumMetaEnv):
         return [task for tasks in self._split.tasks().values() for task in tasks]
 
     def get_task(self) -> MetaWorldTask:
-        """Returns the task; the first one of the split, where none has been set."""
+        """Returns the task; by default the first one of the split."""
         return self.wrapped_env.task
 
     def render(self) -> None:
@@ -135,52 +136,35 @@ class MetaWorldML1(_MetaWorldEnv):
             negative.
     """
 
+    _benchmark = "ML1"
+
     def __init__(
         self, env_name: str = "reach-v3", split: str = "train", seed: int = 0, reward_function_version: str = "v2"
     ) -> None:
-        super().__init__(_Split("ML1", env_name, split, seed), reward_function_version)
+        self._env_name = env_name
+        super().__init__(split, seed, reward_function_version)
 
 
 class MetaWorldML10(_MetaWorldEnv):
     """Meta-World's ML10: tasks of 10 kinds for training, and of 5 others for testing.
 
     A task is drawn uniformly by its kind, then uniformly among the 50 of that kind. Those are the `train_tasks` or
-    `test_tasks` of `metaworld.ML10(seed)`; drawing them takes a second, once per process. Everything else is as in
-    `MetaWorldML1`.
-
-    Args:
-        split: `"train"` (default) or `"test"`.
-        seed: of the places of objects and goals; 0 by default.
-        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
-
-    Raises:
-        ImportError: `metaworld` is not installed.
-        ValueError: there is no such split or version, or the seed is negative.
+    `test_tasks` of `metaworld.ML10(seed)`; drawing them takes a second, once per process. Everything else, with the
+    arguments, is as in `MetaWorldML1`.
     """
 
-    def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2") -> None:
-        super().__init__(_Split("ML10", None, split, seed), reward_function_version)
+    _benchmark = "ML10"
 
 
 class MetaWorldML45(_MetaWorldEnv):
     """Meta-World's ML45: tasks of 45 kinds for training, and of 5 others for testing.
 
     A task is drawn uniformly by its kind, then uniformly among the 50 of that kind. Those are the `train_tasks` or
-    `test_tasks` of `metaworld.ML45(seed)`; drawing them takes some 5 seconds, once per process. Everything else is as
-    in `MetaWorldML1`.
-
-    Args:
-        split: `"train"` (default) or `"test"`.
-        seed: of the places of objects and goals; 0 by default.
-        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
-
-    Raises:
-        ImportError: `metaworld` is not installed.
-        ValueError: there is no such split or version, or the seed is negative.
+    `test_tasks` of `metaworld.ML45(seed)`; drawing them takes some 5 seconds, once per process. Everything else, with
+    the arguments, is as in `MetaWorldML1`.
     """
 
-    def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2") -> None:
-        super().__init__(_Split("ML45", None, split, seed), reward_function_version)
+    _benchmark = "ML45"
 
 
 def import_metaworld() -> ModuleType:
@@ -245,7 +229,7 @@ def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
 
 
 class _Arm:
-    """The robot arm in the scene of its task, which is built when it is needed; steps as Gymnasium has it."""
+    """The robot arm in the scene of its task, built when needed; a Gymnasium environment."""
 
     metadata: Dict[str, Any] = {"render_modes": []}
 
@@ -333,14 +317,13 @@ def _divergences() -> Tuple[Any, ...]:
 
 
 _models: "weakref.WeakValueDictionary[MetaWorldTask, Any]" = weakref.WeakValueDictionary()
-"""The models of the tasks that simulators work on. A simulator changes its model only to put things in their places."""
+"""The models of the tasks that simulators work on. A simulator only moves things in its model."""
 
 
 def _return_freed_memory() -> None:
-    """Has the C library give the system what freed models leave, where it can.
+    """Makes the C library return the memory of freed models to the system, where it can.
 
-    It keeps blocks of their size once one of them has been freed (its threshold for that moves), and they lie apart:
-    without this a process would grow by hundreds of MB whenever tasks change.
+    It keeps blocks of their size otherwise, and a process would grow by hundreds of MB whenever tasks change.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
     if trim is not None:
@@ -374,7 +357,7 @@ def _scene_class(kind: str) -> type:
         def _reset_hand(self, *arguments: Any, **named: Any) -> None:
             if self._shared_as is not None:
                 return super()._reset_hand(*arguments, **named)
-            self.init_tcp = self.tcp_center  # where the hand is makes no difference; to bring it there takes long
+            self.init_tcp = self.tcp_center  # the hand may be anywhere; moving it takes long
 
         def reset_mocap_welds(self) -> None:
             """Has the hand follow its target at the same place and angle, and weighs angles five times."""

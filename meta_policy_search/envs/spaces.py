@@ -3,7 +3,7 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-__all__ = ["check_action", "is_box", "is_discrete"]
+__all__ = ["as_array", "check_action", "is_box", "is_discrete"]
 
 
 def is_box(space: Any) -> bool:
@@ -14,6 +14,17 @@ def is_box(space: Any) -> bool:
 def is_discrete(space: Any) -> bool:
     """Whether `space` is `space.n` choices, integers from 0 (or `space.start`) on."""
     return hasattr(space, "n") and tuple(space.shape) == ()
+
+
+def as_array(name: str, value: Any, shape: Tuple[int, ...], expected: Optional[str] = None) -> np.ndarray:
+    """Returns `value` as a new float64 array; raises `ValueError` unless it is finite numbers of that shape."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected {expected or f'finite numbers of shape {shape}'}, got {value!r}")
+    return array
 
 
 def check_action(action: Any, shape: Optional[Tuple[int, ...]]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Environments with a few actions to choose from, small enough to be solved by hand: a bandit, and random MDPs."""
+"""Environments with a few actions to choose from, small enough to solve by hand: a bandit, and random MDPs."""
 from meta_policy_search.envs.discrete_envs.bernoulli_bandit import MetaBernoulliBanditEnv
 from meta_policy_search.envs.discrete_envs.tabular_mdp import MetaTabularMDPEnv
 

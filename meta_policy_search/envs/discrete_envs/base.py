@@ -1,6 +1,6 @@
-"""What the environments with discrete actions share: steps that are random, each from a generator of its path's."""
+"""What the environments with discrete actions share: random steps, drawn from the generator of their path."""
 import abc
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence
 
 import numpy as np
 
@@ -8,15 +8,14 @@ from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["BatchedDiscreteEnv", "as_array"]
+__all__ = ["BatchedDiscreteEnv"]
 
 
 class BatchedDiscreteEnv(BatchedEnv):
     """`num_envs` environments in which one of a few actions is chosen at each step; a path never ends by itself.
 
-    A subclass says where a path starts, what an action does and what is observed. Its methods work on the rows of
-    some of the environments, which `ids` names. What is random they take from `_draw`, and all else they compute
-    row by row: a row then never depends on the number of rows.
+    A subclass says where a path starts, what an action does and what is observed. Its methods work on the environments
+    `ids`, draw by `_draw` only, and compute row by row, so that no row depends on the number of rows.
 
     Args:
         num_envs: number of environments.
@@ -38,12 +37,7 @@ class BatchedDiscreteEnv(BatchedEnv):
         return self._observe(env_ids)
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`; actions are int `[k]`.
-
-        Raises:
-            ValueError: an action is not an integer from 0 to `num_actions - 1`, or there are not `k` of them.
-            RuntimeError: an environment has not been reset.
-        """
+        """See `BatchedEnv.step`; actions are int `[k]`."""
         actions, ids = self._rows(actions, env_ids)
         rewards = self._act(actions, ids)
         never = np.zeros(len(ids), dtype=bool)
@@ -68,17 +62,3 @@ class BatchedDiscreteEnv(BatchedEnv):
     def _observe(self, ids: np.ndarray) -> np.ndarray:
         """Returns the observations, a new float64 `[k, obs_dim]`."""
 
-
-def as_array(name: str, value: Any, shape: Tuple[int, ...]) -> np.ndarray:
-    """Returns `value` as a new float64 array.
-
-    Raises:
-        ValueError: `value` does not have the shape, or holds something else than finite numbers.
-    """
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = None
-    if array is None or array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers of shape {shape}, got {value!r}")
-    return array

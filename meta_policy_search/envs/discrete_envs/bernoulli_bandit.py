@@ -3,8 +3,9 @@ from typing import List, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.discrete_envs.base import BatchedDiscreteEnv, as_array
+from meta_policy_search.envs.discrete_envs.base import BatchedDiscreteEnv
 from meta_policy_search.envs.interface import BatchableMetaEnv
+from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 
@@ -49,10 +50,10 @@ class BatchedMetaBernoulliBanditEnv(BatchedDiscreteEnv):
 
 
 class MetaBernoulliBanditEnv(BatchableMetaEnv):
-    """A slot machine with several arms, each of which pays with a probability of its own.
+    """A slot machine whose arms each pay with a probability of their own.
 
     ===============  ============================================================================
-    observation      always 1: there is nothing to see
+    observation      always 1
     action           arm to pull, an integer from 0 to `num_arms - 1`
     task             probability of each arm, independent and uniform in `[0, 1]`; at first 0.5
     start            there is no state
@@ -60,15 +61,11 @@ class MetaBernoulliBanditEnv(BatchableMetaEnv):
     end of episode   never; the sampler's path length, the number of pulls, cuts it off
     ===============  ============================================================================
 
-    A policy that is not adapted, and has no memory, earns 0.5 a pull on average over tasks, whatever it pulls: the
-    best arm can only be found from rewards. Pulling that alone earns `num_arms / (num_arms + 1)` on average.
+    The best arm can only be found from rewards. A policy without adaptation or memory earns 0.5 a pull on average over
+    tasks, whatever it pulls; the best arm alone earns `num_arms / (num_arms + 1)`.
 
     Args:
         num_arms: number of arms, at least one; default 5.
-
-    Raises:
-        ValueError: `num_arms` is smaller than one.
-        TypeError: `num_arms` is not an integer.
 
     References:
         Duan, Schulman, Chen, Bartlett, Sutskever, Abbeel: RL^2: Fast Reinforcement Learning via Slow Reinforcement

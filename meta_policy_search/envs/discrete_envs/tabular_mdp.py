@@ -3,8 +3,9 @@ from typing import Any, Dict, List, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.discrete_envs.base import BatchedDiscreteEnv, as_array
+from meta_policy_search.envs.discrete_envs.base import BatchedDiscreteEnv
 from meta_policy_search.envs.interface import BatchableMetaEnv
+from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.utils import draw_index
@@ -85,16 +86,12 @@ class MetaTabularMDPEnv(BatchableMetaEnv):
     end of episode   never; the sampler's path length cuts it off (the paper's is 10)
     ===============  ============================================================================
 
-    A policy that is not adapted, and has no memory, earns 1 a step on average over tasks, whatever it does: which
-    actions pay, and lead to states that do, can only be found from rewards.
+    Good actions can only be found from rewards: a policy without adaptation or memory earns 1 a step on average over
+    tasks, whatever it does.
 
     Args:
         num_states: number of states `S`, at least one; default 10.
         num_actions: number of actions `A`, at least one; default 5.
-
-    Raises:
-        ValueError: a number is smaller than one.
-        TypeError: a number is not an integer.
 
     References:
         Duan, Schulman, Chen, Bartlett, Sutskever, Abbeel: RL^2: Fast Reinforcement Learning via Slow Reinforcement

@@ -1,7 +1,6 @@
-"""Six 2D point environments: small, fast worlds in which adaptation can be watched.
+"""Point environments: a point in the plane that has to find its goal; small and fast, adaptation can be watched.
 
-The module `point_env_2d_v2` has its environment under the name `MetaPointEnv` too, as existing scripts import
-it; here, and in the registry, it is `MetaPointEnvV2`.
+`MetaPointEnvV2` is called `MetaPointEnv` in its module `point_env_2d_v2`, as existing scripts import it.
 """
 from meta_policy_search.envs.point_envs.corner_goals_point_env_2d import MetaPointEnvCornerGoals
 from meta_policy_search.envs.point_envs.point_env_2d import MetaPointEnv

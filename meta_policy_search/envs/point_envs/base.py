@@ -1,7 +1,6 @@
-"""What the 2D point environments share: a point in the plane that its action pushes, and goals it is not told.
+"""What the 2D point environments share: a point in the plane, pushed by its actions, that does not see its goal.
 
-The point is the agent. It sees where it is, not where its goal is, so that the goal can only be found out
-from rewards: this is what a policy has to adapt to. Lengths have no unit; the worlds are about 1 to 4 wide.
+The goal can only be found from rewards: a policy has to adapt to it. Lengths have no unit.
 """
 import abc
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -10,6 +9,7 @@ import numpy as np
 
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
 from meta_policy_search.envs.scenery import Scenery, draw
+from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_choice, check_positive
 from meta_policy_search.utils.gym_import import gym
@@ -26,9 +26,8 @@ REWARD_TYPES = ("dense", "dense_squared", "sparse")
 class BatchedPointEnv(BatchedEnv):
     """`num_envs` points, pushed by their actions; what is observed is the whole state.
 
-    A subclass says where a path starts, what a push does, what is rewarded, when a path ends and what the
-    tasks are. Its methods work on the rows of some of the environments, which `ids` names, and use
-    element-wise arithmetic only: a row then never depends on the number of rows.
+    A subclass says where a path starts, what a push does, what is rewarded, when a path ends and what the tasks are.
+    Its methods work on the environments `ids`, with element-wise arithmetic only, so that no row depends on others.
 
     Args:
         num_envs: number of points.
@@ -114,10 +113,7 @@ class BatchedCornerTaskEnv(BatchedPointEnv):
         num_envs: number of points.
         reward_type: `"dense"`: minus the distance to the goal; `"dense_squared"`: minus its square;
             `"sparse"`: what the subclass says.
-        sparse_reward_radius: length that the sparse reward depends on; the dense ones do not.
-
-    Raises:
-        ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
+        sparse_reward_radius: length that the sparse reward depends on, above 0.
     """
 
     default_goal = (2.0, 2.0)
@@ -153,19 +149,13 @@ class BatchedCornerTaskEnv(BatchedPointEnv):
 
 
 class PointMetaEnv(BatchableMetaEnv):
-    """One point; what the single form of all point environments shares.
-
-    Args:
-        render_mode: `"rgb_array"` to draw pictures of the point, its way and its goal by `render`; None (default) for
-            none.
-        **kwargs: arguments of `batched_class`.
-    """
+    """One point. Pictures by `render` show the point, its path and its goal; arguments as for `BatchableMetaEnv`."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
 
     def __init__(self, *, render_mode: Optional[str] = None, **kwargs: Any) -> None:
         super().__init__(render_mode=render_mode, **kwargs)
-        self._trail: List[np.ndarray] = []  # positions since the last reset, where they are to be drawn
+        self._trail: List[np.ndarray] = []  # positions since the last reset, if there is a render mode
 
     def reset(
         self, *, seed: Optional[int] = None, options: Optional[dict] = None
@@ -206,15 +196,5 @@ def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def as_point(name: str, value: Any) -> np.ndarray:
-    """Returns `value` as a new float64 `[2]`.
-
-    Raises:
-        ValueError: `value` is not two finite numbers.
-    """
-    try:
-        point = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        point = None
-    if point is None or point.shape != (2,) or not np.isfinite(point).all():
-        raise ValueError(f"{name}: expected two finite numbers (x, y), got {value!r}")
-    return point
+    """Returns `value` as a new float64 `[2]`; raises `ValueError` unless it is two finite numbers."""
+    return as_array(name, value, (2,), "two finite numbers (x, y)")

@@ -39,11 +39,9 @@ class MetaPointEnvCornerGoals(PointMetaEnv):
     end of episode   terminates when both coordinates are within 0.01 of the goal's
     ===============  ============================================================================
 
-    The rules of `MetaPointEnv` with a discrete distribution of tasks: the smallest test of adaptation whose
-    reward is informative everywhere, since two bits identify the task. All four goals are five full steps
-    from the start, and no place is nearer to all of them on average: staying there earns `-sqrt(0.5)` a step
-    in every task, the figure to compare an adapted policy with. (In `MetaPointEnvCorner` the corners are
-    farther away and the default reward is sparse.)
+    The rules of `MetaPointEnv` with four tasks: the smallest test of adaptation whose reward is informative everywhere.
+    Without adaptation nothing is better on average than staying at the start, for `-sqrt(0.5)` a step in every task.
+    (In `MetaPointEnvCorner` the corners are farther away and the default reward is sparse.)
 
     Args:
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.

@@ -53,8 +53,8 @@ class MetaPointEnv(PointMetaEnv):
     end of episode   terminates when both coordinates are within 0.01 of the goal's
     ===============  ============================================================================
 
-    The goal is at most five full steps away, of a usual horizon of 100, and to be within a tenth of a step
-    counts as having arrived. Staying at the origin earns -0.38 a step on average over tasks.
+    The goal is at most five full steps away, of a usual horizon of 100. Staying at the origin earns -0.38 a step on
+    average over tasks.
 
     Args:
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.

@@ -46,19 +46,15 @@ class MetaPointEnvCorner(PointMetaEnv):
     - `sparse`: 0 while `|x'| + |y'| < sparse_reward_radius`; beyond that `|p - g| - |p' - g|`, the decrease of
       the distance, while no corner is nearer to `p'` than the goal; else 0.
 
-    The sparse reward is silent around the start and in the quadrants of the other corners, so a policy
-    learns about the task only by going to look: pre-update sampling has to be trained to explore. Ten full
-    steps lead from the start to a corner, a tenth of the usual horizon of 100, which leaves time to visit
-    others. The straight way from the start to the goal earns about 2.5 in all.
+    The sparse reward is zero around the start and in the quadrants of the other corners, so pre-update sampling has to
+    be trained to explore. A corner is ten full steps away, a tenth of the usual horizon of 100, which leaves time to
+    visit others. The straight way from the start to the goal earns about 2.5 in all.
 
     Args:
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
-        sparse_reward_radius: L1 distance from the origin below which the sparse reward is zero; default 0.5,
+        sparse_reward_radius: L1 distance from the origin, above 0, below which the sparse reward is zero; default 0.5,
             just outside the square of start positions.
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
-
-    Raises:
-        ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
 
     References:
         Rothfuss, Lee, Clavera, Asfour, Abbeel: ProMP: Proximal Meta-Policy Search, 2018 (arXiv:1810.06784).
@@ -66,13 +62,6 @@ class MetaPointEnvCorner(PointMetaEnv):
 
     batched_class = BatchedMetaPointEnvCorner
 
-    def __init__(
-        self,
-        reward_type: str = "sparse",
-        sparse_reward_radius: float = 0.5,
-        *,
-        render_mode: Optional[str] = None,
-    ) -> None:
-        super().__init__(
-            reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode,
-        )
+    def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 0.5, *,
+                 render_mode: Optional[str] = None) -> None:
+        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode)

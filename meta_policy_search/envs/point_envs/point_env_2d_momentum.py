@@ -51,18 +51,14 @@ class MetaPointEnvMomentum(PointMetaEnv):
     - `dense_squared`: `-|p' - g|^2`.
     - `sparse`: `max(sparse_reward_radius - |p' - g|, 0)`.
 
-    Nothing slows the point down, and the start velocity alone carries it out of the world within a horizon
-    of 100 steps: being near the goal is worth nothing to a policy that has not learned to stop there. The
-    default radius of 2 is that of the disc around a corner that just touches the axes: the four discs do
-    not overlap, so a sparse reward also tells which corner it comes from.
+    Nothing slows the point down, and the start velocity alone carries it out of the world within a horizon of 100
+    steps: a policy has to learn to stop at the goal. With the default radius of 2, discs around the corners just touch
+    the axes and do not overlap, so a sparse reward also tells which corner it comes from.
 
     Args:
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
-        sparse_reward_radius: distance to the goal at which the sparse reward begins; default 2.
+        sparse_reward_radius: distance to the goal, above 0, at which the sparse reward begins; default 2.
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
-
-    Raises:
-        ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
@@ -70,13 +66,6 @@ class MetaPointEnvMomentum(PointMetaEnv):
 
     batched_class = BatchedMetaPointEnvMomentum
 
-    def __init__(
-        self,
-        reward_type: str = "sparse",
-        sparse_reward_radius: float = 2.0,
-        *,
-        render_mode: Optional[str] = None,
-    ) -> None:
-        super().__init__(
-            reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode,
-        )
+    def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 2.0, *,
+                 render_mode: Optional[str] = None) -> None:
+        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode)

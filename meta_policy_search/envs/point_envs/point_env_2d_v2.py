@@ -26,12 +26,11 @@ class MetaPointEnvV2(PointMetaEnv):
     end of episode   terminates when both coordinates are within 0.01 of the goal's
     ===============  ============================================================================
 
-    The square is that of the corner environments. Its half side is 20 full steps: exploration around the
-    start (with a standard deviation of one step, 100 steps wander about 1 away) seldom meets the goal, so the
-    direction has to be read off the slope of the reward.
+    The square is that of the corner environments. Its half side is 20 full steps, so exploration around the start
+    seldom meets the goal: the direction has to be read off the slope of the reward.
 
-    The public code of ProMP (arXiv:1810.06784), which this follows, ends a path within 0.01 of the origin,
-    where an older variant had its goal and this one starts; here a path ends at the goal.
+    The public code of ProMP (arXiv:1810.06784), which this follows, ends a path within 0.01 of the origin, where an
+    older variant had its goal; here a path ends at the goal.
 
     Args:
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.

@@ -99,11 +99,10 @@ class MetaPointEnvWalls(PointMetaEnv):
     end of episode   never; the sampler's path length cuts it off
     ===============  ============================================================================
 
-    A step that would cross a wall outwards succeeds if it ends within distance 1 of the gap's centre;
-    otherwise it ends where the line from the origin to its intended end meets the wall, just inside. Inwards
-    the walls do not stop. The corners lie outside both walls, at 2.83 from the origin, so both gaps have to
-    be found; they are wide (a third of the inner wall, 29 degrees to either side on the outer one), but the
-    way through them is in general not the way to the goal.
+    A step that would cross a wall outwards succeeds if it ends within distance 1 of the gap's centre. Otherwise it ends
+    where the line from the origin to its intended end meets the wall, just inside. Inwards the walls do not stop. The
+    corners lie outside both walls, at 2.83 from the origin, so both gaps have to be found. They are wide (a third of
+    the inner wall, 29 degrees to either side on the outer one).
 
     With `p` and `p'` the position before and after the step, `g` the goal and `|.|` Euclidean:
 
@@ -112,17 +111,14 @@ class MetaPointEnvWalls(PointMetaEnv):
     - `sparse`: `|p - g| - |p' - g|`, the decrease of the distance, while `|p' - g| < sparse_reward_radius`;
       else 0.
 
-    The public code of ProMP, which this follows, rewards the position that the step would have led to without
-    walls: pushing against a wall then pays for ever. Here the reward is for where the point is.
+    The public code of ProMP, which this follows, rewards the position that the step would have led to without walls, so
+    that pushing against a wall pays for ever. Here the reward is for where the point is.
 
     Args:
         reward_type: `"dense"` (default), `"dense_squared"` or `"sparse"`.
-        sparse_reward_radius: distance to the goal within which the sparse reward is not zero; default 2, so
+        sparse_reward_radius: distance to the goal, above 0, within which the sparse reward is not zero; default 2, so
             that it begins just inside the inner wall, 0.83 from the origin.
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
-
-    Raises:
-        ValueError: `reward_type` is not one of the three, or `sparse_reward_radius` is not positive.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
@@ -130,16 +126,9 @@ class MetaPointEnvWalls(PointMetaEnv):
 
     batched_class = BatchedMetaPointEnvWalls
 
-    def __init__(
-        self,
-        reward_type: str = "dense",
-        sparse_reward_radius: float = 2.0,
-        *,
-        render_mode: Optional[str] = None,
-    ) -> None:
-        super().__init__(
-            reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode,
-        )
+    def __init__(self, reward_type: str = "dense", sparse_reward_radius: float = 2.0, *,
+                 render_mode: Optional[str] = None) -> None:
+        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode)
 
 
 def _on_circle(radius: float, n: int, rng: np.random.Generator) -> np.ndarray:
