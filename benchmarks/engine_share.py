@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
 from experiments import common
-from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
+from meta_policy_search.actors.of_policies import actor_of
 from meta_policy_search.envs import make_env
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.utils.cores import available_cores
@@ -84,8 +84,9 @@ def _record(config: common.Config, parts: common.Parts) -> Recording:
     sampler.update_tasks()
     places = [(m, r) for m in range(config.meta_batch_size) for r in range(config.rollouts_per_meta_task)]
     rngs = [sampler.path_rng(*place) for place in places]
+    actor = actor_of(policy)
     for rng in rngs:  # a path draws the policy's noise first
-        StackedGaussianMLP.draw_noise(rng, np.empty((config.max_path_length, policy.action_dim), np.float32))
+        actor.draw_noise(rng, np.empty((config.max_path_length, policy.action_dim), np.float32))
     tasks = [sampler.tasks[m] for m, _ in places]
     start = _make_batched(config, tasks)
     start.reset(np.arange(len(rngs)), rngs)

@@ -1,93 +1,122 @@
-"""Actors made from policies."""
+"""Actors of policies: the one place that turns a policy, of whatever kind, into an `Actor`.
+
+A policy may have a form on arrays: `make_actor()` for the parameters as they are, `make_actors(flat_params)` for
+several sets of them. Where it has neither, or they return None, it is asked through its documented `get_actions`.
+"""
 import reprlib
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 import numpy as np
 
+from meta_policy_search.actors.actor import Actor, join_tasks
 from meta_policy_search.types import Infos
 
+__all__ = ["MetaPolicyActor", "PolicyActor", "SequentialActor", "action_shape_of", "actor_of", "actors_of",
+           "make_actors"]
 
-def actor_of(policy: Any) -> Any:
-    """Returns what acts as a single policy does, with its parameters as they are now, on arrays `[1, R, O]`.
+
+def actor_of(policy: Any) -> Actor:
+    """Returns what acts as a policy does, with its parameters as they are now.
 
     Args:
-        policy: one whose parameters are one flat vector (`make_actors`), or that says what acts (`make_actor`); any
-            other one is asked through `get_actions`, and draws its own noise.
+        policy: a meta-policy (one with `meta_batch_size`), which acts in its `M` tasks; or a policy for one task
+            (`M = 1`).
 
-    Returns:
-        An object with `act`, `draw_noise` and `noise_dim`; where it also has `for_tasks`, it runs without the policy.
+    Raises:
+        TypeError: what the policy makes is no `Actor`.
     """
-    actor = None
-    if hasattr(policy, "get_flat_params"):
-        actor = _numpy_copies(policy, policy.get_flat_params()[None])
-    elif hasattr(policy, "make_actor"):
-        actor = policy.make_actor()
-    return _PolicyActor(policy) if actor is None else actor
+    is_meta_policy = hasattr(policy, "meta_batch_size")
+    if hasattr(policy, "make_actor"):
+        actor = _check_actor("make_actor", policy.make_actor())
+    elif is_meta_policy or not hasattr(policy, "get_flat_params"):
+        actor = None
+    else:
+        actor = make_actors(policy, policy.get_flat_params()[None])
+    if actor is None:
+        actor = MetaPolicyActor(policy) if is_meta_policy else PolicyActor(policy)
+    return actor
 
 
-def actors_of(policy: Any, flat_params: np.ndarray) -> Any:
-    """Returns what acts as a policy does with each of several sets of parameters, on arrays `[n, R, O]`.
+def actors_of(policy: Any, flat_params: np.ndarray) -> Actor:
+    """Returns what acts as a policy for one task does with each of `n` sets of parameters, each in a task of its own.
 
     Args:
-        policy: as for `SingleTaskSampler`; one without a NumPy form takes one set of parameters after the other.
+        policy: has `get_flat_params` and `set_flat_params`.
         flat_params: `[n, D]`.
 
-    Returns:
-        As `actor_of`.
+    Raises:
+        TypeError: what the policy makes is no `Actor`.
     """
-    actors = _numpy_copies(policy, flat_params)
+    actors = make_actors(policy, flat_params)
     return SequentialActor(policy, flat_params) if actors is None else actors
 
 
-class _PolicyActor:
-    """Acts for one candidate with a policy that has no NumPy form, and draws its own noise."""
+def make_actors(policy: Any, flat_params: np.ndarray) -> Optional[Actor]:
+    """Returns the same as `actors_of` where the policy has a form on arrays, else None."""
+    return _check_actor("make_actors", policy.make_actors(flat_params)) if hasattr(policy, "make_actors") else None
 
-    noise_dim = 0
+
+def action_shape_of(policy: Any) -> Tuple[int, ...]:
+    """Returns the shape of a policy's action: `(A,)`, or `()` where actions are discrete.
+
+    Its distribution or, where it has none, the policy says so (`action_shape`); by default it is `(action_dim,)`.
+    """
+    return tuple(getattr(getattr(policy, "distribution", policy), "action_shape", (policy.action_dim,)))
+
+
+def _check_actor(method: str, actor: Any) -> Optional[Actor]:
+    if actor is not None and not isinstance(actor, Actor):
+        raise TypeError(f"policy.{method}: expected an actors.Actor or None, got {reprlib.repr(actor)}")
+    return actor
+
+
+class PolicyActor(Actor):
+    """Acts in one task through the `get_actions` of a policy, which draws its own noise."""
 
     def __init__(self, policy: Any) -> None:
         self._policy = policy
 
-    def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Does nothing."""
-
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """See `Actor.act`."""
         actions, infos = self._policy.get_actions(observations[0])
         return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in infos.items()}
 
 
-class SequentialActor(_PolicyActor):
-    """Acts for candidates with a policy that takes the parameters of one after the other, and then its own again."""
+class SequentialActor(PolicyActor):
+    """Acts through the `get_actions` of a policy that takes one set of parameters after the other, then its own again.
+
+    Args:
+        policy: has `get_flat_params` and `set_flat_params`.
+        flat_params: `[M, D]`, the parameters in each task.
+    """
 
     def __init__(self, policy: Any, flat_params: np.ndarray) -> None:
         super().__init__(policy)
         self._flat_params = flat_params
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Acts as `StackedGaussianMLP.act`."""
-        all_actions, all_infos, own = [], [], self._policy.get_flat_params()
+        """See `Actor.act`."""
+        answers, own = [], self._policy.get_flat_params()
         for flat_params, rows in zip(self._flat_params, observations, strict=True):
             self._policy.set_flat_params(flat_params)
-            actions, infos = super().act(rows[None], noise)
-            all_actions.append(actions)
-            all_infos.append(infos)
+            answers.append(super().act(rows[None], noise))
         self._policy.set_flat_params(own)
-        return np.concatenate(all_actions), {key: np.concatenate([infos[key] for infos in all_infos])
-                                             for key in all_infos[0]}
+        return join_tasks(answers)
 
 
-def _numpy_copies(policy: Any, flat_params: np.ndarray) -> Any:
-    return policy.make_actors(flat_params) if hasattr(policy, "make_actors") else None
+class MetaPolicyActor(Actor):
+    """Acts through the `get_actions` of a meta-policy, which draws its own noise.
 
+    The noise of a Gaussian policy is drawn beside, and not used: so the environments draw the same random numbers as
+    with such a policy in its form on arrays.
+    """
 
-
-class _GraphActor:
-    """Acts for all paths of all tasks with a policy that has no NumPy form, and draws its own noise."""
-
-    def __init__(self, policy: Any, action_shape: Tuple[int, ...]) -> None:
-        self._policy, self._action_shape = policy, action_shape
+    def __init__(self, policy: Any) -> None:
+        self._policy, self._action_shape = policy, action_shape_of(policy)
+        self.noise_dim = policy.action_dim
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Does what `StackedGaussianMLP.act` does.
+        """See `Actor.act`.
 
         Raises:
             ValueError: `get_actions` returned something else than is documented.
@@ -109,4 +138,3 @@ class _GraphActor:
         infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
                  for key in rows[0]}
         return np.asarray(actions), infos
-

@@ -1,10 +1,11 @@
-"""Multi-layer perceptrons of several policies, which act together on arrays."""
+"""Multi-layer perceptrons of several policies, which act together: the actors of the library's policies."""
 import copy
 from collections import OrderedDict
 from typing import Mapping, Optional, Tuple, TypeVar
 
 import numpy as np
 
+from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.types import Infos
 from meta_policy_search.utils.utils import draw_index
@@ -13,7 +14,7 @@ S = TypeVar("S", bound="StackedMLP")
 
 
 class StackedMLP:
-    """`M` multi-layer perceptrons, one per task: what the policies below share.
+    """`M` multi-layer perceptrons, one per task: what the actors below share.
 
     Each task's matrices multiply alone and always with the same number of rows, so an output depends neither on
     which tasks share a process nor on which rows are in use.
@@ -26,6 +27,8 @@ class StackedMLP:
         hidden_nonlinearity: name of one of `NONLINEARITIES`, or None for the identity.
         output_nonlinearity: likewise, for the output.
     """
+
+    can_divide = True
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class StackedMLP:
         self._nonlinearities = [hidden_nonlinearity] * num_hidden_layers + [output_nonlinearity]
 
     def for_tasks(self: S, start: int, stop: int) -> S:
-        """Returns the policies of the tasks from `start` to before `stop`, which share the parameters' memory."""
+        """Returns the networks of the tasks from `start` to before `stop`, which share the parameters' memory."""
         part = copy.copy(self)
         part._layers = [(kernel[start:stop], bias[start:stop]) for kernel, bias in self._layers]
         return part
@@ -58,18 +61,13 @@ class StackedMLP:
         return x
 
 
-class StackedGaussianMLP(StackedMLP):
-    """`M` Gaussian MLP policies, one per task, acting on arrays.
+class StackedGaussianMLP(StackedMLP, Actor):
+    """`M` Gaussian MLP policies, one per task.
 
     Args:
         params: as for `StackedMLP`, with the scope `mean_network`; and `log_std_network/log_std_var` `[M, A]`.
-        num_hidden_layers: number of hidden layers.
-        hidden_nonlinearity: name of one of `NONLINEARITIES`, or None for the identity.
-        output_nonlinearity: likewise, for the output.
+        num_hidden_layers, hidden_nonlinearity, output_nonlinearity: as for `StackedMLP`.
         min_log_std: smallest log standard deviation.
-
-    Attributes:
-        noise_dim (int): random numbers that an action takes, `A`.
     """
 
     def __init__(
@@ -86,15 +84,10 @@ class StackedGaussianMLP(StackedMLP):
         self.noise_dim = self._std.shape[-1]
 
     def for_tasks(self, start: int, stop: int) -> "StackedGaussianMLP":
-        """Returns the policies of the tasks from `start` to before `stop`, which share the parameters' memory."""
+        """See `StackedMLP.for_tasks`."""
         part = super().for_tasks(start, stop)
         part._log_std, part._std = self._log_std[start:stop], self._std[start:stop]
         return part
-
-    @staticmethod
-    def draw_noise(rng: np.random.Generator, out: np.ndarray) -> None:
-        """Fills `out`, float32 `[..., A]`, with the noise that `act` takes: standard normal."""
-        rng.standard_normal(dtype=np.float32, out=out)
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Computes actions `mean + std * noise`.
@@ -111,17 +104,12 @@ class StackedGaussianMLP(StackedMLP):
         return mean + self._std * noise, OrderedDict(mean=mean, log_std=log_std)
 
 
-class StackedCategoricalMLP(StackedMLP):
-    """`M` categorical MLP policies, one per task, acting on arrays.
+class StackedCategoricalMLP(StackedMLP, Actor):
+    """`M` categorical MLP policies, one per task.
 
     Args:
         params: as for `StackedMLP`, with the scope `logits_network`.
-        num_hidden_layers: number of hidden layers.
-        hidden_nonlinearity: name of one of `NONLINEARITIES`, or None for the identity.
-        output_nonlinearity: likewise, for the output.
-
-    Attributes:
-        noise_dim (int): random numbers that an action takes, one.
+        num_hidden_layers, hidden_nonlinearity, output_nonlinearity: as for `StackedMLP`.
     """
 
     noise_dim = 1
@@ -135,9 +123,8 @@ class StackedCategoricalMLP(StackedMLP):
     ) -> None:
         super().__init__(params, "logits_network", num_hidden_layers, hidden_nonlinearity, output_nonlinearity)
 
-    @staticmethod
-    def draw_noise(rng: np.random.Generator, out: np.ndarray) -> None:
-        """Fills `out`, float32 `[..., 1]`, with the noise that `act` takes: uniform in `[0, 1)`."""
+    def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
+        """Fills `out`, float32 `[T, 1]`, with numbers uniform in `[0, 1)`."""
         rng.random(dtype=np.float32, out=out)
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
@@ -157,21 +144,14 @@ class StackedCategoricalMLP(StackedMLP):
         return draw_index(np.exp(log_prob), noise[..., 0]), OrderedDict(log_prob=log_prob)
 
 
-class StackedDeterministicMLP(StackedMLP):
-    """`M` deterministic MLP policies, one per task, acting on arrays.
+class StackedDeterministicMLP(StackedMLP, Actor):
+    """`M` deterministic MLP policies, one per task.
 
     Args:
         params: as for `StackedMLP`, with the scope `action_network`.
-        num_hidden_layers: number of hidden layers.
-        hidden_nonlinearity: name of one of `NONLINEARITIES`, or None for the identity.
-        output_nonlinearity: likewise, for the output.
+        num_hidden_layers, hidden_nonlinearity, output_nonlinearity: as for `StackedMLP`.
         is_discrete: whether an action is the index of the largest output, rather than the outputs.
-
-    Attributes:
-        noise_dim (int): random numbers that an action takes, none.
     """
-
-    noise_dim = 0
 
     def __init__(
         self,
@@ -183,10 +163,6 @@ class StackedDeterministicMLP(StackedMLP):
     ) -> None:
         super().__init__(params, "action_network", num_hidden_layers, hidden_nonlinearity, output_nonlinearity)
         self._is_discrete = is_discrete
-
-    @staticmethod
-    def draw_noise(rng: np.random.Generator, out: np.ndarray) -> None:
-        """Does nothing: actions take no noise."""
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Computes actions.

@@ -3,7 +3,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import _GraphActor
+from meta_policy_search.actors.of_policies import action_shape_of, actor_of
 from meta_policy_search.envs.gym_compat import batched_form, check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import is_discrete
@@ -98,7 +98,7 @@ class MetaSampler(Sampler):
     ) -> Union[MetaEnvExecutor, RayExecutor]:
         parallel = check_parallel(parallel)
         if executor is None and isinstance(parallel, RayOptions):
-            RayExecutor.check_actor(self._actor())
+            RayExecutor.check_actor(actor_of(self.policy))
             return RayExecutor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel)
         if executor is None:
             serial = "iterative" if batched_form(self.env) is None else "batched"
@@ -149,9 +149,9 @@ class MetaSampler(Sampler):
         round_ = Round(self.batch_size, self.max_path_length, self.policy.obs_dim, self.policy.action_dim,
                        tuple(self.env.action_space.shape), self._path_rngs())
         if isinstance(self.vec_env, RayExecutor):
-            parts = self.vec_env.collect(round_, self._actor())
+            parts = self.vec_env.collect(round_, actor_of(self.policy))
         else:
-            parts = collect(self.vec_env, round_, self._actor(), range(self.meta_batch_size), self.on_steps)
+            parts = collect(self.vec_env, round_, actor_of(self.policy), range(self.meta_batch_size), self.on_steps)
         paths = to_paths(parts)
         if log:
             for key in ("policy_time", "env_time"):
@@ -172,11 +172,6 @@ class MetaSampler(Sampler):
             self._mean_before = returns.mean()
         else:  # of several adaptation steps the last one stays
             logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
-
-    def _actor(self) -> Any:
-        """Returns what acts in all tasks, with the policy's parameters as they are now."""
-        copy = self.policy.make_actor() if hasattr(self.policy, "make_actor") else None
-        return _GraphActor(self.policy, tuple(self.env.action_space.shape)) if copy is None else copy
 
     def _path_rngs(self) -> Callable[[int, int], np.random.Generator]:
         """Returns what makes the generators of the current round's paths; it can be pickled."""
@@ -225,7 +220,7 @@ def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
 def check_spaces(policy: Any, env: Any) -> None:
     """Raises `ValueError` unless the policy's observations and actions are the environment's (or `EnvSpec`'s)."""
     space, is_index = env.action_space, is_discrete(env.action_space)
-    action_shape = getattr(getattr(policy, "distribution", policy), "action_shape", (policy.action_dim,))
+    action_shape = action_shape_of(policy)
     if is_index != (action_shape == ()):
         fitting = "CategoricalMLPPolicy" if is_index else "GaussianMLPPolicy"
         fitting = f"Meta{fitting}" if hasattr(policy, "meta_batch_size") else fitting

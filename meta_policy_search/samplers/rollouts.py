@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
+from meta_policy_search.actors.actor import Actor
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.types import Infos, PathsMetaBatch
@@ -77,15 +77,14 @@ OnSteps = Callable[[int], None]
 
 
 def collect(
-    executor: MetaEnvExecutor, round_: Round, actor: Any, tasks: range, on_steps: Optional[OnSteps] = None
+    executor: MetaEnvExecutor, round_: Round, actor: Actor, tasks: range, on_steps: Optional[OnSteps] = None
 ) -> List[Collected]:
     """Collects the paths of tasks, divided among as many threads as the executor wants.
 
     Args:
         executor: has environments for these tasks; the first one is its `first_task`.
         round_: what to collect.
-        actor: acts for all of these tasks, see `np.policies.StackedGaussianMLP`. Without a method `for_tasks` it is
-            called from one thread.
+        actor: acts in all of these tasks; in one thread, unless it can be divided.
         tasks: numbers of the tasks.
         on_steps: is called after every step, from all of the threads; default None.
 
@@ -96,7 +95,7 @@ def collect(
         ValueError: an observation, reward or action is not finite; names task, path and step.
         EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
     """
-    if hasattr(actor, "for_tasks"):
+    if actor.can_divide:
         shares = [(share, actor.for_tasks(share.start - tasks.start, share.stop - tasks.start))
                   for share in divide(tasks, executor.max_threads)]
     else:
@@ -167,7 +166,7 @@ class RolloutLoop:
     number of rows.
     """
 
-    def __init__(self, executor: MetaEnvExecutor, round_: Round, actor: Any, tasks: range,
+    def __init__(self, executor: MetaEnvExecutor, round_: Round, actor: Actor, tasks: range,
                  on_steps: Optional[OnSteps] = None) -> None:
         self._executor, self._actor, self._on_steps = executor, actor, on_steps
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), round_.num_rollouts
@@ -176,13 +175,10 @@ class RolloutLoop:
         self._path_rng = round_.path_rng
         self._is_stopped = False
         self._action_shape = round_.action_shape
-        # what acts may say what noise it takes; by default it is that of a Gaussian policy
-        noise_dim = getattr(actor, "noise_dim", round_.action_dim)
-        self._draw_noise = getattr(actor, "draw_noise", StackedGaussianMLP.draw_noise)
         num_paths = self._num_tasks * self._num_rollouts
-        self._noise = np.empty((num_paths, self._max_path_length, noise_dim), np.float32)
+        self._noise = np.empty((num_paths, self._max_path_length, actor.noise_dim), np.float32)
         self._last_observations = np.zeros((num_paths, round_.obs_dim))  # also: what the policy sees now
-        self._noise_now = np.zeros((num_paths, noise_dim), np.float32)
+        self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
         self._buffers: Dict[str, "OrderedDict[str, np.ndarray]"] = {kind: OrderedDict() for kind in _KINDS}
         self._lengths = np.zeros(num_paths, int)
         self._terminated = np.zeros(num_paths, bool)
@@ -221,7 +217,7 @@ class RolloutLoop:
         for p in paths:
             task, rollout = divmod(int(p), self._num_rollouts)
             rng = self._path_rng(self._tasks[task], rollout)
-            self._draw_noise(rng, self._noise[p])
+            self._actor.draw_noise(rng, self._noise[p])
             rngs.append(rng)
         started = time.perf_counter()
         observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)

@@ -3,7 +3,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import _numpy_copies, actor_of, actors_of
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.of_policies import action_shape_of, actor_of, actors_of, make_actors
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.gym_compat import check_meta_env
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, MetaSampler, check_spaces
@@ -12,7 +13,7 @@ from meta_policy_search.types import Path, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["SingleTaskSampler", "count_paths", "actor_of", "actors_of"]
+__all__ = ["SingleTaskSampler", "count_paths"]
 
 
 class SingleTaskSampler:
@@ -108,7 +109,7 @@ class SingleTaskSampler:
         at_once = self._candidates_at_once or len(flat_params)
         for first in range(0, len(flat_params), at_once):
             group = flat_params[first:first + at_once]
-            actor = _numpy_copies(policy, group)
+            actor = make_actors(policy, group)
             if actor is not None:
                 population += self._collect(policy, actor, itr + first, len(group), num_paths, length)
                 continue
@@ -119,10 +120,14 @@ class SingleTaskSampler:
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
         """Collects paths with a policy as it is; arguments as for `_collect`."""
-        return self._collect(policy, actor_of(policy), itr, 1, num_paths, length, **arguments)[0]
+        if hasattr(policy, "meta_batch_size"):  # acts with its parameters before adaptation
+            actor = actors_of(policy, policy.get_flat_params()[None])
+        else:
+            actor = actor_of(policy)
+        return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(
-        self, policy: Any, actor: Any, itr: int, num_candidates: int, num_paths: int, length: int,
+        self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,
         envs_at_once: Optional[int] = None, purpose: int = 0,
     ) -> List[List[Path]]:
         """Collects `num_paths` paths of each candidate.
@@ -172,13 +177,12 @@ class _CandidateRngs(NamedTuple):
 class _Population:
     """Candidates as a meta-policy: what `MetaSampler` asks of one."""
 
-    def __init__(self, policy: Any, num_candidates: int, actor: Any) -> None:
+    def __init__(self, policy: Any, num_candidates: int, actor: Actor) -> None:
         self.meta_batch_size = num_candidates
-        self.obs_dim, self.action_dim = policy.obs_dim, policy.action_dim
-        self.distribution = getattr(policy, "distribution", policy)  # has the shape of an action
+        self.obs_dim, self.action_dim, self.action_shape = policy.obs_dim, policy.action_dim, action_shape_of(policy)
         self.actor = actor
 
-    def make_actor(self) -> Any:
+    def make_actor(self) -> Actor:
         return self.actor
 
 

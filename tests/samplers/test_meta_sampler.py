@@ -5,13 +5,13 @@ import signal
 import sys
 import threading
 import time
-import types
 from collections import OrderedDict
 
 import cloudpickle
 import numpy as np
 import pytest
 
+from meta_policy_search.actors import Actor
 from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
@@ -136,11 +136,21 @@ def test_a_physics_engine_with_several_threads_has_several_callers(num_threads, 
     assert sampler_of(normalize(HalfCheetahRandDirecEnv(num_threads=num_threads))).vec_env.max_threads == expected
 
 
-def test_a_policy_without_a_share_for_some_tasks_is_called_by_one_thread(shared):
+class UndividedActor(Actor):
+    """Acts like another actor, in all tasks together."""
+
+    def __init__(self, actor):
+        self.actor, self.noise_dim = actor, actor.noise_dim
+
+    def act(self, observations, noise):
+        return self.actor.act(observations, noise)
+
+
+def test_an_actor_that_cannot_be_divided_is_called_by_one_thread(shared):
     policy = make_policy(Shared())
-    copy = policy.make_actor()
+    actor = UndividedActor(policy.make_actor())
     expected = sampler_of(Shared(), policy).obtain_samples()
-    policy.make_actor = lambda: types.SimpleNamespace(act=copy.act)
+    policy.make_actor = lambda: actor
     shared.callers.clear()
     assert_same(sampler_of(Shared(), policy).obtain_samples(), expected)
     assert set(shared.callers) == {0} and set(shared.callers[0]) == {threading.current_thread().name}
@@ -372,7 +382,7 @@ class Marching:
 
 
 @pytest.mark.parametrize("envs_per_task", [None, 1])
-def test_a_policy_without_a_numpy_copy_acts_through_get_actions(envs_per_task):
+def test_a_policy_without_a_form_on_arrays_acts_through_get_actions(envs_per_task):
     policy = Marching()
     batch = sampler_of(MetaPointEnvCorner(), policy, envs_per_task=envs_per_task).obtain_samples()
     for m, paths in batch.items():

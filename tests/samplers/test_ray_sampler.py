@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from experiments import cem, evaluate, pro_mp
+from meta_policy_search.actors import Actor
 from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
@@ -148,8 +149,8 @@ class Halving:
         return HalvingActor(np.arange(1.0, M + 1.0))
 
 
-class HalvingActor:
-    noise_dim = 2
+class HalvingActor(Actor):
+    noise_dim, can_divide = 2, True
 
     def __init__(self, gains):
         self.gains = gains
@@ -551,7 +552,7 @@ LOCAL = """
     import time
     import numpy as np
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-    from meta_policy_search.np.policies import StackedGaussianMLP
+    from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
     from meta_policy_search.samplers import RaySampler
 
     class Env(MetaPointEnvCorner):

@@ -3,7 +3,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import actors_of
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.of_policies import action_shape_of, actors_of
 from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
@@ -160,8 +161,7 @@ class SearchPolicy:
     @property
     def action_shape(self) -> Tuple[int, ...]:
         """Shape of an action: `(A,)`, or `()` where actions are discrete."""
-        policy = self.search.policy
-        return tuple(getattr(getattr(policy, "distribution", policy), "action_shape", (self.action_dim,)))
+        return action_shape_of(self.search.policy)
 
     def check_is_current(self) -> None:
         """Raises `ValueError` if the search has gone on since: its candidates are others now."""
@@ -169,8 +169,8 @@ class SearchPolicy:
             raise ValueError("exploration_policy: expected one that no trajectories were given of before, got one "
                              "whose candidates the search has left behind")
 
-    def make_actor(self) -> Any:
-        """Returns what acts, on arrays `[1, R, O]`: on row `r`, where it explores, candidate `r % n`."""
+    def make_actor(self) -> Actor:
+        """Returns what acts, in one task: on row `r`, where it explores, candidate `r % n`."""
         actors = actors_of(self.search.policy, self._flat_params)
         return RoundRobinActor(actors, len(self._flat_params)) if self.is_exploring else actors
 
@@ -206,17 +206,24 @@ class SearchPolicy:
         return actions[0], infos
 
 
-class RoundRobinActor:
-    """Candidates that act in turn on the rows of one task: what a sampler asks of one policy."""
+class RoundRobinActor(Actor):
+    """Candidates that act in turn on the rows of one task; the agent info `candidate` says which.
 
-    def __init__(self, actors: Any, num_candidates: int) -> None:
+    Args:
+        actors: acts for candidates, each in a task of its own.
+        num_candidates: how many.
+    """
+
+    def __init__(self, actors: Actor, num_candidates: int) -> None:
         self._actors, self._num_candidates = actors, num_candidates
-        self.noise_dim, self.draw_noise = actors.noise_dim, actors.draw_noise
-        if hasattr(actors, "for_tasks"):  # so samplers may run it in a thread of its own
-            self.for_tasks = lambda start, stop: self
+        self.noise_dim, self.draw_noise, self.can_divide = actors.noise_dim, actors.draw_noise, actors.can_divide
+
+    def for_tasks(self, start: int, stop: int) -> "RoundRobinActor":
+        """See `Actor.for_tasks`: there is one task."""
+        return self
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Acts on `[1, R, O]`, with noise `[1, R, noise_dim]`."""
+        """See `Actor.act`."""
         rows, n = np.arange(observations.shape[1]), self._num_candidates
         per_candidate = -(-len(rows) // n)
         # [n, R / n]: whose rows are whose; where they do not come out even, the last rows are asked for twice

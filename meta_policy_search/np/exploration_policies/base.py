@@ -1,10 +1,12 @@
 """What exploration policies share: another policy's action plus noise, within the bounds of the action space."""
 import abc
 import copy
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.of_policies import make_actors
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.envs.spaces import is_box
 from meta_policy_search.np.policies import Policy
@@ -34,7 +36,7 @@ class ExplorationPolicy(Policy):
         if not is_box(space):
             raise ValueError(f"env_spec: expected one whose action space is a box, got {space}")
         check_spaces(policy, env_spec)
-        if not hasattr(policy, "make_actors") or policy.make_actors(policy.get_flat_params()[None]) is None:
+        if make_actors(policy, policy.get_flat_params()[None]) is None:
             raise TypeError(f"policy: expected one with a NumPy form (make_actors), got {policy!r}")
         super().__init__(policy.obs_dim, policy.action_dim)
         self.policy = policy
@@ -92,12 +94,12 @@ class ExplorationPolicy(Policy):
         return noise
 
 
-class _NoisyActor:
+class _NoisyActor(Actor):
     """Acts like another actor, with noise added to its actions."""
 
-    def __init__(self, actor: Any, action_dim: int, compute_noise: Any, bounds: Tuple[np.ndarray, np.ndarray]) -> None:
+    def __init__(self, actor: Actor, action_dim: int, compute_noise: Callable, bounds: Sequence[np.ndarray]) -> None:
         self._actor, self._compute_noise, self._bounds = actor, compute_noise, bounds
-        self.noise_dim = action_dim
+        self.noise_dim, self.can_divide = action_dim, actor.can_divide
 
     def for_tasks(self, start: int, stop: int) -> "_NoisyActor":
         part = copy.copy(self)

@@ -180,10 +180,10 @@ class RayExecutor:
     @staticmethod
     def check_actor(actor: Any) -> None:
         """Raises `TypeError` unless an actor can be sent to workers, and divided among them."""
-        if not hasattr(actor, "for_tasks"):
-            raise TypeError("policy: expected one whose make_actor() gives an object with act and for_tasks, as Ray's "
-                            "workers act without TensorFlow, each for some of the tasks; sampling in this process or "
-                            "in worker processes (parallel=False or True) takes any policy")
+        if not actor.can_divide:
+            raise TypeError("policy: expected one whose make_actor() gives an Actor with can_divide and for_tasks, as "
+                            "Ray's workers act without TensorFlow, each for some of the tasks; sampling in this "
+                            "process or in worker processes (parallel=False or True) takes any policy")
 
     def close(self) -> None:
         """Ends the workers, if no other sampler uses them, and Ray, if it was started for them."""
