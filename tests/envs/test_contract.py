@@ -20,6 +20,7 @@ FORMS = {
     "normalized": lambda env: normalize(env, scale_reward=0.5, normalize_obs=True, normalize_reward=True),
 }
 FORMS_OF_ALL = pytest.mark.parametrize("form", list(FORMS))
+NO_TASKS = (None, "north", object(), [1.0, 2.0, 3.0], np.nan, {"colour": "red"})
 CLONES = pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 
 ON_MUJOCO_PY = [
@@ -387,40 +388,36 @@ def test_many_actions_have_to_be_as_many(name):
 
 
 @every_env
-@pytest.mark.parametrize("task", [None, "north", object(), [1.0, 2.0, 3.0], np.nan, {"colour": "red"}])
-def test_what_is_no_task_is_refused_and_changes_nothing(name, task):
+def test_what_is_no_task_is_refused_and_changes_nothing(name):
     env = make_env(name)
     before = env.get_task()
-    with pytest.raises((TypeError, ValueError), match="task( 0.*)?: .*expected"):
-        env.set_task(task)
+    for task in NO_TASKS:
+        with pytest.raises((TypeError, ValueError), match="task( 0.*)?: .*expected"):
+            env.set_task(task)
     np.testing.assert_equal(env.get_task(), before)
 
 
 @every_batched_env
-@pytest.mark.parametrize("task", [None, "north", object(), [1.0, 2.0, 3.0], np.nan, {"colour": "red"}])
-def test_what_is_no_task_is_refused_among_others_and_changes_nothing(name, task):
+def test_what_is_no_task_is_refused_among_others_and_changes_nothing(name):
     before = make_env(name).get_task()
     batched = make_env(name).make_batched(2)
-    with pytest.raises((TypeError, ValueError), match="task 1.*: .*expected"):
-        batched.set_tasks([before, task])
+    for task in NO_TASKS:
+        with pytest.raises((TypeError, ValueError), match="task 1.*: .*expected"):
+            batched.set_tasks([before, task])
     with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 3"):
         batched.set_tasks([before] * 3)
     np.testing.assert_equal(batched.get_tasks(), [before] * 2)
 
 
 @every_env
-@pytest.mark.parametrize("count, error", [(0, ValueError), (-1, ValueError), (2.0, TypeError), (True, TypeError)])
-def test_counts_are_checked(name, count, error):
+def test_arguments_are_checked(name):
     env = make_env(name)
-    with pytest.raises(error, match="n_tasks: expected an integer"):
-        env.sample_tasks(count)
-    if name not in NOT_BATCHED:
-        with pytest.raises(error, match="num_envs: expected an integer"):
-            env.make_batched(count)
-
-
-@every_env
-def test_an_unknown_argument_is_refused(name):
+    for count, error in ((0, ValueError), (-1, ValueError), (2.0, TypeError), (True, TypeError)):
+        with pytest.raises(error, match="n_tasks: expected an integer"):
+            env.sample_tasks(count)
+        if name not in NOT_BATCHED:
+            with pytest.raises(error, match="num_envs: expected an integer"):
+                env.make_batched(count)
     with pytest.raises(TypeError, match="colour"):
         make_env(name, colour="red")
 
