@@ -37,14 +37,14 @@ help: ## list targets and variables
 	@echo "  CONFIG     train: JSON file of settings (default: a preset where ENV has one, else the published settings)"
 	@echo "  DUMP_PATH  train: run folder (default: a new one, named when training begins)"
 	@echo "  SMOKE      train, bench: 1 for tiny sizes that end within seconds (default: 0)"
-	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m slow\" for test"
+	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m thorough\" for test"
 	@echo "  PYTHON     interpreter that the environment is made from, 3.10 or newer (default: python3)"
 	@echo "  VENV       folder of that environment (default: .venv)"
 
 train: $(VENV)/.installed ## train ProMP on the half cheetah that runs forward or backward
 	$(VENV_PYTHON) experiments/pro_mp.py $(TRAIN_FLAGS) $(ARGS)
 
-test: $(VENV)/.installed-$(TEST_EXTRAS) ## run the tests
+test: $(VENV)/.installed-$(TEST_EXTRAS) ## run the quick tests
 	$(VENV_PYTHON) -m pytest $(ARGS)
 
 lint: $(VENV)/.installed-dev ## check the code

@@ -14,6 +14,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before markers are selected
+def pytest_collection_modifyitems(items):
+    """Has the quick run keep the cases that `@pytest.mark.thorough(but=...)` names."""
+    for item in items:
+        if any(mark.kwargs.get("but") == item.callspec.id for mark in item.iter_markers("thorough") if mark.kwargs):
+            item.add_marker("representative")
+
+
 @pytest.fixture(autouse=True)
 def _fresh_graph():
     """A graph of the test's own, whose session ends with it, where TensorFlow is loaded (the fixture loads nothing)."""

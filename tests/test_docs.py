@@ -43,6 +43,7 @@ def logged_columns(algo_class, env_name="HalfCheetahRandVelEnv", policy_class=Me
     return {re.sub(r"_adapt_\d+$", "_adapt_i", re.sub(r"^Step_\d+-", "Step_i-", column)) for column in row}
 
 
+@pytest.mark.thorough
 def test_the_columns_explained_are_those_that_are_logged():
     pytest.importorskip("ray")
     logger.set_level(logger.DISABLED)

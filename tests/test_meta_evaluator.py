@@ -136,6 +136,7 @@ class SlowBaseline(Baseline):
     # a nonlinearity without NumPy form, so that the policy draws for itself
     lambda: {"env": GlobalDice(), "baseline": SlowBaseline(), "nonlinearity": tf.nn.relu6},
 ], ids=["usual", "everything has a memory"])
+@pytest.mark.thorough(but="everything has a memory")
 def test_a_run_in_which_a_callback_evaluates_is_the_run_without_it(make_arguments, tmp_path):
     evaluations = []
 
@@ -289,6 +290,7 @@ def test_trained_step_sizes_are_used():
     (VPGMAML, {"first_order": True}),
     (DICEMAML, {"max_path_length": T}),
 ], ids=["ProMP", "TRPO-MAML", "E-MAML", "first-order VPG-MAML", "DiCE-MAML"])
+@pytest.mark.thorough(but="ProMP")
 def test_every_algorithm_with_a_policy_that_was_loaded(algo_cls, arguments, tmp_path):
     """Given the snapshot of a run, then policy and algorithm in another graph adapt as those of the run."""
     logger.configure(tmp_path, ["csv"])

@@ -433,7 +433,7 @@ STEPS = [
 ]
 
 
-QUICK = 5  # mutations of each group, the most important ones, which come first
+THOROUGH = 5  # mutations of each group, the most important ones, which come first; the quick run has one
 
 # The graph of an algorithm is built anew for each of these.
 OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
@@ -441,9 +441,13 @@ OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "de
 OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS}
 
 
+def marks_of(rank):
+    return [] if rank == 0 else [pytest.mark.thorough] if rank < THOROUGH else [pytest.mark.slow]
+
+
 @pytest.mark.parametrize("mutation", [
     pytest.param(mutation, id=f"{group}: {mutation.what}",
-                 marks=[pytest.mark.slow] if group in OF_GRADIENTS and rank >= QUICK else [])
+                 marks=marks_of(rank) if group in OF_GRADIENTS else [])
     for group, mutations in {**OF_GRADIENTS, **OF_OTHERS}.items() for rank, mutation in enumerate(mutations)
 ])
 def test_what_is_broken_is_noticed(mutation, monkeypatch):

@@ -24,7 +24,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.snapshotter import holds_snapshot, list_snapshots, load_snapshot
 
 ROOT = Path(__file__).resolve().parent.parent
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 FORMATS = ("--log_formats", "csv", "json", *["tensorboard"] * (importlib.util.find_spec("tensorboard") is not None),
            "--plot_gap", "0")

@@ -186,6 +186,7 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(quiet, tmp_p
 
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=() if name in ("ProMP", "E-MAML") else pytest.mark.slow) for name in ALGOS])
+@pytest.mark.thorough(but="ProMP")
 def test_every_algorithm_can_be_pickled(name):
     """Given an update, when the algorithm is pickled into another graph, then both take the same next one."""
     algo = make(name).algo

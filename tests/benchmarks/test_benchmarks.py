@@ -31,6 +31,7 @@ def of_group(keys, name):
 
 
 @pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph"}))  # the command below measures that one
+@pytest.mark.thorough(but="engine")
 def test_a_group_measures_what_is_documented(group):
     if group == "ray":
         pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
@@ -62,6 +63,7 @@ def test_every_documented_key_belongs_to_a_group_or_to_the_machine():
     assert keys == {key for key in keys if key.startswith("machine.")}.union(*(of_group(keys, g) for g in run.GROUPS))
 
 
+@pytest.mark.thorough
 def test_the_command_writes_what_it_prints(tmp_path):
     output = tmp_path / "results.json"
     done = subprocess.run([sys.executable, BENCHMARKS / "run.py", "--smoke", "--only", "graph", "--output", output],

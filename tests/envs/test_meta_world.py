@@ -94,6 +94,7 @@ def draw_as_the_package_does(package, kind, seed):
 
 @needs_metaworld
 @pytest.mark.parametrize("kind", ["reach-v3", "pick-place-v3"])
+@pytest.mark.thorough(but="reach-v3")
 def test_tasks_are_those_of_the_package(package, kind):
     """Given a seed, then tasks are those that the package draws, and the global generator is left as it was."""
     np.random.seed(5)
@@ -264,6 +265,7 @@ def test_data_do_not_depend_on_executor_and_envs_per_task():
 
 @needs_metaworld
 @pytest.mark.parametrize("script", [pro_mp, maml_trpo])
+@pytest.mark.thorough(but="experiments.pro_mp")
 def test_algorithms_train_on_reaching_and_log_successes(script, tmp_path):
     folder = str(tmp_path / "run")
     assert script.main(["--env", "MetaWorldML1", "--env_kwargs", '{"env_name": "reach-v3"}', "--smoke", "--n_itr", "3",
@@ -286,6 +288,7 @@ def code_blocks():
 
 
 @needs_metaworld
+@pytest.mark.thorough
 def test_the_evaluation_of_the_page_runs_on_tasks_for_testing(tmp_path):
     folder = str(tmp_path / "run")
     assert pro_mp.main(["--env", "MetaWorldML1", "--smoke", "--n_itr", "1", "--dump_path", folder]) == 0

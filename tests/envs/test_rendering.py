@@ -56,6 +56,7 @@ def test_robots_and_points_have_pictures():
 
 @needs_opengl
 @pytest.mark.parametrize("name", ONE_PER_ROBOT)
+@pytest.mark.thorough(but="HalfCheetahRandDirecEnv")
 def test_a_robot_is_drawn_where_it_is(name):
     env = make_env(name, render_mode="rgb_array")
     assert env.render_mode == "rgb_array" and env.metadata["render_modes"] == ["rgb_array"]
@@ -169,6 +170,7 @@ def test_a_process_that_dies_is_an_error_with_its_last_words(monkeypatch):
 
 @needs_opengl
 @pytest.mark.parametrize("end", [lambda env: env.close(), lambda env: None])
+@pytest.mark.thorough(but="<lambda>0")
 def test_the_process_that_draws_ends_with_the_environment(end):
     env = SwimmerRandVelEnv(render_mode="rgb_array")
     env.render()

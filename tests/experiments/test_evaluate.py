@@ -92,6 +92,7 @@ def test_a_run_next_to_references(runs, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.thorough(but="pro_mp")
 def test_the_runs_of_every_script(name, runs, tmp_path):
     """Given more and longer paths than in training, then the files are in the folder of the run."""
     folder = tmp_path / name
@@ -153,6 +154,7 @@ def test_processes_and_environments_as_in_the_run(runs, tmp_path):
     np.testing.assert_array_equal(evaluator.evaluate(tasks=2).returns, serial.evaluate(tasks=2).returns)
 
 
+@pytest.mark.thorough
 def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
     """Given the examples in a row, with smaller sizes, then both ways of evaluating give the same numbers."""
     from meta_policy_search.tf_compat import tf

@@ -138,6 +138,7 @@ def scripts_at_work(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.thorough
 def test_each_script_runs_from_end_to_end(scripts_at_work, name):
     """Given SMOKE=1 and no folder, then a new one is named at the end, with the gain, and holds the whole run."""
     parent, processes = scripts_at_work
@@ -429,6 +430,7 @@ def assert_same_end(folder, whole):
               "--num_minibatches", "2"]),
     (maml_trpo, ["--env", "HalfCheetahRandDirecEnv"]),
 ], ids=["all state", "trust region and robot"])
+@pytest.mark.thorough
 def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, arguments, tmp_path):
     """Given settings that are repeated, and more iterations, then 3 + 3 iterations equal 6."""
     run(script, "--smoke", *arguments, "--n_itr", 6, "--dump_path", tmp_path / "whole")
@@ -471,11 +473,17 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
     assert "holds no snapshot" in refusal("--n_itr", 13)
 
 
+@pytest.fixture(scope="module")
+def four_iterations(finished, tmp_path_factory):
+    """A run of four iterations whose last snapshot is of the third: resuming cuts off a row. Not to be written to."""
+    folder = tmp_path_factory.mktemp("four") / "run"
+    run(pro_mp, *finished.flags, "--snapshot_mode", "gap", "--snapshot_gap", 2, "--n_itr", 4, "--dump_path", folder)
+    return folder
+
+
 @pytest.fixture
-def run_of_four(finished, tmp_path):
-    """A run of four iterations whose last snapshot is of the third: resuming cuts off a row."""
-    run(pro_mp, *finished.flags, "--snapshot_mode", "gap", "--snapshot_gap", 2, "--n_itr", 4, "--dump_path", tmp_path)
-    return tmp_path
+def run_of_four(four_iterations, tmp_path):
+    return shutil.copytree(four_iterations, tmp_path / "copy")
 
 
 def change_params(folder, **changes):
@@ -553,6 +561,7 @@ def test_resuming_elsewhere_warns(finished_copy, capsys):
 # Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_a_run_cleanly(tmp_path):
     """Given a run with worker processes, when its terminal sends SIGINT, then all end, and it says how to go on."""
     process = start("-m", "experiments.pro_mp", "--smoke", *POINT, "--parallel", "--n_itr", 100_000,

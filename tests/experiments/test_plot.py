@@ -260,6 +260,7 @@ def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
     assert output.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_the_page_about_pictures(run_folder, tmp_path, monkeypatch, capsys):
     """Its commands have flags that exist, and its code runs."""
     page = (ROOT / "docs" / "pictures.rst").read_text()

@@ -73,6 +73,7 @@ def mistake(capsys, *arguments):
     return output.err
 
 
+@pytest.mark.thorough
 def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
     """Given two tasks and paths of 6 steps, then there are 7 pictures of each, and points are where they were.
 
@@ -97,6 +98,7 @@ def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
     assert (pictures[:, :TOP, :SIDE].min(axis=(1, 2, 3)) < 100).all()  # captions
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_video(point, tmp_path):
     small = ("--num_tasks", 1, "--num_steps", 1, "--max_path_length", 2)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
@@ -134,6 +136,7 @@ def test_pictures_of_odd_sizes_become_even():
     assert joined.shape == (6, 2 * 3 + render.GAP, 3)
 
 
+@pytest.mark.thorough
 def test_robots(tmp_path):
     """Given a half cheetah, then it is drawn by OpenGL on both sides, and moves."""
     try:

@@ -54,6 +54,7 @@ def test_each_script_runs_from_end_to_end(name, env, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+@pytest.mark.thorough(but="cem")
 def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, tmp_path):
     run(script, "--smoke", *POINT, "--n_itr", 4, "--dump_path", tmp_path / "whole")
     run(script, "--smoke", *POINT, "--n_itr", 2, "--dump_path", tmp_path / "parts")

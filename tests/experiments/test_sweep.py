@@ -88,6 +88,7 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     assert float(rows(output / "summary.csv")[0]["NumTrajs"]) > 0.0
 
 
+@pytest.mark.thorough
 def test_more_iterations_go_on_where_the_runs_ended(tmp_path, capsys):
     """Given a grid with more iterations than were done, then runs go on, and become what one run of all is."""
     arguments = ["--output", str(tmp_path / "runs")]
@@ -105,6 +106,7 @@ def test_more_iterations_go_on_where_the_runs_ended(tmp_path, capsys):
     assert "1 runs, of which 1 are done" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_meta_learning_scripts(tmp_path, capsys):
     """Given a grid without anything varied, then there is one run, and the table has returns before and after."""
     grid = tmp_path / "one.json"
@@ -186,6 +188,7 @@ def count_rows(folder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.thorough
 def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(number, tmp_path):
     """Given two runs with rows and one that waits, then nothing is left after a signal; later all three are done."""
     grid = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200)

@@ -218,6 +218,7 @@ def train(**arguments):
 
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
+@pytest.mark.thorough(but="ProMP")
 def test_training_is_the_same_with_them_bit_for_bit(algo_cls):
     plain, params = train(algo_cls=algo_cls, diagnostics=False)
     diagnosed, diagnosed_params = train(algo_cls=algo_cls)

@@ -48,7 +48,7 @@ from tests.helpers.sampling import (
 )
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.thorough]
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 CPUS = 4
@@ -105,6 +105,7 @@ def ray_sampler_of(env, policy=None, **arguments):
     MetaPointEnvCorner, Wanderer, HalfCheetahRandDirecEnv, lambda: Scripted("info", tasks=(1, 2, 2, 1, 1)),
     pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
 ])
+@pytest.mark.thorough(but="MetaPointEnvCorner")
 def test_the_data_are_those_of_sampling_in_this_process_for_any_number_of_workers(make_env):
     env = make_env()
     policy = make_policy(env, meta_batch_size=5)
@@ -384,6 +385,7 @@ def lives_left(path, count):
     return path
 
 
+@pytest.mark.representative
 def test_tasks_of_a_worker_that_is_killed_are_sampled_again_with_the_same_data(tmp_path, messages):
     lives = lives_left(tmp_path / "lives", 0)
     policy = make_policy(Scripted())
