@@ -8,6 +8,7 @@ from meta_policy_search.envs.spaces import check_action, is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.gym_import import gym
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv", "PhysicsError"]
 
@@ -160,7 +161,7 @@ class BatchedEnv(abc.ABC):
         return actions.astype(np.int64)
 
 
-class BatchableMetaEnv(MetaEnv):
+class BatchableMetaEnv(SharedArguments, MetaEnv):
     """A `MetaEnv` that is a `BatchedEnv` with one environment in it.
 
     Subclasses set `batched_class`. Those that can be drawn name their `metadata["render_modes"]` and implement `_draw`.
@@ -178,6 +179,10 @@ class BatchableMetaEnv(MetaEnv):
         self._batched: BatchedEnv = self.batched_class(1, **kwargs)
         self.observation_space = self._batched.observation_space
         self.action_space = self._batched.action_space
+
+    @classmethod
+    def _delegate(cls) -> Optional[type]:
+        return getattr(cls, "batched_class", None)
 
     def make_batched(self, num_envs: int) -> BatchedEnv:
         """Returns `num_envs` copies of this environment that step together; tasks are not copied."""
@@ -234,6 +239,6 @@ class BatchableMetaEnv(MetaEnv):
         """Returns the picture."""
         raise NotImplementedError
 
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """See `MetaEnv.log_diagnostics`."""
         self._batched.log_diagnostics(paths, prefix)

@@ -1,11 +1,12 @@
 """Objects that are copied and pickled by how they were built."""
-import inspect
 from typing import Any, Mapping, TypeVar
+
+from meta_policy_search.utils.signatures import SharedArguments, merged_parameters
 
 S = TypeVar("S", bound="Serializable")
 
 
-class Serializable:
+class Serializable(SharedArguments):
     """Base class of objects that remember their constructor's arguments, and are rebuilt from them.
 
     The arguments of the call that builds the object are remembered without further ado, whatever the chain of
@@ -54,7 +55,8 @@ class Serializable:
         """Returns the constructor's arguments except for those given here."""
         args = list(self.__args)
         kwargs = {**self.__kwargs, **overrides}
-        for position, name in enumerate(_positional_names(type(self))[: len(args)]):
+        positional = [p.name for p in merged_parameters(type(self)) if p.kind <= p.POSITIONAL_OR_KEYWORD]
+        for position, name in enumerate(positional[: len(args)]):
             if name in overrides:
                 args[position] = kwargs.pop(name)
         return args, kwargs
@@ -68,19 +70,3 @@ class Serializable:
         self.__args = state["args"]
         self.__kwargs = state["kwargs"]
         self.__init__(*self.__args, **self.__kwargs)
-
-
-def _positional_names(cls: type) -> list[str]:
-    """Returns what the positional arguments of a class are called; `*args` are those of the next `__init__`.
-
-    A name that comes again is the same argument, passed on by its name's first owner.
-    """
-    names: list[str] = []
-    for base in cls.__mro__:
-        if "__init__" in vars(base):
-            parameters = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
-            positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-            names += [name for name in positional if name not in names]
-            if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
-                break
-    return names

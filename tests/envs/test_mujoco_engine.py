@@ -532,7 +532,7 @@ def test_loading_and_stepping_prints_nothing_and_imports_no_more_than_it_needs(t
         "env.step(env.action_space.sample())\n"
         "assert 'gymnasium' not in sys.modules and 'tensorflow' not in sys.modules\n"
     )
-    path = os.pathsep.join([str(Path(engine_module.__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(Path(engine_module.__file__).parents[4]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
                           capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -273,7 +273,7 @@ def test_it_loads_quietly_without_the_official_package_and_leaves_the_environmen
         "assert mujoco_py.functions.mj_version() == 210\n"
         "assert dict(os.environ) == before and 'tensorflow' not in sys.modules\n"
     )
-    path = os.pathsep.join([str(Path(build_mujoco_py.__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(Path(build_mujoco_py.__file__).parents[4]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": path, VARIABLE: "mujoco-py"})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,13 +1,12 @@
 """The ant: a torso on four legs in space (Schulman et al. 2015, arXiv:1506.02438)."""
-from typing import Any, Sequence, Tuple
+from typing import Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, flattened
+from meta_policy_search.envs.mujoco_envs.base import BatchedContactEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.checks import check_bool
 
 __all__ = ["BatchedAntEnv"]
 
@@ -16,28 +15,63 @@ LARGEST_CONTACT = 1.0  # N and N m; contact forces and torques are clipped to it
 START_NOISE = 0.1  # half width of the start positions (m, rad), standard deviation of the start velocities (m/s, rad/s)
 
 
-class BatchedAntEnv(BatchedMujocoEnv):
+class BatchedAntEnv(BatchedContactEnv):
     """The robot of the ant environments: model, observation, start state, end and the parts of their rewards.
 
     The mean velocity during a step is that of the torso's frame. The public code takes the frame from the last stage of
     the last simulation step's Runge-Kutta method, which differs from that after the step in the fourth order.
 
-    Args:
-        num_envs: number of copies, at least one.
-        contact_forces: whether contact forces are computed, or zero.
-        **engine: see `BatchedMujocoEnv`.
+    Observation:
+        float64 `[111]`: `qpos[2:]`, `qvel`, then the contact torques and forces `cfrc_ext`, clipped to [-1, 1].
+
+        ======  =========================================================  =========
+        index   observation                                                unit
+        ======  =========================================================  =========
+        0       height of the torso                                        m
+        1-4     orientation of the torso, a quaternion                     1
+        5-12    angles of hip and ankle, leg by leg: front left, front     rad
+                right, back left, back right
+        13-15   velocity of the torso along x, y and z                     m/s
+        16-18   angular velocity of the torso around its own axes          rad/s
+        19-26   angular velocities of hip and ankle, leg by leg            rad/s
+        27-110  torque, then force, of contacts on each of 14 bodies (the  N m and N
+                world, torso and, leg by leg, three parts); zero unless
+                `contact_forces`
+        ======  =========================================================  =========
+
+    Action:
+        float64 `[8]` in [-1, 1], dimensionless; clipped to it. Held for 5 simulation steps of 0.01 s.
+
+        =====  ==================================================================
+        index  action
+        =====  ==================================================================
+        0-1    share of the torque on hip and ankle, back right: 150 N m each
+        2-3    the same, front left
+        4-5    the same, front right
+        6-7    the same, back left
+        =====  ==================================================================
+
+    Start:
+        Positions of the model (flat, 0.75 m) plus noise uniform in [-0.1, 0.1] (m, rad) in every coordinate, the
+        quaternion scaled to length one; velocities normal with standard deviation 0.1 (m/s, rad/s).
+
+    End:
+        When the torso is not between 0 m and 1 m high.
+
+    Logs:
+        `AverageForwardReturn`, `MaxForwardReturn`, `MinForwardReturn` and `StdForwardReturn`, statistics over paths of
+        the mean of `reward_forward` over their steps, and `AverageCtrlCost`, all per step.
+
+    References:
+        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which the class has the same name.
     """
 
     robot = "ant"
     frame_skip = 5  # of 0.01 s: a step takes 0.05 s
+    control_cost = 0.5
+    survival_reward = 1.0
     first_observed = 2  # coordinate of the position: without x and y
-    control_cost = 0.5  # reward lost per squared unit of action, per step
-    survival_reward = 1.0  # per step
     heights = (0.0, 1.0)  # m, between which the torso has to stay
-
-    def __init__(self, num_envs: int, *, contact_forces: bool = False, **engine: Any) -> None:
-        self.contact_forces = check_bool("contact_forces", contact_forces)
-        super().__init__(num_envs, derived=("cfrc_ext",) if self.contact_forces else (), **engine)
 
     def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
         return self._normal_start(START_NOISE, rng)
@@ -46,10 +80,7 @@ class BatchedAntEnv(BatchedMujocoEnv):
         return np.concatenate((state.qpos[:, self.first_observed:], state.qvel, self._contacts(state)), axis=1)
 
     def _contacts(self, state: State) -> np.ndarray:
-        """Returns the clipped contact torques and forces of all bodies, float64 `[k, 84]`."""
-        if not self.contact_forces:
-            return np.zeros((len(state.qpos), 6 * self.engine.model.nbody))
-        return np.clip(flattened(state.derived["cfrc_ext"]), -LARGEST_CONTACT, LARGEST_CONTACT)
+        return np.clip(super()._contacts(state), -LARGEST_CONTACT, LARGEST_CONTACT)
 
     def _plane_velocity(self, before: State, after: State) -> np.ndarray:
         """Returns the mean velocity of the torso along x and y during the step, m/s, float64 `[k, 2]`."""
@@ -59,7 +90,7 @@ class BatchedAntEnv(BatchedMujocoEnv):
         """Returns rewards and infos, given the rewards `[k]` for getting ahead."""
         infos = {
             "reward_forward": forward,
-            "reward_ctrl": -self.control_cost * np.square(actions).sum(axis=1),
+            "reward_ctrl": self._control_reward(actions),
             "reward_contact": self._contact_reward(after),
             "reward_survive": np.full(len(actions), self.survival_reward),
         }

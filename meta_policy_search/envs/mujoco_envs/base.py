@@ -1,7 +1,7 @@
 """What all MuJoCo meta-environments share; a file per robot and per task tells the rest."""
 import abc
 import math
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, TypedDict, Union
 
 import numpy as np
 
@@ -10,9 +10,13 @@ from meta_policy_search.envs.mujoco_envs.engines.base import State, chosen_engin
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import BatchedStep, Infos, Path, Task
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_bool
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["BatchedGoalEnv", "BatchedMujocoEnv", "MujocoMetaEnv", "flattened"]
+__all__ = [
+    "BatchedContactEnv", "BatchedGoalEnv", "BatchedMujocoEnv", "ContactArguments", "MujocoMetaEnv", "RobotArguments",
+    "flattened",
+]
 
 Rows = Union[slice, np.ndarray]
 """Which environments: what an array with `num_envs` rows is indexed by to give those of the current step."""
@@ -31,25 +35,43 @@ class BatchedMujocoEnv(BatchedEnv):
     A step clips the actions to the action space, holds them for `frame_skip` simulation steps and asks the subclass
     for observation, reward and end. What it asks is a function of the states before and after, row by row.
 
+    Logs:
+        `AvgForwardVel` and `AvgFinalForwardVel`, the velocity, m/s, over all steps and over the last steps of the paths
+        (in the direction asked for, where the task is one), and `AvgCtrlCost`.
+
     Args:
         num_envs: number of copies, at least one.
-        engine: one of `engine.ENGINES`; by default what the environment variable `META_POLICY_SEARCH_ENGINE` names,
-            or else `"mujoco"`.
-        inertials: `"mujoco210"`, masses and inertias of MuJoCo 2.1.0, with which the published results were made, or
-            `"modern"`, those of the installed MuJoCo (a half cheetah weighs 14 kg with either, distributed otherwise).
-        num_threads: native threads that share the copies; by default all cores that the process may use. Results do
-            not depend on it. The engine `"mujoco-py"` has one thread, whatever is asked for.
-        derived: what states are to come with, names of `engine.DERIVED`; subclasses give what they look at.
+        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
+            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
+        inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
+            `"modern"`, as the installed MuJoCo computes them (a half cheetah weighs 14 kg with either, distributed
+            otherwise).
+        num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
+            use. Results do not depend on it. The engine `"mujoco-py"` has one thread, whatever is asked for.
+
+    Raises:
+        TypeError, ValueError: an argument is none of the above; so raises `set_task`.
+        ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     Attributes:
         robot: name of the robot's model, one of `engine.ROBOTS`; set by the subclass.
         frame_skip: simulation steps per step of the environment; set by the subclass.
+        control_cost: reward lost per squared unit of action, per step.
+        survival_reward: reward per step, whatever the robot does.
+        derived: what states come with, names of `engines.models.DERIVED`; the subclass names what it looks at.
+        run_reward: name of the reward for moving as asked among the `env_infos`.
+        logged_infos: the `env_infos` with velocity and control reward that `log_diagnostics` logs, if any.
         engine: the `Engine` that holds the states.
         dt: duration of a step, s.
     """
 
     robot: str
     frame_skip: int
+    control_cost: float = 0.0
+    survival_reward: float = 0.0
+    derived: Tuple[str, ...] = ()
+    logged_infos: Optional[Tuple[str, str]] = None
+    run_reward: str = "reward_run"
 
     def __init__(
         self,
@@ -58,11 +80,10 @@ class BatchedMujocoEnv(BatchedEnv):
         engine: Optional[str] = None,
         inertials: str = "mujoco210",
         num_threads: Optional[int] = None,
-        derived: Sequence[str] = (),
     ) -> None:
         super().__init__(num_envs)
         self.engine = make_engine(
-            engine, self.robot, self.num_envs, self.frame_skip, inertials, num_threads, derived)
+            engine, self.robot, self.num_envs, self.frame_skip, inertials, num_threads, self.derived)
         self.max_threads = MAX_THREADS if self.engine.threads() > 1 else 1
         self.dt = self.engine.dt
         size = self._observations(self.engine.get_state(np.array([0]))).shape[1]
@@ -137,14 +158,47 @@ class BatchedMujocoEnv(BatchedEnv):
         """Returns the mean velocity of the robot's root along x during the step, m/s, float64 `[k]`."""
         return (after.qpos[:, 0] - before.qpos[:, 0]) / self.dt
 
-    @staticmethod
-    def _log_velocity(paths: Sequence[Path], prefix: str, key: str, cost_key: str = "reward_ctrl") -> None:
-        """Logs means of the velocity `env_infos[key]`, of all steps and of last steps, and of the control cost."""
-        velocities = [path["env_infos"][key] for path in paths]
-        costs = [-path["env_infos"][cost_key] for path in paths]
+    def _control_reward(self, actions: np.ndarray) -> np.ndarray:
+        """Returns minus the control cost of clipped actions, float64 `[k]`."""
+        return -self.control_cost * np.square(actions).sum(axis=1)
+
+    def _run_rewards(
+        self, reward_run: np.ndarray, actions: np.ndarray, **infos: np.ndarray
+    ) -> Tuple[np.ndarray, Infos]:
+        """Returns rewards and infos, given the rewards `[k]` for moving as asked and further infos."""
+        reward_ctrl = self._control_reward(actions)
+        infos = {**infos, self.run_reward: reward_run, "reward_ctrl": reward_ctrl}
+        return reward_run + reward_ctrl + self.survival_reward, infos
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """Logs means of velocity and control cost, if the robot has `logged_infos`."""
+        if self.logged_infos is None or not set(self.logged_infos) <= set(paths[0]["env_infos"]):
+            return
+        velocities, costs = ([path["env_infos"][key] for path in paths] for key in self.logged_infos)
         logger.logkv(prefix + "AvgForwardVel", np.mean(np.concatenate(velocities)))
         logger.logkv(prefix + "AvgFinalForwardVel", np.mean([velocity[-1] for velocity in velocities]))
-        logger.logkv(prefix + "AvgCtrlCost", np.mean(np.concatenate(costs)))
+        logger.logkv(prefix + "AvgCtrlCost", np.mean(-np.concatenate(costs)))
+
+
+class BatchedContactEnv(BatchedMujocoEnv):
+    """A MuJoCo environment that can look at the forces of contacts.
+
+    Args:
+        contact_forces: whether contact forces are computed. False by default, and then they count as zero, as they do
+            under mujoco-py 2.1, which never computes them; with them each step takes longer, and is the environment as
+            it was with engines up to 1.5.
+    """
+
+    def __init__(self, num_envs: int, *, contact_forces: bool = False, **engine: Any) -> None:
+        self.contact_forces = check_bool("contact_forces", contact_forces)
+        self.derived += ("cfrc_ext",) * self.contact_forces
+        super().__init__(num_envs, **engine)
+
+    def _contacts(self, state: State) -> np.ndarray:
+        """Returns the contact torques and forces of all bodies, float64 `[k, 6 * bodies]`; zero if not computed."""
+        if not self.contact_forces:
+            return np.zeros((len(state.qpos), 6 * self.engine.model.nbody))
+        return flattened(state.derived["cfrc_ext"])
 
 
 class BatchedGoalEnv(BatchedMujocoEnv):
@@ -182,35 +236,36 @@ def flattened(values: np.ndarray) -> np.ndarray:
     return values.reshape(len(values), math.prod(values.shape[1:]))
 
 
+class RobotArguments(TypedDict, total=False):
+    """Arguments that all robots' environments share, by name."""
+
+    engine: Optional[str]
+    inertials: str
+    num_threads: Optional[int]
+    render_mode: Optional[str]
+
+
+class ContactArguments(RobotArguments, total=False):
+    """The same, where contact forces can be looked at."""
+
+    contact_forces: bool
+
+
 class MujocoMetaEnv(BatchableMetaEnv):
     """One environment with a robot, that is, a `BatchedMujocoEnv` with one robot in it.
 
     Args:
-        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
-            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
-        inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
-            `"modern"`, as the installed MuJoCo computes them.
-        num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
-            use. Results do not depend on it.
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
         **kwargs: further arguments of `batched_class`.
     """
 
+    batched_class = BatchedMujocoEnv
+    shared_sections = (
+        "Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs", "Args", "Raises", "References")
     metadata = {"render_modes": ["rgb_array"]}
 
-    def __init__(
-        self,
-        *,
-        engine: Optional[str] = None,
-        inertials: str = "mujoco210",
-        num_threads: Optional[int] = None,
-        render_mode: Optional[str] = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            render_mode=render_mode, engine=chosen_engine(engine), inertials=inertials, num_threads=num_threads,
-            **kwargs,
-        )
+    def __init__(self, *, engine: Optional[str] = None, **kwargs: Any) -> None:
+        super().__init__(engine=chosen_engine(engine), **kwargs)
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.dt)}
 
     @property

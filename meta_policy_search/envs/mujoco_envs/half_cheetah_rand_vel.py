@@ -1,33 +1,14 @@
 """Half cheetah, running at a given velocity."""
-from typing import Any, Optional, Sequence, Tuple
-
-import numpy as np
-
-from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, Rows
-from meta_policy_search.envs.mujoco_envs.engines.base import State
+from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, RobotArguments
 from meta_policy_search.envs.mujoco_envs.half_cheetah import BatchedHalfCheetahEnv
 from meta_policy_search.envs.mujoco_envs.tasks import VelocityTasks
-from meta_policy_search.types import Infos, Path
+from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["BatchedHalfCheetahRandVelEnv", "HalfCheetahRandVelEnv"]
 
 
 class BatchedHalfCheetahRandVelEnv(VelocityTasks, BatchedHalfCheetahEnv):
-    """`num_envs` copies of `HalfCheetahRandVelEnv`, which says everything about them."""
-
-    def __init__(self, num_envs: int, *, max_velocity: float = 3.0, **engine: Any) -> None:
-        super().__init__(num_envs, min_velocity=0.0, max_velocity=max_velocity, **engine)
-
-    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        forward_vel = self._forward_velocity(before, after)
-        reward_run = -np.abs(forward_vel - self.goals[rows])
-        reward_ctrl = self._control_reward(actions)
-        infos = {"forward_vel": forward_vel, "reward_run": reward_run, "reward_ctrl": reward_ctrl}
-        return reward_run + reward_ctrl, infos
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `HalfCheetahRandVelEnv.log_diagnostics`."""
-        self._log_velocity(paths, prefix, "forward_vel")
+    """`num_envs` copies of `HalfCheetahRandVelEnv`."""
 
 
 class HalfCheetahRandVelEnv(MujocoMetaEnv):
@@ -36,56 +17,13 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
     The velocity asked for is not observed: an agent learns it from rewards alone. The task is that of MAML
     (arXiv:1703.03400, section 5.3, there up to 2 m/s) and ProMP (arXiv:1810.06784, up to 3 m/s).
 
-    Observation (float64 `[17]`), action (float64 `[6]` in [-1, 1]), start and end are those of
-    `HalfCheetahRandDirecEnv`, which has tables of them.
-
-    Reward per step: `-|v - goal| - 0.05 * |action|^2`, with the mean velocity `v = (x' - x) / 0.05 s`, where `x` and
-    `x'` are the positions of the torso before and after the step in m, and the action as clipped. `env_infos` holds
-    `forward_vel` (`v`, m/s) and the two terms, `reward_run` and `reward_ctrl`.
-
-    Tasks: the velocity asked for, m/s, uniform in [0, `max_velocity`). `set_task` takes any finite number, so that
-    velocities outside the distribution can be tried too.
-
-    Args:
-        max_velocity: upper end of the task distribution, m/s, above zero; 3.0 by default. Half of it is the task until
-            `set_task` is called.
-        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
-            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
-        inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
-            `"modern"`, as the installed MuJoCo computes them.
-        num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
-            use. Results do not depend on it.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
-
-    Raises:
-        TypeError, ValueError: an argument is none of the above; so raises `set_task`.
-        ImportError: the engine or `gymnasium` is not installed; says what to run.
+    Reward:
+        `-|v - goal| - 0.05 * |action|^2` per step, with the mean velocity `v = (x' - x) / 0.05 s`, where `x` and `x'`
+        are the positions of the torso before and after the step in m, and the action as clipped. `env_infos` holds
+        `forward_vel` (`v`, m/s) and the two terms, `reward_run` and `reward_ctrl`.
     """
 
     batched_class = BatchedHalfCheetahRandVelEnv
 
-    def __init__(
-        self,
-        max_velocity: float = 3.0,
-        *,
-        engine: Optional[str] = None,
-        inertials: str = "mujoco210",
-        num_threads: Optional[int] = None,
-        render_mode: Optional[str] = None,
-    ) -> None:
-        super().__init__(
-            max_velocity=max_velocity, engine=engine, inertials=inertials, num_threads=num_threads,
-            render_mode=render_mode,
-        )
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs the forward velocity and the control cost.
-
-        `AvgForwardVel` and `AvgCtrlCost` are means over all steps, `AvgFinalForwardVel` is the mean over the last
-        steps of the paths; m/s and reward per step.
-
-        Args:
-            paths: paths of this environment, of all tasks.
-            prefix: put before each key.
-        """
-        super().log_diagnostics(paths, prefix)
+    def __init__(self, max_velocity: float = 3.0, **robot: Unpack[RobotArguments]) -> None:
+        super().__init__(max_velocity=max_velocity, **robot)

@@ -1,17 +1,15 @@
 """The humanoid: a torso with legs and arms in space (Tassa, Erez and Todorov 2012, doi:10.1109/IROS.2012.6386025)."""
-from typing import Any, Sequence, Tuple
+from typing import Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, flattened
+from meta_policy_search.envs.mujoco_envs.base import BatchedContactEnv, flattened
 from meta_policy_search.envs.mujoco_envs.engines.base import State
-from meta_policy_search.types import Infos, Path
-from meta_policy_search.utils.checks import check_bool
+from meta_policy_search.types import Infos
 
 __all__ = ["BatchedHumanoidEnv"]
 
 VELOCITY_REWARD = 1.25  # per m/s: a quarter of the distance per simulation step, over the duration of one
-CONTROL_COST = 0.1  # reward lost per squared unit of action, per step
 IMPACT_COST = 0.5e-6  # reward lost per squared unit of contact force and torque, per step
 LARGEST_IMPACT_COST = 10.0  # per step
 SURVIVAL_REWARD = 5.0  # per step
@@ -20,25 +18,68 @@ HEIGHTS = (1.0, 2.0)  # m, between which the torso has to stay
 _ROOT = 1  # number of the torso among the bodies
 
 
-class BatchedHumanoidEnv(BatchedMujocoEnv):
+class BatchedHumanoidEnv(BatchedContactEnv):
     """The robot of the humanoid environments: model, observation, start state, end and the parts of their rewards.
 
     What is observed besides positions and velocities is of the state after the step. The public code takes it from the
     last stage of the last simulation step's Runge-Kutta method, which differs from that in the fourth order.
 
-    Args:
-        num_envs: number of copies, at least one.
-        contact_forces: whether contact forces are computed, or zero.
-        **engine: see `BatchedMujocoEnv`.
+    Observation:
+        float64 `[376]`: `qpos[2:]`, `qvel`, `cinert`, `cvel`, `qfrc_actuator`, then `cfrc_ext`.
+
+        =======  =====================================================================  ============
+        index    observation                                                            unit
+        =======  =====================================================================  ============
+        0        height of the torso                                                    m
+        1-4      orientation of the torso, a quaternion                                 1
+        5-21     angles of the joints: abdomen z, y, x; right hip x, z, y, right knee;  rad
+                 the same on the left; right shoulder 1, 2, right elbow; the same on
+                 the left
+        22-24    velocity of the torso along x, y and z                                 m/s
+        25-27    angular velocity of the torso around its own axes                      rad/s
+        28-44    angular velocities of the joints                                       rad/s
+        45-184   inertia of each of 14 bodies (the world, torso, lower waist, pelvis;   kg m^2, kg m
+                 right thigh, shin, foot; the same on the left; right upper and lower   and kg
+                 arm; the same on the left): 6 moments, 3 offsets from the centre of
+                 mass times mass, mass
+        185-268  angular velocity, then velocity, of each body                          rad/s, m/s
+        269-291  force of the actuators on the torso (6 zeros) and the joints           N m
+        292-375  torque, then force, of contacts on each body; zero unless              N m and N
+                 `contact_forces`
+        =======  =====================================================================  ============
+
+        Inertias, velocities and contacts of bodies are in the directions of the world's axes, around the centre of mass
+        of the robot.
+
+    Action:
+        float64 `[17]` in [-0.4, 0.4], dimensionless; clipped to it. Held for 5 simulation steps of 0.003 s.
+
+        =====  ==============================================================================
+        index  action
+        =====  ==============================================================================
+        0-2    share of the torque on abdomen y, z, x: 100 N m each
+        3-6    the same on right hip x, z, y and right knee: 100, 100, 300 and 200 N m
+        7-10   the same on the left
+        11-13  the same on right shoulder 1, 2 and right elbow: 25 N m each
+        14-16  the same on the left
+        =====  ==============================================================================
+
+    Start:
+        Positions of the model (upright, 1.4 m) and zero velocities, plus noise uniform in [-0.01, 0.01] (m, rad, m/s,
+        rad/s) in every coordinate, the quaternion scaled to length one.
+
+    End:
+        When the torso is not between 1 m and 2 m high.
+
+    References:
+        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which the class has the same name.
     """
 
     robot = "humanoid"
     frame_skip = 5  # of 0.003 s: a step takes 0.015 s
-
-    def __init__(self, num_envs: int, *, contact_forces: bool = False, **engine: Any) -> None:
-        self.contact_forces = check_bool("contact_forces", contact_forces)
-        derived = ("cinert", "cvel", "qfrc_actuator", "subtree_com") + ("cfrc_ext",) * self.contact_forces
-        super().__init__(num_envs, derived=derived, **engine)
+    control_cost = 0.1
+    derived = ("cinert", "cvel", "qfrc_actuator", "subtree_com")
+    logged_infos = ("forward_vel", "reward_quadctrl")
 
     def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
         return self._uniform_start(START_NOISE, rng)
@@ -48,12 +89,6 @@ class BatchedHumanoidEnv(BatchedMujocoEnv):
         parts = (state.qpos[:, 2:], state.qvel, flattened(derived["cinert"]), flattened(derived["cvel"]),
                  derived["qfrc_actuator"], self._contacts(state))
         return np.concatenate(parts, axis=1)
-
-    def _contacts(self, state: State) -> np.ndarray:
-        """Returns the contact torques and forces of all bodies, float64 `[k, 84]`."""
-        if not self.contact_forces:
-            return np.zeros((len(state.qpos), 6 * self.engine.model.nbody))
-        return flattened(state.derived["cfrc_ext"])
 
     def _plane_velocity(self, before: State, after: State) -> np.ndarray:
         """Returns the mean velocity of the centre of mass along x and y during the step, m/s, float64 `[k, 2]`."""
@@ -66,7 +101,7 @@ class BatchedHumanoidEnv(BatchedMujocoEnv):
             impact = IMPACT_COST * np.square(self._contacts(after)).sum(axis=1)
         rewards = {
             "reward_linvel": VELOCITY_REWARD * velocity,
-            "reward_quadctrl": -CONTROL_COST * np.square(actions).sum(axis=1),
+            "reward_quadctrl": self._control_reward(actions),
             "reward_alive": np.full(len(actions), SURVIVAL_REWARD),
             "reward_impact": -np.minimum(impact, LARGEST_IMPACT_COST),
         }
@@ -75,7 +110,3 @@ class BatchedHumanoidEnv(BatchedMujocoEnv):
     def _terminated(self, state: State) -> np.ndarray:
         height = state.qpos[:, 2]
         return (height < HEIGHTS[0]) | (height > HEIGHTS[1])
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs the velocity in the direction asked for, over all steps and over last steps, and the control cost."""
-        self._log_velocity(paths, prefix, "forward_vel", "reward_quadctrl")

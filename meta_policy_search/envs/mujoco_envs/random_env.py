@@ -1,11 +1,13 @@
 """Robots whose physics differ from task to task."""
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, MujocoMetaEnv
-from meta_policy_search.types import Task
+from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, MujocoMetaEnv, RobotArguments, Rows
+from meta_policy_search.envs.mujoco_envs.engines.base import State
+from meta_policy_search.types import Infos, Task
 from meta_policy_search.utils.checks import check_choice, check_non_negative
+from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["BatchedRandomEnv", "RandomEnv"]
 
@@ -16,8 +18,8 @@ SCALE_BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_
 class BatchedRandomEnv(BatchedMujocoEnv):
     """`num_envs` copies of a `RandomEnv`, whose arguments it takes.
 
-    A subclass names the robot and tells what it sees, how it starts and what it is rewarded for; see
-    `BatchedMujocoEnv`.
+    A subclass names the robot and tells what it sees and how it starts; see `BatchedMujocoEnv`. By default it is
+    rewarded for its velocity.
     """
 
     def __init__(
@@ -49,6 +51,9 @@ class BatchedRandomEnv(BatchedMujocoEnv):
         """See `BatchedEnv.get_tasks`."""
         return [{name: values.copy() for name, values in task.items()} for task in self._tasks]
 
+    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
+        return self._run_rewards(self._forward_velocity(before, after), actions)
+
     def _scaled(self, name: str, rng: np.random.Generator) -> np.ndarray:
         values = self.engine.get_parameter(name)
         return values * SCALE_BASES[name] ** rng.uniform(-self.log_scale_limit, self.log_scale_limit, values.shape)
@@ -73,22 +78,6 @@ class BatchedRandomEnv(BatchedMujocoEnv):
 class RandomEnv(MujocoMetaEnv):
     """Base of environments in which masses, inertias, damping and friction of a robot are what a task is.
 
-    A task is a dict of parameter arrays. Each number of each array is that of the model times `base ** u`, with `u`
-    uniform in [-`log_scale_limit`, `log_scale_limit`], drawn for each number alone:
-
-    =============  ==================  ====  ==========================================================
-    parameter      shape               base  meaning
-    =============  ==================  ====  ==========================================================
-    body_mass      `[bodies]`          1.5   masses of the bodies, kg; the first is the world's, zero
-    dof_damping    `[nv]`              1.3   damping of the joints, N s/m or N m s/rad
-    body_inertia   `[bodies, 3]`       1.5   principal moments of inertia, kg m^2
-    geom_friction  `[geometries, 3]`   1.5   friction: sliding (no unit), torsional (m), rolling (m)
-    =============  ==================  ====  ==========================================================
-
-    What MuJoCo derives from masses and inertias is recomputed for each task (the public code of this kind of
-    environment leaves it as it was in the unchanged model). Moments of inertia are scaled one by one, so they need not
-    be those of any solid body; the equations of motion are well defined all the same.
-
     A subclass names its batched form, which names the robot and tells what it sees and is rewarded for:
 
         class BatchedHopperEnv(BatchedRandomEnv):
@@ -96,24 +85,33 @@ class RandomEnv(MujocoMetaEnv):
 
             def _start_state(self, rng): ...
             def _observations(self, state): ...
-            def _rewards(self, before, actions, after, rows): ...
 
 
         class HopperRandParamsEnv(RandomEnv):
             batched_class = BatchedHopperEnv
 
+    Tasks:
+        Dicts of parameter arrays, which are not observed. Each number of each array is that of the model times
+        `base ** u`, with `u` uniform in [-`log_scale_limit`, `log_scale_limit`], drawn for each number alone:
+
+        =============  ==================  ====  ==========================================================
+        parameter      shape               base  meaning
+        =============  ==================  ====  ==========================================================
+        body_mass      `[bodies]`          1.5   masses of the bodies, kg; the first is the world's, zero
+        dof_damping    `[nv]`              1.3   damping of the joints, N s/m or N m s/rad
+        body_inertia   `[bodies, 3]`       1.5   principal moments of inertia, kg m^2
+        geom_friction  `[geometries, 3]`   1.5   friction: sliding (no unit), torsional (m), rolling (m)
+        =============  ==================  ====  ==========================================================
+
+        What MuJoCo derives from masses and inertias is recomputed for each task (the public code of this kind of
+        environment leaves it as it was in the unchanged model). Moments of inertia are scaled one by one, so they need
+        not be those of any solid body; the equations of motion are well defined all the same.
+
     Args:
-        log_scale_limit: half width of the exponents' distribution, dimensionless, at least zero; 3.0 in published
-            experiments, which scales masses by factors between 0.30 and 3.4.
+        log_scale_limit: half width of the exponents' distribution, dimensionless, at least zero; 3.0 by default, as
+            published, which scales masses by factors between 0.30 and 3.4.
         rand_params: which of `RAND_PARAMS` a task changes; all by default. What a task does not hold is as in the
             model.
-        engine: `"mujoco"`, the official package, or `"mujoco-py"`, MuJoCo 2.1.0; by default what the environment
-            variable `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`. The environment is the same with either.
-        inertials: `"mujoco210"` (default), the robot's masses and inertias as the engine of the papers has them, or
-            `"modern"`, as the installed MuJoCo computes them.
-        num_threads: native threads that step the copies of `make_batched`; by default all cores that the process may
-            use. Results do not depend on it.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         TypeError, ValueError: an argument is none of the above; `set_task`: the task has an unknown parameter, or one
@@ -127,15 +125,8 @@ class RandomEnv(MujocoMetaEnv):
 
     def __init__(
         self,
-        log_scale_limit: float,
+        log_scale_limit: float = 3.0,
         rand_params: Sequence[str] = RAND_PARAMS,
-        *,
-        engine: Optional[str] = None,
-        inertials: str = "mujoco210",
-        num_threads: Optional[int] = None,
-        render_mode: Optional[str] = None,
+        **robot: Unpack[RobotArguments],
     ) -> None:
-        super().__init__(
-            log_scale_limit=log_scale_limit, rand_params=rand_params, engine=engine, inertials=inertials,
-            num_threads=num_threads, render_mode=render_mode,
-        )
+        super().__init__(log_scale_limit=log_scale_limit, rand_params=rand_params, **robot)

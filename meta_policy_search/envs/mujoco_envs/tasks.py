@@ -4,14 +4,15 @@ Each is a mix-in: the environment of a robot and a task derives from the kind of
 """
 import math
 import numbers
-from typing import Any, List, Sequence
+from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv
+from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv, Rows
+from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.point_envs.base import as_point
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.types import Task
+from meta_policy_search.types import Infos, Task
 from meta_policy_search.utils.checks import check_choice, check_finite
 
 __all__ = ["DirectionTasks", "PlanarDirectionTasks", "VelocityTasks"]
@@ -20,12 +21,13 @@ DIRECTIONS = (-1.0, 1.0)  # backward, forward
 
 
 class DirectionTasks(BatchedGoalEnv):
-    """Tasks: -1.0 (backward) or 1.0 (forward), with equal probability.
+    """The task is a direction along x, and by default the reward the velocity in that direction.
+
+    Tasks:
+        -1.0 (backward) or 1.0 (forward), with equal probability.
 
     Args:
-        num_envs: number of copies, at least one.
-        goal_direction: the task of every copy until `set_tasks` is called.
-        **settings: arguments of the robot's environment.
+        goal_direction: -1.0 or 1.0, the task until `set_task` is called; forward by default.
     """
 
     def __init__(self, num_envs: int, *, goal_direction: float = 1.0, **settings: Any) -> None:
@@ -39,17 +41,21 @@ class DirectionTasks(BatchedGoalEnv):
         """See `BatchedMujocoEnv.scenery`."""
         return Scenery(direction=np.array([self.goals[env_id], 0.0]))
 
+    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
+        return self._run_rewards(self.goals[rows] * self._forward_velocity(before, after), actions)
+
     def _check_task(self, name: str, task: Task) -> float:
         return check_choice(name, task, DIRECTIONS)
 
 
 class PlanarDirectionTasks(BatchedGoalEnv):
-    """Tasks: unit vectors `(x, y)` in the plane, all directions equally likely.
+    """The task is a direction in the plane.
+
+    Tasks:
+        Unit vectors `(x, y)`, float64 `[2]`, all directions equally likely.
 
     Args:
-        num_envs: number of copies, at least one.
-        goal_direction: the task of every copy until `set_tasks` is called.
-        **settings: arguments of the robot's environment.
+        goal_direction: the task until `set_task` is called, two numbers `(x, y)`, a vector of length one.
     """
 
     def __init__(self, num_envs: int, *, goal_direction: Sequence[float] = (1.0, 0.0), **settings: Any) -> None:
@@ -77,16 +83,22 @@ class PlanarDirectionTasks(BatchedGoalEnv):
 
 
 class VelocityTasks(BatchedGoalEnv):
-    """Tasks: velocities along x, m/s, uniform in `[min_velocity, max_velocity)`; any finite number can be set.
+    """The task is a velocity along x, and by default the reward minus how far the robot is from it.
+
+    Tasks:
+        The velocity asked for, m/s, uniform in [`min_velocity`, `max_velocity`), where `min_velocity` is zero unless it
+        is an argument. `set_task` takes any finite number, so that velocities outside the distribution can be tried
+        too.
 
     Args:
-        num_envs: number of copies, at least one.
-        min_velocity: lower end of the distribution, m/s.
-        max_velocity: its upper end, m/s, above the lower one. The mean of both is the task until `set_tasks` is called.
-        **settings: arguments of the robot's environment.
+        min_velocity: lower end of the task distribution, m/s.
+        max_velocity: upper end of the task distribution, m/s, above the lower one. The mean of both is the task until
+            `set_task` is called.
     """
 
-    def __init__(self, num_envs: int, *, min_velocity: float, max_velocity: float, **settings: Any) -> None:
+    logged_infos = ("forward_vel", "reward_ctrl")
+
+    def __init__(self, num_envs: int, *, min_velocity: float = 0.0, max_velocity: float, **settings: Any) -> None:
         self.min_velocity = check_finite("min_velocity", min_velocity)
         self.max_velocity = check_finite("max_velocity", max_velocity)
         if not self.min_velocity < self.max_velocity:
@@ -96,6 +108,10 @@ class VelocityTasks(BatchedGoalEnv):
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         """Draws velocities, m/s."""
         return rng.uniform(self.min_velocity, self.max_velocity, n_tasks).tolist()
+
+    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
+        forward_vel = self._forward_velocity(before, after)
+        return self._run_rewards(-np.abs(forward_vel - self.goals[rows]), actions, forward_vel=forward_vel)
 
     def _check_task(self, name: str, task: Task) -> float:
         if isinstance(task, bool) or not isinstance(task, numbers.Real) or not math.isfinite(task):

@@ -1,0 +1,201 @@
+"""Constructor arguments that a family of classes shares: stated and documented once, shown in full by every class.
+
+A base class states arguments with their defaults and documents them. A subclass that passes them on says so by a
+`TypedDict` of their names and types, which editors and type checkers read::
+
+    class RobotArguments(TypedDict, total=False):
+        engine: str
+
+    class Robot(SharedArguments):
+        def __init__(self, *, engine: str = "mujoco"): ...
+
+    class Ant(Robot):
+        def __init__(self, legs: int = 4, **robot: Unpack[RobotArguments]):
+            super().__init__(**robot)
+
+Then `inspect.signature(Ant)` is `(legs: int = 4, *, engine: str = "mujoco")`, the docstring of `Ant` describes
+`engine`, and `Ant(engin="mujoco")` is a `TypeError` that asks whether `engine` was meant.
+"""
+import difflib
+import functools
+import inspect
+import re
+import sys
+import types
+import typing
+from inspect import Parameter
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+else:
+    from typing_extensions import Unpack
+
+__all__ = ["SharedArguments", "Unpack", "merged_parameters"]
+
+_STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+_TITLE = re.compile(r"([A-Z]\w*):$")  # of a section of a docstring
+_ENTRY = re.compile(r" {4}(\*{0,2}\w+)(?: \([^)]*\))?:")  # of an argument, in the section `Args:`
+
+
+class _Signature:
+    """The attribute `__signature__`, which `inspect.signature` looks at, of whichever class is asked."""
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        if instance is not None:
+            raise AttributeError("__signature__")
+        return inspect.Signature(merged_parameters(owner))
+
+
+class _Docstring:
+    """The docstring of a class, put together when it is looked at."""
+
+    def __init__(self, own: str) -> None:
+        self.own = own
+
+    def __get__(self, instance: Any, owner: type) -> str:
+        return _merged_docstring(owner)
+
+
+class SharedArguments:
+    """Base of classes whose constructors share arguments, see the module's docstring.
+
+    Attributes:
+        shared_sections: titles of the sections that a docstring takes from those of the bases where it has none of its
+            own, in the order in which they are shown; `Args` is put together argument by argument.
+    """
+
+    __signature__ = _Signature()
+    shared_sections: Tuple[str, ...] = ("Args", "Raises")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if isinstance(vars(cls).get("__init__"), types.FunctionType):
+            cls.__init__ = _refusing_unknown(cls.__init__)
+        if isinstance(vars(cls).get("__doc__"), str):
+            cls.__doc__ = _Docstring(cls.__doc__)
+
+    @classmethod
+    def _delegate(cls) -> Optional[type]:
+        """Returns the class to which the constructor passes arguments on by name, if any, besides its bases."""
+        return None
+
+
+def _refusing_unknown(init: Callable) -> Callable:
+    """Makes a constructor refuse argument names that it does not take; none if it takes any by a plain `**`."""
+    code = init.__code__
+    known = set(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)]
+        shared = _shared_names(init.__annotations__.get(rest))
+        if shared is None:
+            return init
+        known.update(shared)
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if not kwargs.keys() <= known:
+            raise TypeError(_complaint(type(self), next(name for name in kwargs if name not in known)))
+        init(self, *args, **kwargs)
+
+    return __init__
+
+
+def _complaint(cls: type, name: str) -> str:
+    near = difflib.get_close_matches(name, [p.name for p in merged_parameters(cls) if p.kind not in _STARS], n=1)
+    return f"{cls.__name__}: unknown argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def _shared_names(annotation: Any) -> Optional[List[str]]:
+    """Returns the names that `**name: Unpack[SomeArguments]` stands for, or None for a plain `**name`."""
+    unpacked = [a for a in typing.get_args(annotation) if typing.is_typeddict(a)]
+    return list(unpacked[0].__annotations__) if unpacked else None
+
+
+def _lineage(cls: type) -> Iterator[Tuple[type, bool]]:
+    """Yields the classes whose constructors a call reaches, each with whether it is the delegate or a base of it."""
+    delegate = cls._delegate() if issubclass(cls, SharedArguments) else None
+    for start in filter(None, (cls, delegate)):
+        for base in start.__mro__:
+            if base is not object:
+                yield base, start is not cls
+
+
+def merged_parameters(cls: type) -> List[Parameter]:
+    """Returns the arguments of a constructor, those of bases included that it takes by `*args` and `**kwargs`.
+
+    The positional ones come in the order in which they can be given.
+    """
+    found: Dict[str, Parameter] = {}
+    by_position, by_name, rest = True, True, None
+    order, wanted = [], None  # names that are passed on: by the first class, by all of them; None for any
+    for base, is_delegate in _lineage(cls):
+        if "__init__" not in vars(base):
+            continue
+        own = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
+        for p in own:
+            is_positional = p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            if p.name in found:  # given by position, it would be given twice
+                by_position &= not is_positional or found[p.name].kind is not p.KEYWORD_ONLY
+            elif p.kind in _STARS or is_positional and is_delegate or wanted is not None and p.name not in wanted:
+                continue
+            elif by_position and is_positional:
+                found[p.name] = p
+            elif by_name:
+                found[p.name] = p.replace(kind=p.KEYWORD_ONLY)
+        by_position &= any(p.kind is p.VAR_POSITIONAL for p in own)
+        rest = next((p for p in own if p.kind is p.VAR_KEYWORD), None)
+        by_name = rest is not None
+        names = _shared_names(rest.annotation) if by_name else None
+        if names is not None:
+            order, wanted = order or names, set(names) if wanted is None else wanted.intersection(names)
+        if not by_name and not by_position:
+            break
+    rank = {name: i for i, name in enumerate(order, 1)}
+    parameters = sorted(found.values(), key=lambda p: (p.kind, rank.get(p.name, 0) if p.kind is p.KEYWORD_ONLY else 0))
+    return parameters + [rest] if rest is not None and wanted is None else parameters
+
+
+def _merged_docstring(cls: type) -> str:
+    """Returns the docstring of a class, completed by shared sections and by all arguments."""
+    texts = [vars(base).get("__doc__") for base, _ in _lineage(cls)]
+    lineage = [_sections(text.own if isinstance(text, _Docstring) else text) for text in texts if text]
+    own, titles = lineage[0], cls.shared_sections
+    for title in titles:
+        inherited = next((sections[title] for sections in lineage if title in sections), None)
+        if inherited is not None:
+            own.setdefault(title, inherited)
+    entries: Dict[str, List[str]] = {}
+    for sections in reversed(lineage):
+        entries.update(_entries(sections.get("Args", [])))
+    lines = [line for p in merged_parameters(cls) for line in entries.get(_STARS.get(p.kind, "") + p.name, [])]
+    own.pop("Args", None)
+    if lines:
+        own["Args"] = ["Args:", *lines, ""]
+    rank = {"": -1, **{title: i for i, title in enumerate(titles)}}
+    ordered = sorted(own, key=lambda title: rank.get(title, len(titles)))
+    return "\n".join(line for title in ordered for line in own[title]).rstrip()
+
+
+def _sections(text: str) -> Dict[str, List[str]]:
+    """Splits a docstring into its sections' lines by title; what comes before the first has the title `""`."""
+    sections: Dict[str, List[str]] = {"": []}
+    title = ""
+    for line in inspect.cleandoc(text).split("\n"):
+        match = _TITLE.match(line)
+        if match:
+            title = match[1]
+        sections.setdefault(title, []).append(line)
+    return {title: [*lines, ""] if lines and lines[-1] else lines for title, lines in sections.items()}
+
+
+def _entries(section: List[str]) -> Dict[str, List[str]]:
+    """Returns the lines about each argument in a section `Args:`."""
+    entries: Dict[str, List[str]] = {}
+    name = None
+    for line in section[1:]:
+        match = _ENTRY.match(line)
+        name = match[1] if match else name
+        if name is not None and line:
+            entries.setdefault(name, []).append(line)
+    return entries
