@@ -13,9 +13,7 @@ __all__ = ["CEM"]
 
 
 class CEM(PopulationAlgorithm):
-    """Cross Entropy Method.
-
-    CEM works by iteratively optimizing a gaussian distribution of policy.
+    """Cross Entropy Method: iteratively optimizes a gaussian distribution of policy parameters.
 
     In each epoch, CEM does the following:
 
@@ -25,17 +23,10 @@ class CEM(PopulationAlgorithm):
     3. Update `cur_mean` and `cur_std` by doing Maximum Likelihood Estimation over the `n_best` top policies in terms of
        return: their mean and their (population) standard deviation, each parameter on its own.
 
-    It starts at the policy's parameters with `cur_std = init_std`. An iteration is one policy, an epoch a cycle of
-    `n_samples` iterations; after each epoch, and so when training ends, the policy has the parameters `cur_mean`.
+    It starts at the policy's parameters with `cur_std = init_std`.
 
     Args:
-        env_spec (EnvSpec): environment specification.
-        policy: action policy with flat parameters, such as those of `np.policies`.
-        baseline (Baseline): fitted to the paths of each epoch, for the logged explained variance.
-        n_samples (int): number of policies sampled in one epoch.
-        discount (float): environment reward discount, in [0, 1], for the baseline and the logged discounted return;
-            policies are compared by their mean undiscounted return. Default: 0.99.
-        max_path_length (int): maximum length of a single rollout. Default: 500.
+        env_spec, policy, baseline, n_samples, discount, max_path_length: see `PopulationAlgorithm`.
         init_std (float): initial std for policy param distribution, above 0. Default: 1.
         best_frac (float): the best fraction, in (0, 1]: `n_best = n_samples * best_frac`, rounded down. Default: 0.05.
         extra_std (float): decaying std added to param distribution, at least 0. Default: 1.
@@ -47,8 +38,7 @@ class CEM(PopulationAlgorithm):
         n_best (int): number of policies that an update is made from.
 
     Raises:
-        ValueError: a number out of range, `n_samples * best_frac` is below one, or `policy` does not fit `env_spec`.
-        TypeError: an argument of the wrong type.
+        ValueError: `n_samples * best_frac` is below one, or `policy` does not fit `env_spec`.
 
     References:
         Rubinstein 1999, "The cross-entropy method for combinatorial and continuous optimization"; Szita & Lorincz

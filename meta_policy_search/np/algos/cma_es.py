@@ -15,22 +15,15 @@ class CMAES(PopulationAlgorithm):
     """Covariance Matrix Adaptation Evolution Strategy.
 
     It searches with a gaussian distribution of policy parameters whose mean, overall scale and full covariance matrix
-    adapt to the candidates that do best. It starts at the policy's parameters. An iteration is one policy, an epoch a
-    cycle of `n_samples` iterations; after each epoch, and so when training ends, the policy has the parameters
-    `cur_mean`, the strategy's best estimate of the optimum.
+    adapt to the candidates that do best. It starts at the policy's parameters; `cur_mean` is its best estimate of the
+    optimum.
 
-    Note:
-        Memory grows with the square of the number of parameters, and time with its cube: for large networks use
-        `diagonal=True`, or `CEM`.
+    Memory grows with the square of the number of parameters, and time with its cube: for large networks use
+    `diagonal=True`, or `CEM`.
 
     Args:
-        env_spec (EnvSpec): environment specification.
-        policy: action policy with flat parameters, such as those of `np.policies`; at least two parameters.
-        baseline (Baseline): fitted to the paths of each epoch, for the logged explained variance.
-        n_samples (int): number of policies sampled in one epoch, at least 2.
-        discount (float): environment reward discount, in [0, 1], for the baseline and the logged discounted return;
-            policies are compared by their mean undiscounted return. Default: 0.99.
-        max_path_length (int): maximum length of a single rollout. Default: 500.
+        env_spec, policy, baseline, n_samples, discount, max_path_length: see `PopulationAlgorithm`; at least two policy
+            parameters and two samples.
         sigma0 (float): initial std for param distribution, above 0. Default: 1.
         diagonal (bool): whether only the diagonal of the covariance matrix adapts (sep-CMA-ES), so that memory and time
             grow in proportion to the number of parameters. Default: False.
@@ -40,8 +33,7 @@ class CMAES(PopulationAlgorithm):
         sigma (float): its overall scale, `sigma0` at first.
 
     Raises:
-        ValueError: a number out of range, or `policy` does not fit `env_spec` or has a single parameter.
-        TypeError: an argument of the wrong type.
+        ValueError: `policy` does not fit `env_spec` or has a single parameter.
 
     References:
         Hansen 2016, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; Ros & Hansen 2008, "A simple

@@ -15,18 +15,13 @@ __all__ = ["NOP"]
 
 
 class NOP(RLAlgorithm):
-    """NOP (no optimization performed) policy search algorithm.
+    """NOP (no optimization performed): a reference for returns without training, and for the cost of all the rest.
 
-    It runs the epochs of a runner and changes nothing: a reference for what a policy returns without training, and for
-    what everything but training costs. Where there is a sampler, each epoch is one iteration, whose paths are logged.
+    Where there is a sampler, each epoch is one iteration, whose paths are logged.
 
     Args:
         policy: policy to collect paths with. Default: none, and no sampler unless `LocalRunner.setup` is given one.
         max_path_length (int): steps after which a path is cut off. Default: 500.
-
-    Raises:
-        ValueError: `max_path_length` is below one.
-        TypeError: `max_path_length` is not an integer.
     """
 
     def __init__(self, policy: Any = None, max_path_length: int = 500) -> None:
@@ -36,23 +31,16 @@ class NOP(RLAlgorithm):
         self._processor = SampleProcessor(ZeroBaseline())
 
     def init_opt(self) -> None:
-        """Initializes the optimization procedure: does nothing."""
+        """Does nothing."""
 
     def optimize_policy(self, paths: Sequence[Path]) -> None:
-        """Optimizes the policy using the samples: does nothing.
-
-        Args:
-            paths (list of dict): collected paths.
-        """
+        """Does nothing with the collected paths."""
 
     def train(self, runner: "LocalRunner") -> Optional[float]:
-        """Obtains samples for each epoch, where there is a sampler, and does nothing with them.
-
-        Args:
-            runner (LocalRunner): runs the epochs.
+        """Collects paths in each epoch, where there is a sampler.
 
         Returns:
-            The average return in the last epoch, an undiscounted sum of rewards; None without a sampler.
+            The average undiscounted return in the last epoch; None without a sampler.
         """
         self.init_opt()
         average_return = None

@@ -1,4 +1,4 @@
-"""What algorithms share that learn from a memory of what earlier policies did."""
+"""What algorithms share that learn from a replay buffer."""
 import abc
 from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
@@ -28,10 +28,9 @@ _SUCCESS_KEYS = ("is_success", "success")  # what environments of Gymnasium and 
 
 
 class OffPolicyRLAlgorithm(RLAlgorithm):
-    """This class implements OffPolicyRLAlgorithm for off-policy RL algorithms.
+    """Base class of off-policy algorithms such as DDPG.
 
-    Off-policy algorithms such as DQN, DDPG can inherit from it. A subclass supplies `init_opt`, which its constructor
-    calls last, and `optimize_policy`.
+    A subclass supplies `init_opt`, which its constructor calls last, and `optimize_policy`.
 
     An epoch is `steps_per_epoch` cycles, each an iteration of the runner: paths are collected with the exploration
     policy and stored; then, once the buffer holds `min_buffer_size` transitions, `n_train_steps` updates are made, each
@@ -42,28 +41,24 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         policy: policy that is learnt, such as a `np.policies.DeterministicMLPPolicy`.
         qf (object): the Q-value network, such as a `np.q_functions.MLPQFunction`.
         replay_buffer (ReplayBuffer): where transitions are stored, and drawn from.
-        use_target (bool): whether to learn from the values of target networks, which follow slowly, rather than from
-            those of the networks themselves. Default: False.
+        use_target (bool): whether to learn from the values of target networks, which follow slowly. Default: False.
         discount (float): discount factor for the cumulative return, in [0, 1]. Default: 0.99.
         steps_per_epoch (int): number of `train_once` calls per epoch. Default: 20.
         max_path_length (int or None): steps after which a path ends. Default: the environment's own time limit.
-        max_eval_path_length (int or None): maximum length of paths used for evaluation. If None, defaults to
-            `max_path_length`.
+        max_eval_path_length (int or None): the same of paths of an evaluation. Default: `max_path_length`.
         n_train_steps (int): updates in each cycle. Default: 50.
         buffer_batch_size (int): transitions of an update. Default: 64.
         min_buffer_size (int): transitions that the buffer has to hold for updates to begin. Default: 10000.
-        rollout_batch_size (int): environments that step together while exploring; the data do not depend on it.
-            Default: 1.
+        rollout_batch_size (int): environments that step together; the data do not depend on it. Default: 1.
         reward_scale (float): factor of the rewards that are learnt from; logged returns are without it. Default: 1.
-        smooth_return (bool): whether the logged return is the mean over the latest 100 paths that explored, rather than
-            over those of the epoch alone. Default: True.
+        smooth_return (bool): whether the logged return is the mean over the latest 100 exploring paths, rather than
+            over those of the epoch. Default: True.
         exploration_policy (ExplorationPolicy): acts while paths are collected. Default: `policy` itself.
         num_eval_paths (int): paths of an evaluation; none if 0. Default: 10.
 
     Raises:
-        ValueError: a number out of range; `policy` does not fit `env_spec`; `exploration_policy` explores with another
-            policy; or the buffer is smaller than `min_buffer_size`.
-        TypeError: an argument of the wrong type.
+        ValueError: `policy` does not fit `env_spec`; `exploration_policy` explores with another policy; or the buffer
+            is smaller than `min_buffer_size`.
     """
 
     sampler_cls = OffPolicySampler
@@ -123,30 +118,17 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
     @abc.abstractmethod
     def init_opt(self) -> None:
-        """Initializes the optimization procedure.
-
-        If using TensorFlow, this may include declaring all the variables and compiling functions.
-        """
+        """Builds what optimization needs, such as a TensorFlow graph."""
 
     @abc.abstractmethod
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
-        """Makes an update on each of several batches.
-
-        Args:
-            batches: dicts as `ReplayBuffer.sample_transitions` returns them, the rewards scaled.
-
-        Returns:
-            What to log of the updates.
-        """
+        """Makes an update on each batch, a dict of `ReplayBuffer.sample_transitions`; returns what to log of them."""
 
     def train(self, runner: "LocalRunner") -> Optional[float]:
-        """Obtains samplers and starts actual training for each epoch.
-
-        Args:
-            runner (LocalRunner): runs the epochs and collects the paths.
+        """Trains.
 
         Returns:
-            The average return in the last epoch cycle, an undiscounted sum of rewards, as `smooth_return` says.
+            The average undiscounted return of exploring paths, see `smooth_return`.
         """
         for _ in runner.step_epochs():
             if not self.smooth_return:
@@ -163,14 +145,14 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         return self._average_return
 
     def train_once(self, itr: int, paths: Sequence[Path]) -> float:
-        """Performs one step of policy optimization given one batch of samples, which are stored first.
+        """Stores paths and makes the updates of a cycle.
 
         Args:
             itr (int): iteration number.
             paths (list of dict): collected paths.
 
         Returns:
-            The average return of paths that explored, an undiscounted sum of rewards, as `smooth_return` says.
+            The average undiscounted return of exploring paths, see `smooth_return`.
 
         Raises:
             ValueError: there are no paths, or one is malformed.
@@ -192,7 +174,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             yield {**transitions, "rewards": transitions["rewards"] * np.float32(self.reward_scale)}
 
     def process_samples(self, itr: int, paths: Sequence[Path]) -> Dict[str, List]:
-        """Returns processed sample data based on the collected paths.
+        """Returns figures of each path.
 
         Args:
             itr (int): iteration number.
@@ -200,7 +182,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
                 `complete=False`.
 
         Returns:
-            Processed sample data, one entry for each path, with the keys
+            Dict of lists with one entry for each path:
 
             * `undiscounted_returns` (list of float): sums of rewards.
             * `success_history` (list of float): 1 where the environment reported a success (`env_infos['is_success']`
@@ -218,11 +200,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         }
 
     def log_diagnostics(self, paths: Sequence[Path]) -> None:
-        """Logs diagnostic information on current paths.
-
-        Args:
-            paths (list of dict): paths of the last cycle.
-        """
+        """Logs figures of an epoch, and of the policy on the paths of its last cycle."""
         logger.logkv("AverageReturn", self._average_return)
         if self._successes and any(key in path.get("env_infos", {}) for path in paths for key in _SUCCESS_KEYS):
             logger.logkv("SuccessRate", float(np.mean(self._successes)))

@@ -1,4 +1,4 @@
-"""What the algorithms share that search among parameter vectors by how well policies with these parameters do."""
+"""What algorithms share that search for good policy parameters by trying candidates."""
 import abc
 import copy
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, TypeVar
@@ -27,27 +27,21 @@ class PopulationAlgorithm(RLAlgorithm):
     """A search distribution over the parameters of a policy, improved by the returns of candidates drawn from it.
 
     An iteration is one candidate, an epoch a cycle of `n_samples` iterations, after which the distribution is updated.
-    Training starts from the policy's parameters; after each epoch, and so when training ends, the policy has those of
-    the distribution's mean.
+    Training starts at the policy's parameters; after each epoch the policy has the parameters `cur_mean`.
 
     A subclass supplies `_begin`, `_draw` and `_update`, which keep `cur_mean`; its constructor ends with `begin`.
 
     Args:
         env_spec (EnvSpec): the environment's spaces.
         policy: policy with `get_flat_params` and `set_flat_params`, such as those of `np.policies`.
-        baseline (Baseline): is fitted to each cycle's paths, and what it explains of their returns is logged; it has
-            no part in the search.
-        n_samples (int): number of candidates in a cycle.
-        discount (float): discount factor per step, in [0, 1], of the returns that the baseline is fitted to and of the
-            logged discounted return; candidates are compared by undiscounted returns.
-        max_path_length (int): steps after which a path is cut off.
+        baseline (Baseline): fitted to the paths of each epoch, for the logged explained variance only.
+        n_samples (int): number of candidates in an epoch.
+        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return;
+            candidates are compared by their mean undiscounted return. Default: 0.99.
+        max_path_length (int): steps after which a path is cut off. Default: 500.
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
-
-    Raises:
-        ValueError: a number out of range, or `policy` does not fit `env_spec`.
-        TypeError: an argument of the wrong type.
     """
 
     sampler_cls = SingleTaskSampler
@@ -78,7 +72,7 @@ class PopulationAlgorithm(RLAlgorithm):
         return self._processor.discount
 
     def begin(self) -> None:
-        """Begins anew, from the parameters that the policy has; training that begins does so by itself."""
+        """Begins anew at the policy's parameters, as training does that is not resumed."""
         self._cycle = 0  # number of the cycle that is under way
         self._candidates: Optional[np.ndarray] = None  # of this cycle
         self._returns: List[float] = []  # of its candidates so far
@@ -87,7 +81,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self._begin(self.policy.get_flat_params().astype(np.float64))
 
     def begin_anew(self: SearchT) -> SearchT:
-        """Returns a search like this one that begins at the policy's parameters, with random numbers of its own."""
+        """Returns another search like this one that begins at the policy's parameters, with other random numbers."""
         other = copy.copy(self)
         other._rng = seeding.next_rng(seeding.Stream.SEARCH)
         other.begin()
@@ -103,12 +97,7 @@ class PopulationAlgorithm(RLAlgorithm):
 
     @abc.abstractmethod
     def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
-        """Updates the distribution.
-
-        Args:
-            candidates: `[n_samples, D]`.
-            returns: float64 `[n_samples]`, mean undiscounted return of each.
-        """
+        """Updates the distribution by candidates `[n_samples, D]` and their mean undiscounted returns `[n_samples]`."""
 
     @property
     def candidates(self) -> np.ndarray:
@@ -118,15 +107,10 @@ class PopulationAlgorithm(RLAlgorithm):
         return self._candidates
 
     def tell(self, returns: np.ndarray) -> None:
-        """Ends a cycle: updates the distribution, from which the candidates of the next one are drawn.
-
-        `train_once` does so by itself; this is for who knows how well the candidates do from elsewhere.
+        """Ends a cycle: updates the distribution, from which the next candidates are drawn. `train_once` calls it.
 
         Args:
-            returns: `[n_samples]`, mean undiscounted return of each of `candidates`.
-
-        Raises:
-            ValueError: the shape is not `[n_samples]`, or a return is not finite.
+            returns: `[n_samples]`, finite, mean undiscounted return of each of `candidates`.
         """
         returns = np.asarray(returns, np.float64)
         if returns.shape != (self.n_samples,) or not np.isfinite(returns).all():
@@ -137,13 +121,10 @@ class PopulationAlgorithm(RLAlgorithm):
         self._candidates, self._returns, self._paths = None, [], []
 
     def train(self, runner: "LocalRunner") -> Optional[float]:
-        """Initializes variables and starts training; goes on where the runner goes on with a run.
-
-        Args:
-            runner (LocalRunner): runs the epochs and collects the paths.
+        """Trains; goes on where the runner resumes a run.
 
         Returns:
-            The average return in the last epoch cycle, an undiscounted sum of rewards.
+            The average undiscounted return in the last epoch.
         """
         if runner.step_itr == 0:
             self.begin()
@@ -157,17 +138,16 @@ class PopulationAlgorithm(RLAlgorithm):
         return self._average_return
 
     def train_once(self, itr: int, paths: Sequence[Path]) -> float:
-        """Performs one step of policy optimization given one batch of samples: those of one candidate.
+        """Takes the paths of one candidate, and gives the policy the parameters of the next one.
 
-        Afterwards the policy has the parameters of the next candidate. (In a loop of your own, it needs those of the
-        first one, `candidates[0]`, to begin with, and those of `cur_mean` at the end.)
+        In a loop of your own, set the policy's parameters to `candidates[0]` first, and to `cur_mean` at the end.
 
         Args:
             itr (int): iteration number, from 0: candidate `itr % n_samples` of cycle `itr // n_samples`.
             paths (list of dict): paths that the candidate acted in.
 
         Returns:
-            The average return of the epoch cycle so far, an undiscounted sum of rewards.
+            The average undiscounted return of the epoch so far.
 
         Raises:
             ValueError: `itr` is not the number of iterations done, or there are no paths, or one is malformed.
@@ -187,12 +167,7 @@ class PopulationAlgorithm(RLAlgorithm):
         return self._average_return
 
     def _log(self, returns: np.ndarray, paths: List[Path]) -> None:
-        """Logs a cycle, and fits the baseline to its paths.
-
-        Args:
-            returns: `[n_samples]`, of its candidates.
-            paths: of all of them.
-        """
+        """Logs a cycle by its candidates' returns `[n_samples]` and paths, and fits the baseline to these."""
         samples = self._processor.process_samples(paths, log="all")
         predictions = np.concatenate([self.baseline.predict(path) for path in paths])
         logger.logkv("BestCandidateReturn", float(returns.max()))

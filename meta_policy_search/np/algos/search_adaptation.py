@@ -25,21 +25,15 @@ CANDIDATE = "candidate"  # the agent info that says which candidate acted
 class SearchAdaptation(MetaRLAlgorithm):
     """A meta-baseline without gradients: in each task, CEM or CMA-ES searches from a common mean.
 
-    A policy that explores acts in each path with a candidate of its own, in turn; what trajectories say of the
-    candidates' returns updates the search distribution, and the adapted policy has the distribution's mean. So an
-    adaptation step is a cycle of the search, for which each candidate has to act in at least one path.
-
-    It is like gradient-based adaptation of the same policy in everything else: both begin at the same parameters, and
-    see the same number of paths. (`algos.GradientAdaptation` has the same interface.)
+    A policy that explores acts with another candidate in each path, in turn. The candidates' returns update the search
+    distribution, and the adapted policy has its mean. So an adaptation step is a cycle of the search, and each
+    candidate has to act in at least one path. `algos.GradientAdaptation`, which has the same interface, begins at the
+    same parameters and sees the same number of paths.
 
     Args:
         search (PopulationAlgorithm): a `CEM` or `CMAES`, which begins at the parameters of its `policy`: for those of a
             meta-policy that was trained, `policies.TaskPolicy(meta_policy)`. The search itself stays as it is.
         meta_batch_size (int): tasks in each epoch of `train`. Default: 20.
-
-    Raises:
-        ValueError: `meta_batch_size` is below one.
-        TypeError: an argument of the wrong type.
     """
 
     sampler_cls = SingleTaskSampler
@@ -66,11 +60,11 @@ class SearchAdaptation(MetaRLAlgorithm):
         return self.search.max_path_length
 
     def get_initial_policy(self) -> "SearchPolicy":
-        """Returns a policy for one task that acts with the mean, of a search of its own that begins here."""
+        """Returns a policy for one task that acts with the mean of a new search."""
         return SearchPolicy(self.search.begin_anew(), is_exploring=False)
 
     def get_exploration_policy(self) -> "SearchPolicy":
-        """Returns a policy for one task that acts with candidates, of a search of its own that begins here."""
+        """Returns a policy for one task that acts with the candidates of a new search."""
         return self.next_exploration_policy(self.get_initial_policy())
 
     def next_exploration_policy(self, adapted_policy: "SearchPolicy") -> "SearchPolicy":
@@ -88,9 +82,8 @@ class SearchAdaptation(MetaRLAlgorithm):
                 (agent info `candidate`), at most one batch for each such policy.
 
         Raises:
-            ValueError: a candidate did not act, or the trajectories are those of an earlier cycle; or the policy was
-                not exploring.
-            TypeError: an argument of the wrong type.
+            ValueError: a candidate did not act; the trajectories are those of an earlier cycle; or the policy was not
+                exploring.
         """
         policy = _check_policy("exploration_policy", exploration_policy)
         if not policy.is_exploring:
@@ -103,14 +96,11 @@ class SearchAdaptation(MetaRLAlgorithm):
     def train(self, runner: "LocalRunner") -> Optional[float]:
         """Searches for a common mean: parameters with which the policy does well on average over tasks.
 
-        In each epoch, the candidates of a cycle are compared by their mean return in `meta_batch_size` tasks, sampled
-        anew from the environment's distribution; every candidate has paths of the runner's batch size in each.
-
-        Args:
-            runner (LocalRunner): runs the epochs and collects the paths; its environment has tasks.
+        In each epoch, the candidates are compared by their mean return in `meta_batch_size` new tasks of the runner's
+        environment. Every candidate has paths of the runner's batch size in each.
 
         Returns:
-            The average return in the last epoch, an undiscounted sum of rewards.
+            The average undiscounted return in the last epoch.
 
         Raises:
             TypeError: the environment has no tasks.
@@ -134,18 +124,14 @@ class SearchAdaptation(MetaRLAlgorithm):
 
 
 class SearchPolicy:
-    """What acts in a task that is searched: the mean of the search distribution or, exploring, its candidates in turn.
+    """Acts in a task with the mean of the search distribution or, exploring, with its candidates in turn.
 
     Made by `SearchAdaptation`. In path `r` (from 0) of those that a sampler collects together, candidate `r % n` acts;
     with `get_action` and `get_actions`, it is the turn of the next candidate after each `reset`.
 
-    Args:
+    Attributes:
         search (PopulationAlgorithm): the search in this task.
         is_exploring (bool): whether its candidates act.
-
-    Attributes:
-        search (PopulationAlgorithm): see above.
-        is_exploring (bool): see above.
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; the number of actions, where they are discrete.
     """
@@ -153,7 +139,7 @@ class SearchPolicy:
     def __init__(self, search: PopulationAlgorithm, is_exploring: bool) -> None:
         self.search, self.is_exploring = search, is_exploring
         self.obs_dim, self.action_dim = search.policy.obs_dim, search.policy.action_dim
-        # as they are now: the search may go on
+        # kept, as the search may go on
         self._flat_params = search.candidates if is_exploring else search.cur_mean[None]
         self._turn: Optional[int] = None
         self._rng = seeding.next_rng(seeding.Stream.POLICY)
