@@ -21,16 +21,15 @@ class TrajectoryBatch:
         last_observations: `[P, O]`, the observation after the last action of each trajectory; finite.
         actions: `[N, A]`, or integers `[N]` where actions are discrete; finite.
         rewards: `[N]`; finite.
-        terminals: bool `[N]`, whether the task itself ended the trajectory with this step: True at most at the last
-            step of a trajectory, and False where a time limit cut it off.
+        terminals: bool `[N]`, whether the task itself ended the trajectory with this step: False where a time limit cut
+            it off, and before the last step.
         env_infos: each `[N, ...]`.
         agent_infos: each `[N, ...]`.
         lengths: int `[P]`, steps of each trajectory, at least 1.
 
     Raises:
-        TypeError: an array is not of the type above; infos are not a dict; or `env_spec` has no spaces.
-        ValueError: names the field whose size does not fit, and both sizes; or a number is not finite, or a trajectory
-            goes on after its end.
+        TypeError: an array is not of the type above.
+        ValueError: names the field whose size does not fit, is not finite, or goes on after a terminal step.
     """
 
     env_spec: Any
@@ -94,7 +93,6 @@ class TrajectoryBatch:
 
         Raises:
             ValueError: there are no paths, or one is malformed; names path and step.
-            TypeError: `paths` is not a list, or holds something that is not a number.
         """
         batch = PathBatch(paths)
         for index, path in enumerate(paths):
@@ -140,10 +138,9 @@ class TrajectoryBatch:
 
     @classmethod
     def concatenate(cls, *batches: "TrajectoryBatch") -> "TrajectoryBatch":
-        """Returns the trajectories of several batches as one, with the first one's `env_spec`.
+        """Returns the trajectories of several batches as one; env infos that not all have are left out.
 
-        Raises:
-            ValueError: there are no batches, or sizes or agent infos differ; env infos that not all have are left out.
+        The first batch's `env_spec` is kept. Batches whose sizes or agent infos differ raise `ValueError`.
         """
         if not batches:
             raise ValueError("batches: expected at least one, got none")

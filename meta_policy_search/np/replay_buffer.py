@@ -1,4 +1,4 @@
-"""A memory of transitions, for algorithms that learn from what earlier policies did."""
+"""A memory of transitions, for off-policy algorithms."""
 from typing import Any, Dict, Sequence
 
 import numpy as np
@@ -15,18 +15,14 @@ __all__ = ["ReplayBuffer"]
 class ReplayBuffer:
     """Holds the latest transitions, and returns random ones.
 
-    Pickling keeps transitions and random state, so that a run that is resumed goes on with the same draws.
+    Pickling keeps transitions and random state, so a resumed run goes on with the same draws.
 
     Args:
         env_spec (EnvSpec): spaces of the environment.
-        size_in_transitions (int): transitions that it holds at most, at least 1; then the oldest make room.
+        size_in_transitions (int): transitions that it holds at most, at least 1; new ones replace the oldest.
 
     Attributes:
         n_transitions_stored (int): transitions that it holds.
-
-    Raises:
-        ValueError: `size_in_transitions` is below one.
-        TypeError: `size_in_transitions` is not an integer, or `env_spec` has no spaces.
     """
 
     def __init__(self, env_spec: Any, size_in_transitions: int) -> None:
@@ -58,7 +54,6 @@ class ReplayBuffer:
 
         Raises:
             ValueError: there are no paths, one is malformed, or does not fit the spaces; names path or field.
-            TypeError: `paths` is not a list, or holds something that is not a number.
         """
         self.add_trajectories(TrajectoryBatch.from_paths(self.env_spec, paths))
 
@@ -72,18 +67,11 @@ class ReplayBuffer:
         self.n_transitions_stored = min(self.n_transitions_stored + number, self.size_in_transitions)
 
     def sample_transitions(self, batch_size: int) -> Dict[str, np.ndarray]:
-        """Draws transitions, each as likely as any other, with replacement.
-
-        Args:
-            batch_size: number of transitions `B`, at least 1.
+        """Draws `B = batch_size` transitions uniformly, with replacement; `ValueError` if the buffer is empty.
 
         Returns:
             Dict of `observations` `[B, O]`, `actions` `[B, A]` (int64 `[B]` where they are discrete), `rewards` `[B]`,
             `next_observations` `[B, O]`, float32, and `terminals`, bool `[B]`: whether the task itself ended there.
-
-        Raises:
-            ValueError: the buffer is empty, or `batch_size` is below one.
-            TypeError: `batch_size` is not an integer.
         """
         batch_size = check_positive_int("batch_size", batch_size)
         if self.n_transitions_stored == 0:

@@ -1,7 +1,8 @@
-"""Checks of arguments: each returns the value in canonical Python type, or says what is wrong with it.
+"""Checks of arguments: each returns the value as Python's own type, or says what is wrong with it.
 
 A wrong type raises `TypeError`, a wrong value `ValueError`; both name the argument, the value and what was expected.
-NumPy scalars (and zero-dimensional arrays) count as the numbers they hold; booleans never count as numbers.
+NumPy scalars (and zero-dimensional arrays) count as the numbers they hold; booleans never count as numbers, floats
+such as 2.0 never as integers.
 """
 import math
 from typing import Any, Iterable, NoReturn, TypeVar
@@ -48,12 +49,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def check_int_at_least(name: str, value: Any, low: int) -> int:
-    """Returns `value` as `int` if it is an integer of at least `low`.
-
-    Raises:
-        TypeError: `value` is not an integer (floats such as 2.0 and booleans are not).
-        ValueError: `value` is smaller than `low`.
-    """
+    """Returns `value` as `int` if it is an integer of at least `low`."""
     expected = f"an integer of at least {low}"
     number = _integer(name, value, expected)
     if number < low:
@@ -62,27 +58,17 @@ def check_int_at_least(name: str, value: Any, low: int) -> int:
 
 
 def check_positive_int(name: str, value: Any) -> int:
-    """Returns `value` as `int` if it is an integer of at least one; raises like `check_int_at_least`."""
+    """Returns `value` as `int` if it is an integer of at least one."""
     return check_int_at_least(name, value, 1)
 
 
 def check_finite(name: str, value: Any) -> float:
-    """Returns `value` as `float` if it is a finite number.
-
-    Raises:
-        TypeError: `value` is not a real number (booleans and strings are not).
-        ValueError: `value` is infinite or NaN.
-    """
+    """Returns `value` as `float` if it is a finite number."""
     return _number(name, value, "a finite number")
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Returns `value` as `float` if it is a finite number above zero.
-
-    Raises:
-        TypeError: `value` is not a real number (booleans and strings are not).
-        ValueError: `value` is zero, negative, infinite or NaN.
-    """
+    """Returns `value` as `float` if it is a finite number above zero."""
     expected = "a finite number above 0"
     number = _number(name, value, expected)
     if number <= 0.0:
@@ -91,7 +77,7 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_non_negative(name: str, value: Any) -> float:
-    """Returns `value` as `float` if it is a finite number of at least zero; raises like `check_positive`."""
+    """Returns `value` as `float` if it is a finite number of at least zero."""
     expected = "a finite number of at least 0"
     number = _number(name, value, expected)
     if number < 0.0:
@@ -100,18 +86,7 @@ def check_non_negative(name: str, value: Any) -> float:
 
 
 def check_fraction(name: str, value: Any, low_open: bool = True, high_open: bool = False) -> float:
-    """Returns `value` as `float` if it lies between zero and one.
-
-    Args:
-        name: argument's name, for the message.
-        value: what was given.
-        low_open: whether zero itself is excluded.
-        high_open: whether one itself is excluded. The default interval is `(0, 1]`.
-
-    Raises:
-        TypeError: `value` is not a real number (booleans and strings are not).
-        ValueError: `value` is outside the interval or not finite.
-    """
+    """Returns `value` as `float` if it lies between zero and one; `low_open` excludes zero, `high_open` one."""
     expected = f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
     number = _number(name, value, expected)
     above = number > 0.0 if low_open else number >= 0.0
@@ -122,7 +97,7 @@ def check_fraction(name: str, value: Any, low_open: bool = True, high_open: bool
 
 
 def check_bool(name: str, value: Any) -> bool:
-    """Returns `value` as `bool` if it is a Python or NumPy boolean (0 and 1 are not); else raises `TypeError`."""
+    """Returns `value` as `bool` if it is a Python or NumPy boolean (0 and 1 are not)."""
     scalar = _scalar(value)
     if not isinstance(scalar, bool):
         _fail(TypeError, name, value, "True or False")
@@ -130,7 +105,7 @@ def check_bool(name: str, value: Any) -> bool:
 
 
 def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
-    """Returns the member of `choices` that equals `value` (`True` does not equal `1`); else raises `ValueError`."""
+    """Returns the member of `choices` that equals `value` (`True` does not equal `1`)."""
     scalar = _scalar(value)
     choices = list(choices)
     for choice in choices:
@@ -140,7 +115,7 @@ def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
 
 
 def check_same(name_a: str, a: T, name_b: str, b: T) -> T:
-    """Returns `a` (as a Python scalar where it is a NumPy one) if it equals `b`; else raises `ValueError`."""
+    """Returns `a` (as a Python scalar where it is a NumPy one) if it equals `b`."""
     a, b = _scalar(a), _scalar(b)
     if not _equal(a, b):
         raise ValueError(f"{name_a} and {name_b}: expected the same value, got {name_a}={a!r} and {name_b}={b!r}")

@@ -2,18 +2,14 @@
 import os
 
 VARIABLE = "META_POLICY_SEARCH_NUM_THREADS"
-"""Environment variable that overrides the number, in worker processes that share the cores, for example."""
+"""Environment variable that overrides the number, such as in worker processes that share the cores."""
 
 THREAD_VARIABLES = (VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables that say on how many threads a process computes, if set before it loads NumPy."""
 
 
 def available_cores() -> int:
-    """Returns the number of cores that this process may use, at least one.
-
-    Raises:
-        ValueError: the environment variable `META_POLICY_SEARCH_NUM_THREADS` is no positive integer.
-    """
+    """Returns the number of cores that this process may use, at least one."""
     wanted = os.environ.get(VARIABLE, "")
     if wanted:
         if not wanted.isdecimal() or int(wanted) < 1:

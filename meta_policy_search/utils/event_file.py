@@ -1,8 +1,4 @@
-"""Event files, which TensorBoard draws curves from, as bytes.
-
-An event file is a sequence of records, each of which holds an `Event`. TensorBoard's own package forms both, and needs
-no TensorFlow for it.
-"""
+"""Event files of TensorBoard as bytes: sequences of records of `Event`s, formed by its own package."""
 import io
 import time
 from collections.abc import Mapping
@@ -24,7 +20,7 @@ def first_record() -> bytes:
 
 
 def start_record(step: int) -> bytes:
-    """Returns a record that says that a process goes on at `step`: what was written before from there on is void."""
+    """Returns a record that makes what was written before from `step` on void, as a resumed process needs it."""
     from tensorboard.compat.proto.event_pb2 import SessionLog
 
     return _record(step, session_log=SessionLog(status=SessionLog.START))

@@ -1,4 +1,4 @@
-"""Progress bars, where somebody watches."""
+"""Progress bars on terminals and in notebooks."""
 import importlib.util
 import sys
 from typing import Any
@@ -7,17 +7,10 @@ import tqdm
 
 
 def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> tqdm.tqdm:
-    """Returns a progress bar, to be used in a `with` block; `update(n)` counts on.
+    """Returns a bar of `tqdm`, to be used in a `with` block; nothing is drawn unless `is_wanted`.
 
-    It is drawn in a notebook (as a widget if ipywidgets is installed) and on a terminal (standard error). Nothing is
-    drawn where standard error is a file or a pipe, so that log files hold no control characters.
-
-    Args:
-        is_wanted: whether to draw anything at all.
-        total: what the bar counts to.
-        desc: what is done, before the bar.
-        unit: what is counted.
-        **options: further arguments of `tqdm`.
+    It is drawn in a notebook (as a widget if ipywidgets is installed) and on a terminal (standard error), but not into
+    files and pipes, so that log files hold no control characters.
     """
     in_notebook = _in_notebook()
     is_seen = is_wanted and (in_notebook or sys.stderr.isatty())

@@ -1,11 +1,8 @@
-"""Random numbers that belong to what they are drawn for, not to the machinery that draws them.
+"""Random numbers that belong to what they are drawn for, not to the process or thread that draws them.
 
-Every draw of rollout `r` of task `m` comes from a generator derived from the root seed and the key
-`(iteration, adaptation step, m, r)`. So the data of a run are the same for any executor, number of
-processes, threads or cluster workers, and for any retry.
-
-`meta_policy_search.utils.utils.set_seed` sets the root. Without it the root is drawn from the operating
-system, and every run differs.
+Every draw of rollout `r` of task `m` comes from a generator derived from the root seed and the key `(iteration,
+adaptation step, m, r)`. So the data are the same for any executor, number of processes, threads or cluster workers,
+and for any retry. `utils.utils.set_seed` sets the root; without it the operating system draws one.
 """
 import contextlib
 import random
@@ -51,13 +48,7 @@ def get_root() -> int:
 
 
 def rng_for(stream: Stream, *key: int, root: Optional[int] = None) -> np.random.Generator:
-    """Returns the generator of `key` within `stream`; the same key gives the same numbers.
-
-    Args:
-        stream: family of generators.
-        *key: non-negative integers, for example `(itr, step, task, rollout)`.
-        root: root seed; the process's own by default.
-    """
+    """Returns the generator of `key`, non-negative integers, within `stream`; `root` is by default the root seed."""
     sequence = np.random.SeedSequence(get_root() if root is None else root, spawn_key=(int(stream), *key))
     return np.random.Generator(np.random.PCG64(sequence))
 
@@ -96,10 +87,10 @@ def set_process_state(state: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def evaluation_seed(seed: int) -> Iterator[None]:
-    """Has all random numbers within a `with` block come from `seed`; afterwards they go on as if there had been none.
+    """Takes all random numbers within a `with` block from `seed`, and puts all generators back afterwards.
 
-    They are not those of a run with this seed: the root seed within the block is drawn from `seed`. Python's `random`
-    and NumPy's global generator are seeded, and put back, too.
+    This includes Python's `random` and NumPy's global generator. The root seed within the block is drawn from `seed`,
+    so the numbers are not those of a run with this seed.
     """
     before = get_process_state()
     root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))

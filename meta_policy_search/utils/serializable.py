@@ -9,10 +9,9 @@ S = TypeVar("S", bound="Serializable")
 class Serializable(SharedArguments):
     """Base class of objects that remember their constructor's arguments, and are rebuilt from them.
 
-    The arguments of the call that builds the object are remembered without further ado, whatever the chain of
-    `__init__` methods does with them (containers by reference). Pickling and copying keep these arguments alone: what
-    an object learnt since is kept by the subclass that knows about it, which extends `__getstate__` and
-    `__setstate__`::
+    The arguments of the call that builds the object are remembered, containers by reference, whatever the `__init__`
+    methods do with them. Pickling and copying keep these arguments alone. A subclass keeps what its objects learn by
+    extending `__getstate__` and `__setstate__`::
 
         class Policy(Serializable):
             def __getstate__(self):
@@ -33,20 +32,12 @@ class Serializable(SharedArguments):
         return self
 
     def quick_init(self, local_variables: Any) -> None:
-        """Does nothing: older subclasses call it to have their arguments remembered, which happens by itself.
-
-        Args:
-            local_variables: what `locals()` returns in the subclass's `__init__`; not looked at.
-        """
+        """Does nothing; subclasses of older code call it with `locals()` to have their arguments remembered."""
 
     def clone(self: S, **overrides: Any) -> S:
         """Returns a new object, built from the same arguments except for those given here.
 
-        It is built afresh: a policy's clone has new weights (copy them with `set_params`, or use `copy.deepcopy`).
-        `Serializable.clone(obj, name="other")` does the same.
-
-        Raises:
-            TypeError: from the constructor, which knows no such argument.
+        A policy's clone has new weights: copy them with `set_params`, or use `copy.deepcopy`.
         """
         args, kwargs = self._arguments_with(overrides)
         return type(self)(*args, **kwargs)

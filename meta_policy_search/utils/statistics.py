@@ -29,10 +29,7 @@ def task_timesteps(paths: PathsMetaBatch) -> np.ndarray:
 def mean_interval(values: np.ndarray) -> Interval:
     """Returns the mean over the first axis with its 95% interval by Student's t.
 
-    With `n` values of standard deviation `s`, the half width is `t_{n-1, 0.975} s / sqrt(n)`.
-
-    Args:
-        values: `[n, ...]`, independent along the first axis, such as one per task.
+    For `n` independent values `[n, ...]` of standard deviation `s`, the half width is `t_{n-1, 0.975} s / sqrt(n)`.
     """
     values = np.asarray(values, np.float64)
     mean = values.mean(axis=0)
@@ -42,9 +39,5 @@ def mean_interval(values: np.ndarray) -> Interval:
 
 
 def half_width_of_mean(half_widths: np.ndarray) -> float:
-    """Returns half the width of the interval of a mean of independent means: `sqrt(sum_i h_i^2) / n`.
-
-    Args:
-        half_widths: `[n]`, half the width of the interval of each.
-    """
+    """Returns the half width for a mean of independent means with half widths `h` `[n]`: `sqrt(sum_i h_i^2) / n`."""
     return float(np.sqrt(np.sum(np.square(half_widths))) / len(half_widths))

@@ -19,16 +19,11 @@ def set_seed(seed: int) -> None:
     """Seeds every source of random numbers of this process.
 
     These are the root of the library's own generators (`utils.seeding`), Python's `random`, NumPy's global
-    generator and, where TensorFlow is loaded, the seed of its current default graph. Call it first thing: networks
-    draw their weights when they are built.
+    generator and, where TensorFlow is loaded, the seed of its current default graph. Call it first: networks draw
+    their weights when they are built.
 
     Args:
-        seed: non-negative integer of any size. NumPy's global generator takes 32 bits, so it gets the seed modulo
-            `2**32`.
-
-    Raises:
-        TypeError: `seed` is not an integer.
-        ValueError: `seed` is negative.
+        seed: non-negative integer of any size; NumPy's global generator gets it modulo `2**32`.
     """
     seed = check_int_at_least("seed", seed, 0)
     seeding.set_root(seed)
@@ -44,7 +39,7 @@ def draw_index(probabilities: np.ndarray, uniform: np.ndarray) -> np.ndarray:
 
     Args:
         probabilities: `[..., n]`, at least zero; the last axis sums to one, up to rounding.
-        uniform: `[...]`, uniform in `[0, 1)`: what the draws are made from.
+        uniform: `[...]`, uniform in `[0, 1)`; the draws are made from it.
 
     Returns:
         int64 `[...]`, each from 0 to `n - 1`, never one of probability zero.
@@ -63,9 +58,6 @@ def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
     Returns:
         float64 `[T, ...]`, summed along the first axis.
 
-    Raises:
-        ValueError: `discount` is negative or not finite, or `x` has no axis.
-
     Example:
         >>> discount_cumsum([1.0, 0.0, 4.0], 0.5)
         array([2., 2., 4.])
@@ -82,16 +74,9 @@ def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
 def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
     """Returns the share of a target's variance that a prediction explains.
 
-    It is `1 - Var[target - prediction] / Var[target]`: 1 is a perfect prediction (up to a constant), 0 is as good as
-    a constant, below 0 is worse than one. A target that does not vary counts as explained (1) by a prediction that
-    does not vary, and as unexplained (0) by any other.
-
-    Args:
-        prediction: `[N]`.
-        target: `[N]`, in the same unit.
-
-    Raises:
-        ValueError: the arrays are not one-dimensional, differ in length or are empty.
+    It is `1 - Var[target - prediction] / Var[target]` of two arrays `[N]`: 1 is a perfect prediction (up to a
+    constant), 0 is as good as a constant, below 0 is worse than one. A target that does not vary counts as explained
+    (1) by a prediction that does not vary, and as unexplained (0) by any other.
     """
     prediction = np.asarray(prediction, dtype=np.float64)
     target = np.asarray(target, dtype=np.float64)

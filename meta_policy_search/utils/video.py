@@ -1,4 +1,4 @@
-"""MP4 videos; what encodes them comes with the extra `video`."""
+"""MP4 videos, encoded by the extra `video`."""
 import contextlib
 from typing import Callable, Iterator
 
@@ -11,7 +11,7 @@ __all__ = ["check_encoder", "mp4_file"]
 
 
 def check_encoder() -> None:
-    """Raises `ImportError` where there is nothing to encode videos with; says what to run."""
+    """Raises `ImportError`, with the command that installs it, where the encoder is missing."""
     try:
         import imageio_ffmpeg  # noqa: F401
     except ImportError as error:
@@ -33,7 +33,6 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
     Raises:
         ImportError: the extra `video` is not installed.
         OSError: the file cannot be written.
-        TypeError, ValueError: an argument or a picture is none of the above.
     """
     check_encoder()
     fps = check_positive("fps", fps)

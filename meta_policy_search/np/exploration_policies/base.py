@@ -1,4 +1,4 @@
-"""What exploration policies share: another policy's action plus noise, within the bounds of the action space."""
+"""What exploration policies share: another policy's action plus noise, clipped to the action space."""
 import abc
 import copy
 from typing import Any, Callable, Optional, Sequence, Tuple
@@ -19,8 +19,8 @@ __all__ = ["ExplorationPolicy"]
 class ExplorationPolicy(Policy):
     """Acts like another policy (by the mean, if that is Gaussian), with noise added to its actions.
 
-    Its parameters are those of that policy, as they are at any time. The noise of a path is a process `x_0, x_1, ...`
-    that begins anew with each path; a subclass supplies `next_noise`.
+    It shares that policy's parameters. The noise is a process `x_0, x_1, ...` that begins anew with each path; a
+    subclass supplies `next_noise`.
 
     Args:
         env_spec (EnvSpec): spaces of the environment, of which the action space is a box; actions are clipped to it.
@@ -28,7 +28,6 @@ class ExplorationPolicy(Policy):
 
     Raises:
         ValueError: the action space is not a box, or `policy` does not fit `env_spec`.
-        TypeError: an argument of the wrong type.
     """
 
     def __init__(self, env_spec: Any, policy: Any) -> None:

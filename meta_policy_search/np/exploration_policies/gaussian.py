@@ -13,13 +13,8 @@ class GaussianNoisePolicy(ExplorationPolicy):
     """Adds Gaussian noise to another policy's actions: `x_t = sigma n_t`, each `n_t` standard normal.
 
     Args:
-        env_spec (EnvSpec): spaces of the environment, of which the action space is a box; actions are clipped to it.
-        policy: the other policy.
+        env_spec, policy: see `ExplorationPolicy`.
         sigma (float): standard deviation, in the action's unit, at least 0. Default: 0.1.
-
-    Raises:
-        ValueError: `sigma` is negative; else as for `ExplorationPolicy`.
-        TypeError: an argument of the wrong type.
     """
 
     def __init__(self, env_spec: Any, policy: Any, sigma: float = 0.1) -> None:

@@ -18,17 +18,12 @@ class OrnsteinUhlenbeckPolicy(ExplorationPolicy):
     `sigma sqrt(dt / (1 - (1 - theta dt)^2))`, 0.38 by default.
 
     Args:
-        env_spec (EnvSpec): spaces of the environment, of which the action space is a box; actions are clipped to it.
-        policy: the other policy.
+        env_spec, policy: see `ExplorationPolicy`.
         mu (float): mean that the noise is drawn to, in the action's unit. Default: 0.
         sigma (float): scale of the noise, in the action's unit per square root of time, at least 0. Default: 0.2.
         theta (float): how fast it is drawn there, per unit of time, at least 0. Default: 0.15.
         dt (float): time of a step, above 0. Default: 1.
         x0 (float or None): noise that a path begins with, in the action's unit. Default: `mu`.
-
-    Raises:
-        ValueError: a number out of range; else as for `ExplorationPolicy`.
-        TypeError: an argument of the wrong type.
 
     References:
         Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971, for its use and
