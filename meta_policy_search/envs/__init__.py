@@ -1,4 +1,4 @@
-"""Meta-environments: interfaces, wrapper and adapters, small discrete and 2D worlds, and robots (`make_env`).
+"""Meta-environments: their interface, wrappers and adapters, 2D worlds, discrete worlds and robots (`make_env`).
 
 Nothing here imports TensorFlow, nor a physics engine before a robot is made.
 """

@@ -1,4 +1,4 @@
-"""Gradient-based meta-RL algorithms."""
+"""Gradient-based meta-RL algorithms, one file each: it supplies objectives and an optimizer, `base` all the rest."""
 from meta_policy_search.meta_algos.base import MAMLAlgo, MetaAlgo
 from meta_policy_search.meta_algos.dice_maml import DICEMAML
 from meta_policy_search.meta_algos.pro_mp import ProMP

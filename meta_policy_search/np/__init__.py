@@ -1,1 +1,1 @@
-"""Everything that runs on NumPy alone; nothing here imports TensorFlow."""
+"""Algorithms for a single task on NumPy, with their policies, exploration and replay buffer; no TensorFlow."""

@@ -1,1 +1,1 @@
-"""Pure graph functions: tensors in, tensors or NamedTuples out; no session, feed or logger."""
+"""Pure graph functions, the losses among them: tensors in, tensors or NamedTuples out; no session, feed or logger."""

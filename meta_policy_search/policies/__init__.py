@@ -1,4 +1,4 @@
-"""Policies as static TensorFlow graphs."""
+"""Policies as static TensorFlow graphs, for one task or for all tasks of a meta-batch."""
 from meta_policy_search.policies.base import MetaPolicy, Policy
 from meta_policy_search.policies.categorical_mlp_policy import CategoricalMLPPolicy
 from meta_policy_search.policies.distributions import Categorical, DiagonalGaussian, Distribution

@@ -1,1 +1,1 @@
-"""Logging, snapshots, seeds and other helpers; nothing here imports TensorFlow."""
+"""Logging, files, snapshots, seeds and checks of arguments; nothing here imports TensorFlow."""

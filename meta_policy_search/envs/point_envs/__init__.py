@@ -1,4 +1,4 @@
-"""Point environments: a point in the plane that has to find its goal; small and fast, adaptation can be watched.
+"""Point environments: a point in the plane has to find its goal, in worlds small enough to watch adaptation in.
 
 `MetaPointEnvV2` is called `MetaPointEnv` in its module `point_env_2d_v2`, as existing scripts import it.
 """

@@ -1,4 +1,4 @@
-"""Reinforcement-learning algorithms that compute with NumPy, run by a `LocalRunner`."""
+"""Algorithms on NumPy that a `LocalRunner` runs: CEM, CMA-ES, and what off-policy algorithms share."""
 from meta_policy_search.np.algos.cem import CEM
 from meta_policy_search.np.algos.cma_es import CMAES
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
