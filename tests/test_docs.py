@@ -61,6 +61,16 @@ def test_the_figure_is_drawn_from_its_text():
     assert module["PATH"].read_text(encoding="utf-8") == module["draw"]()
 
 
+def test_the_design_page_says_of_each_room_what_its_folder_says():
+    package = DOCS.parent / "meta_policy_search"
+    page = (DOCS / "design.rst").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^   \* - ``([\w/]+)``\n     - (.*)$", page, flags=re.MULTILINE))
+    assert {path.parent.name for path in package.glob("*/__init__.py")} == {room for room in said if "/" not in room}
+    for room, sentence in said.items():
+        docstring = ast.get_docstring(ast.parse((package / room / "__init__.py").read_text(encoding="utf-8")))
+        assert sentence.replace("``", "`") == docstring.splitlines()[0], room
+
+
 def test_every_environment_and_every_algorithm_has_a_page():
     environments = "".join(path.read_text() for path in (DOCS / "environments").glob("*.rst"))
     for name in available_envs():
