@@ -109,7 +109,7 @@ def test_an_environment_that_does_not_repeat_itself_is_named(point, monkeypatch)
 
 
 def test_the_picture_shows_the_ways(point, tmp_path, monkeypatch):
-    from meta_policy_search import recording as module
+    from meta_policy_search.evaluation import recording as module
 
     drawn = []
     monkeypatch.setattr(module, "plot_trajectories", lambda *arguments: drawn.append(arguments))

@@ -6,6 +6,7 @@ import pytest
 from meta_policy_search.envs.mujoco_envs import AntRandDirec2DEnv, AntRandDirecEnv, AntRandGoalEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
+from tests.helpers.robots import engine_of
 
 ENVS = [AntRandDirecEnv, AntRandDirec2DEnv, AntRandGoalEnv]
 ACTION = np.array([0.5, -0.5, 1.0, 0.0, 0.2, -1.0, 0.1, -0.1])
@@ -14,7 +15,7 @@ SQUARED = 0.25 + 0.25 + 1.0 + 0.0 + 0.04 + 1.0 + 0.01 + 0.01  # |ACTION|^2
 
 def place(env):
     """Position `(x, y)` of the torso of a single environment, m."""
-    return env._batched.engine.get_state().qpos[0, :2].copy()
+    return engine_of(env).get_state().qpos[0, :2].copy()
 
 
 def on_the_ground(env):
@@ -27,7 +28,7 @@ def on_the_ground(env):
 
 def contact_forces(env):
     """Contact torques and forces `[14, 6]` that MuJoCo computes in the state of a single environment."""
-    engine = env._batched.engine
+    engine = engine_of(env)
     state = engine.get_state()
     data = mujoco.MjData(engine.model)
     data.qpos, data.qvel, data.ctrl = state.qpos[0], state.qvel[0], ACTION
@@ -39,7 +40,7 @@ def contact_forces(env):
 @pytest.mark.parametrize("env_class, size", [(AntRandDirecEnv, 111), (AntRandDirec2DEnv, 111), (AntRandGoalEnv, 113)])
 def test_a_step_is_that_of_the_public_code(env_class, size):
     env = env_class()
-    assert env._batched.engine.model.opt.timestep == 0.01 and env.dt == pytest.approx(0.05)
+    assert engine_of(env).model.opt.timestep == 0.01 and env.dt == pytest.approx(0.05)
     assert env.observation_space.shape == (size,) and env.action_space.shape == (8,)
     assert (env.action_space.low == -1.0).all() and (env.action_space.high == 1.0).all()
 
@@ -79,7 +80,7 @@ def test_goal_reward_by_hand():
 def test_the_observation_is_position_velocity_and_no_contact_forces(env_class):
     env = env_class()
     observation = on_the_ground(env)[0]
-    state = env._batched.engine.get_state()
+    state = engine_of(env).get_state()
     first = 0 if env_class is AntRandGoalEnv else 2
     np.testing.assert_array_equal(observation[:-84], [*state.qpos[0, first:], *state.qvel[0]])
     np.testing.assert_array_equal(observation[-84:], np.zeros(84))

@@ -6,6 +6,7 @@ from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_vel import HalfCheetahRandVelEnv
 from meta_policy_search.utils import logger
+from tests.helpers.robots import engine_of
 
 ENVS = [HalfCheetahRandDirecEnv, HalfCheetahRandVelEnv]
 
@@ -16,7 +17,7 @@ def generators(count, seed=0):
 
 def positions(env):
     """Positions of the robot of a single environment, `[9]`; the first is its x."""
-    return env._batched.engine.get_state().qpos[0]
+    return engine_of(env).get_state().qpos[0]
 
 
 @pytest.mark.parametrize("env_class", ENVS)
@@ -38,7 +39,7 @@ def test_the_observation_is_qpos_without_x_then_qvel(env_class):
     env = env_class()
     env.reset(seed=0)
     observation = env.step(np.full(6, 0.3))[0]
-    qpos, qvel, _ = env._batched.engine.get_state()
+    qpos, qvel, _ = engine_of(env).get_state()
     np.testing.assert_array_equal(observation, [*qpos[0, 1:], *qvel[0]])
 
 
@@ -166,7 +167,7 @@ def test_bad_arguments_are_named(env_class, arguments, error, named):
 def test_the_arguments_reach_the_engine_also_of_the_batched_form(env_class):
     batched = env_class(inertials="modern", num_threads=3).make_batched(7)
     assert (batched.engine.inertials, batched.engine.num_threads, batched.num_envs) == ("modern", 3, 7)
-    assert env_class()._batched.engine.inertials == "mujoco210"
+    assert engine_of(env_class()).inertials == "mujoco210"
 
 
 def test_a_diverged_path_is_an_error_that_names_the_environment(tmp_path, monkeypatch):

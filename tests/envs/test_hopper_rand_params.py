@@ -4,16 +4,17 @@ import pytest
 
 from meta_policy_search.envs.mujoco_envs import HopperRandParamsEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
+from tests.helpers.robots import engine_of
 
 
 def test_reward_by_hand():
     env = HopperRandParamsEnv()
-    assert env._batched.engine.model.opt.timestep == 0.002 and env.dt == pytest.approx(0.008)
+    assert engine_of(env).model.opt.timestep == 0.002 and env.dt == pytest.approx(0.008)
     env.set_task(env.sample_tasks(1, np.random.default_rng(0))[0])
     env.reset(seed=0)
-    x = env._batched.engine.get_state().qpos[0, 0]
+    x = engine_of(env).get_state().qpos[0, 0]
     _, reward, _, _, info = env.step(np.array([0.5, -1.0, 0.2]))
-    velocity = (env._batched.engine.get_state().qpos[0, 0] - x) / 0.008
+    velocity = (engine_of(env).get_state().qpos[0, 0] - x) / 0.008
     assert abs(velocity) > 1e-3
     assert info == pytest.approx({"reward_run": velocity, "reward_ctrl": -1e-3 * 1.29})
     assert reward == pytest.approx(velocity - 1e-3 * 1.29 + 1.0, abs=1e-12)

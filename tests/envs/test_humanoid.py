@@ -7,6 +7,7 @@ from meta_policy_search.envs.mujoco_envs import HumanoidRandDirec2DEnv, Humanoid
 from meta_policy_search.envs.mujoco_envs import humanoid as humanoid_module
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
+from tests.helpers.robots import engine_of
 
 ENVS = [HumanoidRandDirecEnv, HumanoidRandDirec2DEnv]
 ACTION = np.linspace(-0.4, 0.4, 17)
@@ -14,7 +15,7 @@ ACTION = np.linspace(-0.4, 0.4, 17)
 
 def computed(env, action):
     """What MuJoCo computes in the state of a single environment under `action`."""
-    engine = env._batched.engine
+    engine = engine_of(env)
     state = engine.get_state()
     data = mujoco.MjData(engine.model)
     data.qpos, data.qvel, data.ctrl = state.qpos[0], state.qvel[0], action
@@ -25,7 +26,7 @@ def computed(env, action):
 
 def centre_of_mass(env):
     """Position `(x, y)` of the centre of mass: the mean of the bodies' own, weighted with their masses, m."""
-    mass = env._batched.engine.model.body_mass
+    mass = engine_of(env).model.body_mass
     return (mass[:, None] * computed(env, ACTION).xipos).sum(axis=0)[:2] / mass.sum()
 
 
@@ -39,7 +40,7 @@ def after_some_steps(env, steps=25):
 @pytest.mark.parametrize("env_class", ENVS)
 def test_a_step_is_that_of_the_public_code(env_class):
     env = env_class()
-    assert env._batched.engine.model.opt.timestep == 0.003 and env.dt == pytest.approx(0.015)
+    assert engine_of(env).model.opt.timestep == 0.003 and env.dt == pytest.approx(0.015)
     assert env.observation_space.shape == (376,) and env.action_space.shape == (17,)
     np.testing.assert_allclose(env.action_space.high, 0.4)
     np.testing.assert_allclose(env.action_space.low, -0.4)
@@ -82,7 +83,7 @@ def test_the_observation_is_what_mujoco_computes_for_the_state(env_class, contac
 def test_actuators_rest_at_the_start():
     env = HumanoidRandDirecEnv()
     after_some_steps(env, steps=1)
-    assert env._batched.engine.get_state().derived["qfrc_actuator"].any()
+    assert engine_of(env).get_state().derived["qfrc_actuator"].any()
     observation = env.reset(seed=0)[0]
     np.testing.assert_array_equal(observation[269:292], np.zeros(23))
     assert observation[45:269].any()

@@ -18,6 +18,7 @@ from meta_policy_search.envs.mujoco_envs.engines import build as build_mujoco_py
 from meta_policy_search.envs.mujoco_envs.engines import mujoco_py as engine_mujoco_py
 from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, INERTIALS, ROBOTS, chosen_engine, make_engine
 from meta_policy_search.envs.mujoco_envs.engines.models import model_file
+from tests.helpers.robots import engine_of
 
 REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0
 VARIABLE = "META_POLICY_SEARCH_ENGINE"
@@ -296,7 +297,7 @@ def test_the_choice_is_kept_by_copies_and_batched_forms(monkeypatch):
     monkeypatch.delenv(VARIABLE)
     for env, expected in ((by_variable, "mujoco-py"), (by_argument, "mujoco")):
         for one in (env, pickle.loads(pickle.dumps(env))):
-            assert one._batched.engine.name == one.make_batched(2).engine.name == expected
+            assert engine_of(one).name == one.make_batched(2).engine.name == expected
         assert pickle.loads(pickle.dumps(env.make_batched(2))).engine.name == expected
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from meta_policy_search.envs.base import RandomEnv
 from meta_policy_search.envs.mujoco_envs.random_env import BatchedRandomEnv
+from tests.helpers.robots import engine_of
 
 BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_friction": 1.5}
 
@@ -64,7 +65,7 @@ def test_before_any_task_the_robot_is_that_of_the_model():
     plain = HopperEnv(log_scale_limit=0.0)
     (same,) = plain.sample_tasks(1)
     for name, values in plain.get_task().items():
-        np.testing.assert_array_equal(values, plain._batched.engine.get_parameter(name))
+        np.testing.assert_array_equal(values, engine_of(plain).get_parameter(name))
         np.testing.assert_array_equal(same[name], values)
     untouched = plain.make_batched(1)
     untouched.reset(np.array([0]), [np.random.default_rng(0)])

@@ -21,6 +21,7 @@ from meta_policy_search.envs import scenery as drawing
 from meta_policy_search.envs.mujoco_envs import AntRandGoalEnv, HopperRandParamsEnv, SwimmerRandVelEnv
 from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.envs.point_envs import base
+from tests.helpers.robots import engine_of
 
 DRAWN = [name for name in available_envs() if get_env_class(name).metadata["render_modes"]]
 NOT_DRAWN = [name for name in available_envs() if name not in DRAWN]
@@ -77,7 +78,7 @@ def test_a_robot_is_drawn_where_it_is(name):
 def test_the_camera_follows_the_robot_and_up_is_up():
     """Given pictures of an ant here and far away, then it is in the middle of both, under the sky, above the ground."""
     env = AntRandGoalEnv(render_mode="rgb_array")
-    engine = env._batched.engine
+    engine = engine_of(env)
     for x in (0.0, 7.3):  # m
         qpos = engine.init_qpos.copy()
         qpos[0] = x
@@ -174,7 +175,7 @@ def test_a_process_that_dies_is_an_error_with_its_last_words(monkeypatch):
 def test_the_process_that_draws_ends_with_the_environment(end):
     env = SwimmerRandVelEnv(render_mode="rgb_array")
     env.render()
-    process = env._batched.engine._camera._process
+    process = engine_of(env)._camera._process
     assert process.poll() is None
     end(env)
     del env

@@ -5,17 +5,18 @@ import pytest
 from meta_policy_search.envs.mujoco_envs import SwimmerRandVelEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
+from tests.helpers.robots import engine_of
 
 
 @pytest.mark.parametrize("goal", [0.15, -0.3])
 def test_reward_by_hand(goal):
     env = SwimmerRandVelEnv()
-    assert env._batched.engine.model.opt.timestep == 0.01 and env.dt == pytest.approx(0.04)
+    assert engine_of(env).model.opt.timestep == 0.01 and env.dt == pytest.approx(0.04)
     env.set_task(goal)
     env.reset(seed=0)
-    x = env._batched.engine.get_state().qpos[0, 0]
+    x = engine_of(env).get_state().qpos[0, 0]
     _, reward, terminated, _, info = env.step(np.array([0.5, -1.0]))
-    velocity = (env._batched.engine.get_state().qpos[0, 0] - x) / 0.04
+    velocity = (engine_of(env).get_state().qpos[0, 0] - x) / 0.04
     assert abs(velocity) > 1e-3 and not terminated
     away = abs(velocity - goal)
     assert info == pytest.approx({"forward_vel": velocity, "reward_fwd": -away, "reward_ctrl": -1e-4 * 1.25})
@@ -39,7 +40,7 @@ def test_start_is_stretched_with_uniform_noise():
 
 
 def test_its_links_collide_with_nothing():
-    model = SwimmerRandVelEnv()._batched.engine.model
+    model = engine_of(SwimmerRandVelEnv()).model
     collides = (model.geom_contype[:, None] & model.geom_conaffinity[None]) != 0
     assert not collides.any()
 

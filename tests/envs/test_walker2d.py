@@ -5,6 +5,7 @@ import pytest
 from meta_policy_search.envs.mujoco_envs import Walker2DRandDirecEnv, Walker2DRandParamsEnv, Walker2DRandVelEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
+from tests.helpers.robots import engine_of
 
 ENVS = [Walker2DRandDirecEnv, Walker2DRandVelEnv, Walker2DRandParamsEnv]
 ACTION = np.array([0.5, -0.5, 1.0, 0.0, 0.2, -1.0])
@@ -15,9 +16,9 @@ def step_by_hand(env, task):
     """Sets the task, resets and steps; returns reward, info, and the mean velocity of the torso, m/s."""
     env.set_task(task)
     env.reset(seed=0)
-    x = env._batched.engine.get_state().qpos[0, 0]
+    x = engine_of(env).get_state().qpos[0, 0]
     _, reward, _, _, info = env.step(ACTION)
-    velocity = (env._batched.engine.get_state().qpos[0, 0] - x) / env.dt
+    velocity = (engine_of(env).get_state().qpos[0, 0] - x) / env.dt
     assert abs(velocity) > 1e-3
     return reward, info, velocity
 
@@ -26,7 +27,7 @@ def step_by_hand(env, task):
     (Walker2DRandDirecEnv, 8), (Walker2DRandVelEnv, 8), (Walker2DRandParamsEnv, 5)])
 def test_a_step_is_that_of_the_public_code(env_class, frame_skip):
     env = env_class()
-    assert env._batched.engine.model.opt.timestep == 0.002
+    assert engine_of(env).model.opt.timestep == 0.002
     assert env.dt == pytest.approx(0.002 * frame_skip)
     assert env.observation_space.shape == (17,) and env.action_space.shape == (6,)
     assert (env.action_space.low == -1.0).all() and (env.action_space.high == 1.0).all()

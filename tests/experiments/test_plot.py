@@ -240,7 +240,7 @@ def run_folder(tmp_path_factory):
 
 def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
     """Given two tasks and two steps, then the picture shows the paths that an evaluation has the returns of."""
-    from meta_policy_search import recording
+    from meta_policy_search.evaluation import recording
 
     drawn = []
     monkeypatch.setattr(recording, "plot_trajectories",

@@ -56,13 +56,14 @@ def test_each_update_lowers_the_loss_and_stays_within_the_trust_region(algo):
 def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
     # given the divergence as a function of the parameters before adaptation, and its Hessian by central differences
     policy = make_policy(hidden_sizes=())
-    optimizers = [ConjugateGradientOptimizer(hvp_approach=hvp) for hvp in (ExactHvp(), FiniteDifferenceHvp())]
-    algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=optimizer) for optimizer in optimizers]
+    hvps = ExactHvp(), FiniteDifferenceHvp()
+    algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp))
+             for hvp in hvps]
     data, theta = draw_data(), set_theta(policy)
     mean_kl = Objective(shapes_of(policy), data).mean_kl
     hessian = central_differences(lambda x: central_differences(mean_kl, x, h=1e-4), theta, h=1e-4)
     values = algos[0]._meta_input_values(data)
-    exact, finite_difference = (optimizer._hvp.at(values) for optimizer in optimizers)
+    exact, finite_difference = (hvp.at(values) for hvp in hvps)
     for x in np.random.default_rng(0).normal(size=(4, len(theta))):
         assert relative_error(exact(x), hessian @ x) < 1e-4
         assert relative_error(finite_difference(x), exact(x)) < 1e-3

@@ -133,7 +133,8 @@ class Curved:
     """`f(w) = mean_n tanh(x_n w)^2 + sum w^4 / 10`, whose Hessian changes from place to place."""
 
     def __init__(self, make_hvp, start):
-        self.optimizer = ConjugateGradientOptimizer(hvp_approach=make_hvp())
+        self.hvp = make_hvp()
+        self.optimizer = ConjugateGradientOptimizer(hvp_approach=self.hvp)
         self.target = Target(start)
         self.x_ph = tf.placeholder(tf.float32, [None, 3])
         w = self.target.vector()
@@ -161,7 +162,7 @@ def test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length(mak
     problem = Curved(make_hvp, start)
     hessian = problem.dense_hessian(start)
     for x in length * np.random.default_rng(1).normal(size=(4, 3)):
-        product = problem.optimizer._hvp.at(problem.values)(x)
+        product = problem.hvp.at(problem.values)(x)
         assert product.dtype == np.float64
         assert np.linalg.norm(product - hessian @ x) <= tolerance * np.linalg.norm(hessian @ x)
     np.testing.assert_array_equal(problem.optimizer.get_flat(), start.astype("f"))
@@ -170,7 +171,7 @@ def test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length(mak
 @pytest.mark.parametrize("make_hvp", HVPS)
 def test_the_product_with_zero_is_zero(make_hvp):
     problem = Curved(make_hvp, (0.1, 0.2, 0.3))
-    assert problem.optimizer._hvp.at(problem.values)(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
+    assert problem.hvp.at(problem.values)(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_base_eps_is_the_length_of_the_step():
@@ -178,7 +179,7 @@ def test_base_eps_is_the_length_of_the_step():
     problem = Curved(lambda: FiniteDifferenceHvp(base_eps=0.25), np.zeros(3))
     original = problem.optimizer.set_flat
     problem.optimizer.set_flat = lambda w: seen.append(w) or original(w)
-    problem.optimizer._hvp.at(problem.values)(np.array([0.0, 30.0, 40.0]))
+    problem.hvp.at(problem.values)(np.array([0.0, 30.0, 40.0]))
     np.testing.assert_allclose(seen, [[0.0, 0.15, 0.2], [0.0, -0.15, -0.2], [0.0, 0.0, 0.0]])
 
 
@@ -186,7 +187,7 @@ def test_base_eps_is_the_length_of_the_step():
 def test_finite_differences_restore_the_parameters_also_if_something_fails(symmetric):
     start = np.array([0.3, -0.5, 0.8], "f")
     problem = Curved(lambda: FiniteDifferenceHvp(symmetric=symmetric), start)
-    product = problem.optimizer._hvp.at(problem.values)
+    product = problem.hvp.at(problem.values)
 
     def fails(*args):
         assert (problem.optimizer.get_flat() != start).any()
@@ -274,9 +275,10 @@ def test_a_targets_damping_is_added_where_it_says():
 
 @pytest.mark.parametrize("factor, sizes", [(1.0, {8}), (0.5, {4}), (0.01, {1})])
 def test_subsample_factor_is_the_share_of_samples_in_the_products(factor, sizes):
-    problem = Problem(ConjugateGradientOptimizer(subsample_factor=factor, hvp_approach=ExactHvp()))
-    seen, original = [], problem.optimizer._hvp.at
-    problem.optimizer._hvp.at = lambda values: seen.append(values) or original(values)
+    hvp = ExactHvp()
+    problem = Problem(ConjugateGradientOptimizer(subsample_factor=factor, hvp_approach=hvp))
+    seen, original = [], hvp.at
+    hvp.at = lambda values: seen.append(values) or original(values)
     x = np.arange(1.0, 9.0)
     problem.optimize(x=x), problem.optimize(x=x)
     assert {len(values["x"]) for values in seen} == sizes

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, MAMLPPOOptimizer, Optimizer
+from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 
@@ -20,6 +21,7 @@ class Target:
         self.variables = OrderedDict(
             (name, tf.Variable(np.asarray(value, "f"), use_resource=True, name=name)) for name, value in values.items()
         )
+        self.values = VariableSet(self.variables)
 
     def get_params(self):
         return self.variables
@@ -41,7 +43,7 @@ class Quadratic:
 
     @property
     def w(self):
-        return self.optimizer._variables.read()["w"]
+        return self.target.values.read()["w"]
 
 
 ZEROS = np.zeros((4, 2))
@@ -93,9 +95,9 @@ def test_tf_optimizer_cls_and_args():
     optimizer = MAMLFirstOrderOptimizer(tf.train.MomentumOptimizer, {"momentum": 0.5}, learning_rate=0.1)
     optimizer.build_graph(tf.reduce_sum(target.variables["w"]), target, {})
     optimizer.optimize({})
-    np.testing.assert_allclose(optimizer._variables.read()["w"], [-0.1], rtol=1e-6)
+    np.testing.assert_allclose(target.values.read()["w"], [-0.1], rtol=1e-6)
     optimizer.optimize({})
-    np.testing.assert_allclose(optimizer._variables.read()["w"], [-0.25], rtol=1e-6)
+    np.testing.assert_allclose(target.values.read()["w"], [-0.25], rtol=1e-6)
 
 
 def test_tf_optimizer_args_may_set_the_learning_rate_too():
@@ -130,7 +132,7 @@ def test_minibatches_split_the_samples_once_per_epoch():
     # when it is optimized for two epochs
     optimizer.optimize({"x": x, "c": 2.0})
     # then every sample was in one minibatch of each epoch, and the scalar went to all
-    np.testing.assert_allclose(optimizer._variables.read()["w"], -2 * 3 * 2.0 * x.mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(target.values.read()["w"], -2 * 3 * 2.0 * x.mean(axis=0), rtol=1e-4)
 
 
 def test_minibatches_are_smaller_and_drawn_at_random_anew():
@@ -155,7 +157,7 @@ def test_sample_axes_say_what_is_split():
     optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=1.0, num_minibatches=2)
     optimizer.build_graph(tf.reduce_sum(sizes) * target.variables["w"][0], target, phs, sample_axes={"split": 1})
     optimizer.optimize({"split": np.zeros((2, 6)), "whole": np.zeros((3, 2))})
-    np.testing.assert_allclose(optimizer._variables.read()["w"], [-2 * (2 * 3 + 600)])
+    np.testing.assert_allclose(target.values.read()["w"], [-2 * (2 * 3 + 600)])
 
 
 def test_verbose_logs_every_epochs_loss(messages):
@@ -170,7 +172,7 @@ def test_variables_without_influence_are_left_alone():
     optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=0.5)
     optimizer.build_graph(tf.reduce_sum(target.variables["w"] ** 2), target, {})
     optimizer.optimize({})
-    assert optimizer._variables.read() == {"w": [0.0], "unused": [5.0]}
+    assert target.values.read() == {"w": [0.0], "unused": [5.0]}
 
 
 @pytest.mark.parametrize("num_minibatches", [1, 2])
@@ -179,7 +181,7 @@ def test_a_loss_that_is_not_finite_is_refused_whole(num_minibatches, bad):
     # given a problem that was optimized before, so that Adam's state is not zero
     problem = Quadratic(MAMLFirstOrderOptimizer(max_epochs=3, num_minibatches=num_minibatches, tolerance=None))
     problem.optimize(ZEROS)
-    w, slots = problem.w, problem.optimizer._own_variables.read()
+    w, slots = problem.w, problem.optimizer.get_state()["variables"]
     assert all(np.any(value) for value in slots.values())
     # when one sample is not finite
     x = np.ones((4, 2))
@@ -190,7 +192,7 @@ def test_a_loss_that_is_not_finite_is_refused_whole(num_minibatches, bad):
         problem.optimize(x)
     # then neither the variables nor Adam's moments and counters have moved, though a good minibatch may come first
     np.testing.assert_array_equal(problem.w, w)
-    for name, value in problem.optimizer._own_variables.read().items():
+    for name, value in problem.optimizer.get_state()["variables"].items():
         np.testing.assert_array_equal(value, slots[name])
 
 
@@ -202,7 +204,7 @@ def test_a_gradient_that_is_not_finite_is_refused_by_the_variables_name():
     optimizer.build_graph(tf.reduce_sum(variables["fine"] + tf.sqrt(variables["root"])), target, {})
     with pytest.raises(FloatingPointError, match="the gradient by root:0 is not finite"):
         optimizer.optimize({})
-    assert optimizer._variables.read() == {"fine": [1.0], "root": [0.0]}
+    assert target.values.read() == {"fine": [1.0], "root": [0.0]}
 
 
 def test_the_error_names_the_first_tensor_that_is_not_finite():
@@ -223,7 +225,7 @@ def test_it_names_that_tensor_where_the_parameters_have_got_to():
     # then the second step is refused, and the first one undone
     with pytest.raises(FloatingPointError, match="the loss is not finite.* culprit:0"):
         optimizer.optimize({})
-    assert optimizer._variables.read() == {"w": [1.0]}
+    assert target.values.read() == {"w": [1.0]}
 
 
 class Interrupted:
@@ -255,7 +257,7 @@ def test_an_interrupted_update_leaves_no_trace(where, error, monkeypatch):
     monkeypatch.setattr(logger, "log", lambda text: None)
     one, other = problem(), problem()
     w, state = one.w, one.optimizer.get_state()
-    other.optimizer._variables.write({"w": w})
+    other.target.values.write({"w": w})
     other.optimizer.set_state(state)
     with monkeypatch.context() as patch:
         if where == "in a step":  # TensorFlow lets go of Ctrl-C when the step has been taken
@@ -293,7 +295,7 @@ def test_its_state_makes_another_go_on_alike():
     x = np.random.default_rng(0).normal(size=(8, 2))
     one, other = problem(), problem()
     one.optimize(x)
-    other.optimizer._variables.write({"w": one.w})
+    other.target.values.write({"w": one.w})
     other.optimizer.set_state(one.optimizer.get_state())
     one.optimize(x), other.optimize(x)
     np.testing.assert_array_equal(one.w, other.w)

@@ -15,6 +15,7 @@ from meta_policy_search.policies import (
     MetaGaussianMLPPolicy,
     MetaPolicy,
 )
+from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 
@@ -146,7 +147,7 @@ def test_placeholders_and_graph_functions(policy):
     info = policy.distribution_info_sym(obs)
     log_prob = policy.log_likelihood_sym(obs, actions, params)
     ratio = policy.likelihood_ratio_sym(obs, actions, info, params)
-    values = policy._variables.session().run([log_prob, ratio])
+    values = VariableSet(policy.get_params()).session().run([log_prob, ratio])
     expected = numpy_log_prob(policy.get_param_values(), np.ones(O))
     np.testing.assert_allclose(values[0], expected[[0, 3, 1, 2, 0]], rtol=1e-5)
     np.testing.assert_array_equal(values[1], np.ones(B))

@@ -6,6 +6,7 @@ import pytest
 import scipy.stats
 
 from meta_policy_search.policies import DiagonalGaussian, GaussianMLPPolicy
+from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 
@@ -36,7 +37,7 @@ def numpy_mean(params, observations):
 
 
 def run(tensors, policy, feed=None):
-    return policy._variables.session().run(tensors, feed)
+    return VariableSet(policy.get_params()).session().run(tensors, feed)
 
 
 # Parameters

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.sessions import get_session
 from meta_policy_search.tf_compat import tf
 
 M, O, A = 2, 3, 2
@@ -85,7 +86,7 @@ def test_unpickling_touches_no_other_variable():
     copied = pickle.loads(pickled)
     np.testing.assert_array_equal(copied.get_flat_params(), np.arange(10.0))
     np.testing.assert_array_equal(policy.get_flat_params(), -np.arange(10.0))
-    assert not policy._variables.session().run(is_initialized)
+    assert not get_session().run(is_initialized)
 
 
 @pytest.mark.parametrize("override", [
