@@ -31,28 +31,26 @@ class DDPG(OffPolicyRLAlgorithm):
     3. for the targets `theta' <- tau theta + (1 - tau) theta'`. Without `use_target`, they are `Q` and `mu` themselves.
 
     Policy and values are NumPy objects: they give the initial parameters, and have the learnt ones after each cycle.
-    Learning is a static graph of its own, which does not depend on the default graph.
+    Learning runs in a TensorFlow graph apart from the default one.
 
-    Note:
-        Give the policy `output_nonlinearity="tanh"` and the environment actions in [-1, 1]
-        (`envs.normalize(env, normalization_scale=1.0)`): where the outputs exceed the action space, they are clipped,
-        and no gradient leads back.
+    Give the policy `output_nonlinearity="tanh"` and the environment actions in [-1, 1]
+    (`envs.normalize(env, normalization_scale=1.0)`): outputs beyond the action space are clipped, and no gradient leads
+    back.
 
     Args:
-        env_spec (EnvSpec): environment specification, of which the action space is a box.
-        policy (DeterministicMLPPolicy): the policy, of continuous actions.
+        env_spec (EnvSpec): spaces of the environment, of which the action space is a box.
+        policy (DeterministicMLPPolicy): the policy.
         qf (MLPQFunction): the action values.
         replay_buffer (ReplayBuffer): where transitions are stored, and drawn from.
         exploration_policy (ExplorationPolicy): acts while paths are collected; needed, as the policy is deterministic.
         use_target (bool): whether to learn from target networks. Default: True.
-        target_update_tau (float): share `tau` of the way that targets go with each update, in (0, 1]. Default: 0.01.
+        target_update_tau (float): step `tau` of the targets, in (0, 1]. Default: 0.01.
         policy_lr (float): step size of Adam for the policy, above 0. Default: 1e-4.
         qf_lr (float): step size of Adam for the values, above 0. Default: 1e-3.
         **kwargs: as for `OffPolicyRLAlgorithm`.
 
     Raises:
-        ValueError: there is no `exploration_policy`; a number out of range; or sizes do not fit.
-        TypeError: an argument of the wrong type.
+        ValueError: there is no `exploration_policy`, or sizes do not fit.
 
     References:
         Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971.
@@ -141,15 +139,11 @@ class DDPG(OffPolicyRLAlgorithm):
         return tf.squeeze(_forward(self.qf, variables, tf.concat([observations, actions], axis=1)), axis=1)
 
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
-        """Makes an update on each of several batches, and gives policy and values the new parameters.
-
-        Args:
-            batches: dicts as `ReplayBuffer.sample_transitions` returns them, the rewards scaled.
+        """Makes an update on each batch, and gives policy and values the new parameters.
 
         Returns:
-            Means over the updates, each before its step: `QFunctionLoss`, `PolicyLoss`, and `AverageQ` and
-            `AverageTargetQ`, the values of the actions taken and what they are fitted to. They are in the unit of the
-            scaled rewards, the first of them squared.
+            Means over the updates, each before its step: `QFunctionLoss`, `PolicyLoss`, `AverageQ` and
+            `AverageTargetQ`, in the unit of the scaled rewards, the first of them squared.
 
         Raises:
             FloatingPointError: a figure is not finite.

@@ -1,4 +1,4 @@
-"""Action values on NumPy: what off-policy algorithms start from, and leave what they have learnt in."""
+"""Action values on NumPy, which off-policy algorithms learn."""
 from typing import Optional, Sequence
 
 import numpy as np
@@ -19,36 +19,16 @@ class MLPQFunction(FlatMLP):
         hidden_sizes (tuple of int): units of each hidden layer. Default: `(64, 64)`.
         hidden_nonlinearity (str or None): of the hidden layers, one of `np.policies.NONLINEARITIES`; None for the
             identity. Default: `"relu"`.
-
-    Raises:
-        ValueError: a size below one, or an unknown nonlinearity.
-        TypeError: a size that is not an integer.
     """
 
-    def __init__(
-        self,
-        obs_dim: int,
-        action_dim: int,
-        hidden_sizes: Sequence[int] = (64, 64),
-        hidden_nonlinearity: Optional[str] = "relu",
-    ) -> None:
+    def __init__(self, obs_dim: int, action_dim: int, hidden_sizes: Sequence[int] = (64, 64),
+                 hidden_nonlinearity: Optional[str] = "relu") -> None:
         self.obs_dim = check_positive_int("obs_dim", obs_dim)
         self.action_dim = check_positive_int("action_dim", action_dim)
         super().__init__("q_network", self.obs_dim + self.action_dim, 1, hidden_sizes, hidden_nonlinearity, None)
 
     def compute_values(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Computes values.
-
-        Args:
-            observations: `[B, O]`.
-            actions: `[B, A]`.
-
-        Returns:
-            float32 `[B]`.
-
-        Raises:
-            ValueError: a shape does not fit.
-        """
+        """Computes the values, float32 `[B]`, of `actions` `[B, A]` in `observations` `[B, O]`."""
         observations, actions = np.asarray(observations), np.asarray(actions)
         for name, array, size in (("observations", observations, self.obs_dim), ("actions", actions, self.action_dim)):
             if array.shape != (len(observations), size):

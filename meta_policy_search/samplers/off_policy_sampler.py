@@ -1,4 +1,4 @@
-"""Collects paths that explore, and paths that show what has been learnt."""
+"""Collects the paths of off-policy algorithms, for learning and for evaluation."""
 from typing import Any, List, Optional, Union
 
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory
@@ -15,8 +15,8 @@ class OffPolicySampler(SingleTaskSampler):
     """Collects paths for an `OffPolicyRLAlgorithm`, each from its start to its end.
 
     Args:
-        algo (OffPolicyRLAlgorithm): whose `exploration_policy`, or if it is None `policy`, explores, in
-            `rollout_batch_size` environments that step together, and whose `policy` is evaluated.
+        algo (OffPolicyRLAlgorithm): its `exploration_policy` (if None, its `policy`) explores, in `rollout_batch_size`
+            environments that step together; its `policy` is evaluated.
         env: as for `SingleTaskSampler`. Where `max_path_length` is None, one with a time limit of its own
             (`env.spec.max_episode_steps`).
         parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
@@ -24,7 +24,7 @@ class OffPolicySampler(SingleTaskSampler):
 
     Raises:
         ValueError: the policy does not fit the environment's spaces.
-        TypeError: `env` cannot be stepped, or an argument of the wrong type.
+        TypeError: `env` cannot be stepped.
     """
 
     def __init__(
@@ -33,18 +33,10 @@ class OffPolicySampler(SingleTaskSampler):
         super().__init__(algo, env, parallel=parallel, executor=executor)
 
     def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
-        """Collects paths that explore.
-
-        Args:
-            itr: iteration that random numbers are drawn for, at least 0.
-            batch_size: environment steps, at least 1, if no path ends early; rounded up to whole paths.
-
-        Returns:
-            List of path dicts, see `types.Path`.
+        """Collects paths that explore; see `SingleTaskSampler.obtain_samples`.
 
         Raises:
-            ValueError: an observation, reward or action is not finite; or the length of paths is not known.
-            EnvWorkerError: the environment failed, or a worker process died.
+            ValueError: also if the length of paths is not known.
         """
         algo = self._algo
         policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
@@ -54,17 +46,9 @@ class OffPolicySampler(SingleTaskSampler):
                                    envs_at_once=min(algo.rollout_batch_size, num_paths))
 
     def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
-        """Collects paths of the policy itself, with random numbers of their own.
+        """Collects `num_paths` paths of the policy itself, of at most `max_eval_path_length` steps.
 
-        Args:
-            itr: iteration that random numbers are drawn for, at least 0.
-            num_paths: number of paths, at least 1.
-
-        Returns:
-            List of path dicts of at most `max_eval_path_length` steps.
-
-        Raises:
-            ValueError, EnvWorkerError: as in `obtain_samples`.
+        Random numbers belong to the iteration `itr`, and are not those of `obtain_samples`.
         """
         algo = self._algo
         limit = algo.max_path_length if algo.max_eval_path_length is None else algo.max_eval_path_length

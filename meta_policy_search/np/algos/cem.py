@@ -47,19 +47,9 @@ class CEM(PopulationAlgorithm):
 
     cur_std: np.ndarray
 
-    def __init__(
-        self,
-        env_spec: Any,
-        policy: Any,
-        baseline: Any,
-        n_samples: int,
-        discount: float = 0.99,
-        max_path_length: int = 500,
-        init_std: float = 1,
-        best_frac: float = 0.05,
-        extra_std: float = 1.0,
-        extra_decay_time: float = 100,
-    ) -> None:
+    def __init__(self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float = 0.99,
+                 max_path_length: int = 500, init_std: float = 1, best_frac: float = 0.05, extra_std: float = 1.0,
+                 extra_decay_time: float = 100) -> None:
         super().__init__(env_spec, policy, baseline, n_samples, discount, max_path_length)
         self.init_std = check_positive("init_std", init_std)
         self.best_frac = check_fraction("best_frac", best_frac)

@@ -40,17 +40,8 @@ class CMAES(PopulationAlgorithm):
         modification in CMA-ES achieving linear time and space complexity", for `diagonal`.
     """
 
-    def __init__(
-        self,
-        env_spec: Any,
-        policy: Any,
-        baseline: Any,
-        n_samples: int,
-        discount: float = 0.99,
-        max_path_length: int = 500,
-        sigma0: float = 1.0,
-        diagonal: bool = False,
-    ) -> None:
+    def __init__(self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float = 0.99,
+                 max_path_length: int = 500, sigma0: float = 1.0, diagonal: bool = False) -> None:
         super().__init__(env_spec, policy, baseline, check_int_at_least("n_samples", n_samples, 2), discount,
                          max_path_length)
         self.sigma0 = check_positive("sigma0", sigma0)

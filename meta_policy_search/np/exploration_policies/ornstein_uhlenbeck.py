@@ -30,16 +30,8 @@ class OrnsteinUhlenbeckPolicy(ExplorationPolicy):
         the defaults.
     """
 
-    def __init__(
-        self,
-        env_spec: Any,
-        policy: Any,
-        mu: float = 0.0,
-        sigma: float = 0.2,
-        theta: float = 0.15,
-        dt: float = 1.0,
-        x0: Optional[float] = None,
-    ) -> None:
+    def __init__(self, env_spec: Any, policy: Any, mu: float = 0.0, sigma: float = 0.2, theta: float = 0.15,
+                 dt: float = 1.0, x0: Optional[float] = None) -> None:
         super().__init__(env_spec, policy)
         self.mu = check_finite("mu", mu)
         self.sigma = check_non_negative("sigma", sigma)
