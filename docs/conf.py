@@ -62,6 +62,7 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+napoleon_custom_sections = ["Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs"]
 viewcode_line_numbers = True
 
 html_theme = "furo"

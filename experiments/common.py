@@ -39,7 +39,7 @@ from meta_policy_search import __version__, baselines
 from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import MetaEnv, available_envs, make_env, normalize
-from meta_policy_search.envs.mujoco_envs.engines.base import chosen_engine
+from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions

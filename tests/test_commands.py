@@ -32,7 +32,7 @@ ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
     r"tensorboard .*": "a server, of another project",
     r"make bench.*": "tests/benchmarks/test_benchmarks.py runs its script",
     r"make (mujoco-py|test-mujoco-py).*": ".ci/run",
-    r"python -m meta_policy_search\.envs\.mujoco_envs\.build_mujoco_py": "make mujoco-py, which .ci/run runs",
+    r"python -m meta_policy_search\.envs\.mujoco_envs\.engines\.build": "make mujoco-py, which .ci/run runs",
     r"META_POLICY_SEARCH_ENGINE=mujoco-py make train": "make test-mujoco-py runs environments on that engine",
     r"python experiments/pro_mp\.py --parallel ray.*": "needs Ray: tests/samplers/test_ray_sampler.py",
     r"python experiments/results/compare_searches\.py": "tests/experiments/test_compare_searches.py, one seed",

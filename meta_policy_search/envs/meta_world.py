@@ -22,6 +22,7 @@ import numpy as np
 
 from meta_policy_search.envs.adapters import GymnasiumMetaEnv
 from meta_policy_search.envs.interface import PhysicsError
+from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.gym_import import gym
 
@@ -335,6 +336,7 @@ def _scene_class(kind: str) -> type:
     """Returns the class of a kind's simulators, changed to share models and to start with every MuJoCo."""
     import mujoco
 
+    write_no_warnings()
     base = find_kind("kind", kind)
 
     class Scene(base):  # type: ignore[misc, valid-type]

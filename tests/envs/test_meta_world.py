@@ -188,12 +188,14 @@ def test_a_new_task_begins_with_the_next_path():
 
 
 @needs_metaworld
-def test_a_simulation_that_diverges_is_an_error():
+def test_a_simulation_that_diverges_is_an_error_and_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     env = MetaWorldML1()
     env.reset()
     env.wrapped_env._simulator.data.qvel[0] = np.nan
     with pytest.raises(PhysicsError, match="the simulation of MetaWorldTask.*reach-v3.* diverged .*BADQVEL"):
         env.step(np.zeros(4))
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_metaworld

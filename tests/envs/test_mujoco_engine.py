@@ -18,8 +18,8 @@ import pytest
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines import base as engine_module
 from meta_policy_search.envs.mujoco_envs.engines import mujoco as engine_mujoco
-from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, ROBOTS
-from meta_policy_search.envs.mujoco_envs.engines.models import model_file
+from meta_policy_search.envs.mujoco_envs.engines.derived import DERIVED
+from meta_policy_search.envs.mujoco_envs.engines.models import ROBOTS, model_file
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 
 REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0
@@ -255,8 +255,7 @@ def test_changed_masses_reach_the_constants_that_follow_from_them():
     (12, np.nan), (12, -2e10),  # velocity: the same
     (12, 1e9),  # acceleration in the first simulation step: the same
 ])
-def test_a_diverged_robot_is_an_error_that_names_it(tmp_path, monkeypatch, frame_skip, index, value):
-    monkeypatch.chdir(tmp_path)  # MuJoCo writes its warnings to a file in the working directory
+def test_a_diverged_robot_is_an_error_that_names_it(frame_skip, index, value):
     engine = MujocoEngine("half_cheetah", 4, frame_skip)
     engine._states[2, index] = value  # time, qpos [9], qvel [9]
     with pytest.raises(PhysicsError, match="half_cheetah diverged in environment 2:") as raised:
@@ -264,8 +263,33 @@ def test_a_diverged_robot_is_an_error_that_names_it(tmp_path, monkeypatch, frame
     assert raised.value.env_ids == (2,)
 
 
-def test_numbers_that_grow_too_large_in_the_last_simulation_step_are_an_error(tmp_path, monkeypatch):
+@pytest.mark.parametrize("robot", ["half_cheetah", "ant"])
+def test_a_diverging_simulation_leaves_no_file_in_the_working_directory(tmp_path, monkeypatch, capfd, robot):
     monkeypatch.chdir(tmp_path)
+    engine = MujocoEngine(robot, 4, 5, num_threads=2, derived=["cfrc_ext"])
+    engine._states[2, -1] = np.nan
+    with pytest.raises(PhysicsError):
+        engine.step(np.zeros((4, engine.nu)))
+    assert list(tmp_path.iterdir()) == [] and capfd.readouterr() == ("", "")
+
+
+def test_a_user_s_handler_of_mujoco_s_warnings_stays():
+    import mujoco
+
+    ours, messages = mujoco.get_mju_user_warning(), []
+    mujoco.set_mju_user_warning(messages.append)
+    try:
+        engine_mujoco.compile_model.cache_clear()
+        engine = MujocoEngine("half_cheetah", 1, 1)
+        engine._states[0, 12] = np.nan
+        with pytest.raises(PhysicsError):
+            engine.step(np.zeros((1, 6)))
+    finally:
+        mujoco.set_mju_user_warning(ours)
+    assert "QVEL" in messages[0]
+
+
+def test_numbers_that_grow_too_large_in_the_last_simulation_step_are_an_error():
     engine = MujocoEngine("half_cheetah", 2, 1)
     engine._states[1, 2] = 100.0  # m, in the air
     engine._states[1, 1], engine._states[1, 10] = 9.99e9, 9e9  # m, m/s: beyond 1e10 m after 0.01 s
@@ -274,8 +298,7 @@ def test_numbers_that_grow_too_large_in_the_last_simulation_step_are_an_error(tm
     assert raised.value.env_ids == (1,)
 
 
-def test_the_message_names_a_few_of_many_diverged_robots(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_message_names_a_few_of_many_diverged_robots():
     engine = MujocoEngine("half_cheetah", 100, 5)
     engine._states[:, 12] = np.nan
     with pytest.raises(PhysicsError, match="in environment 0, 1, 2, 3, 4 and 95 more:") as raised:
@@ -283,8 +306,7 @@ def test_the_message_names_a_few_of_many_diverged_robots(tmp_path, monkeypatch):
     assert raised.value.env_ids == tuple(range(100))
 
 
-def test_divergence_in_a_subset_names_the_environments_and_moves_none(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_divergence_in_a_subset_names_the_environments_and_moves_none():
     engine = cheetahs(6)
     for broken in (0, 4):
         qpos, qvel, _ = engine.get_state(np.array([broken]))
@@ -416,8 +438,7 @@ def test_changed_robots_with_a_free_joint_move_otherwise():
 
 
 @pytest.mark.parametrize("index, value", [(1, np.nan), (1, 2e10), (20, np.inf), (20, 1e9), (29, -2e10)])
-def test_a_diverged_robot_with_a_free_joint_is_an_error_and_none_moves(tmp_path, monkeypatch, index, value):
-    monkeypatch.chdir(tmp_path)  # MuJoCo writes its warnings to a file in the working directory
+def test_a_diverged_robot_with_a_free_joint_is_an_error_and_none_moves(index, value):
     engine = floating("ant", 6, derived=DERIVED)
     engine._states[2, index] = value  # time, qpos [15], qvel [14]
     before = engine.get_state()
@@ -464,7 +485,7 @@ def test_several_callers_may_step_their_robots_at_a_time(robots):
 def test_a_share_of_the_robots_has_twice_its_share_of_the_threads(num_robots, expected):
     engine = cheetahs(12, num_threads=4)
     engine.step(np.zeros((num_robots, 6)), np.arange(num_robots))
-    assert list(engine._idle_crews) == [expected]
+    assert list(engine._idle_simulators) == [expected]
 
 
 @pytest.mark.parametrize("num_envs, num_threads, expected", [
@@ -472,7 +493,7 @@ def test_a_share_of_the_robots_has_twice_its_share_of_the_threads(num_robots, ex
 def test_there_are_never_more_threads_than_robots_and_by_default_one_per_core(num_envs, num_threads, expected):
     engine = MujocoEngine("half_cheetah", num_envs, 1, num_threads=num_threads)
     engine.step(np.zeros((num_envs, 6)))
-    (simulator,) = [simulator for simulator in engine._idle_crews.values() for simulator in simulator]
+    (simulator,) = [simulator for simulator in engine._idle_simulators.values() for simulator in simulator]
     assert len(simulator._scratch) == expected
 
 

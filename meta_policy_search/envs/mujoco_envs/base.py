@@ -6,7 +6,8 @@ from typing import Any, List, Optional, Sequence, Tuple, TypedDict, Union
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
-from meta_policy_search.envs.mujoco_envs.engines.base import State, chosen_engine, make_engine
+from meta_policy_search.envs.mujoco_envs.engines.base import State
+from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine, make_engine
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import BatchedStep, Infos, Path, Task
 from meta_policy_search.utils import logger
@@ -54,11 +55,11 @@ class BatchedMujocoEnv(BatchedEnv):
         ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     Attributes:
-        robot: name of the robot's model, one of `engine.ROBOTS`; set by the subclass.
+        robot: name of the robot's model, one of `engines.models.ROBOTS`; set by the subclass.
         frame_skip: simulation steps per step of the environment; set by the subclass.
         control_cost: reward lost per squared unit of action, per step.
         survival_reward: reward per step, whatever the robot does.
-        derived: what states come with, names of `engines.models.DERIVED`; the subclass names what it looks at.
+        derived: what states come with, names of `engines.derived.DERIVED`; the subclass names what it looks at.
         run_reward: name of the reward for moving as asked among the `env_infos`.
         logged_infos: the `env_infos` with velocity and control reward that `log_diagnostics` logs, if any.
         engine: the `Engine` that holds the states.

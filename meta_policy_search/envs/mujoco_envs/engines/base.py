@@ -1,11 +1,4 @@
-"""The physics of the MuJoCo environments: many robots of one kind, advanced together, by either of two engines.
-
-`mujoco`, the default, is the official package, with whichever MuJoCo is installed, on native threads. `mujoco-py` is
-MuJoCo 2.1.0, the engine of the field's papers, through the bindings that those papers used; it has to be built (`make
-mujoco-py`). Environments choose by their argument `engine` or else by the environment variable
-`META_POLICY_SEARCH_ENGINE`, and are the same with either. This file says what an engine is and does what both have in
-common; `engine_mujoco.py` and `engine_mujoco_py.py` know one binding each, and `camera.py` draws with the official one.
-Environments see names, arrays and `PhysicsError`.
+"""What a physics engine is: many robots of one kind, advanced together.
 
 A robot's future depends on its position, velocity and controls and on nothing else: the constraint solver starts each
 control step cold (no warm start is carried over), so the row of one robot is the same bit for bit alone or among
@@ -13,52 +6,18 @@ others, for any number of threads, and after pickling.
 """
 import abc
 import contextlib
-import os
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
+from meta_policy_search.envs.mujoco_envs.engines.derived import DERIVED, DerivedState
+from meta_policy_search.envs.mujoco_envs.engines.models import INERTIALS, ROBOTS
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.cores import available_cores
 
-__all__ = [
-    "DERIVED", "ENGINES", "ENGINE_VARIABLE", "INERTIALS", "ROBOTS", "Engine", "PhysicsError", "State", "chosen_engine",
-    "make_engine",
-]
-
-ENGINES = ("mujoco", "mujoco-py")
-"""Engines that there are: the official bindings, and MuJoCo 2.1.0 through mujoco-py."""
-
-ENGINE_VARIABLE = "META_POLICY_SEARCH_ENGINE"
-"""The environment variable that names the engine where none is asked for."""
-
-ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
-"""Robots that can be simulated, by the names of Gymnasium's model files."""
-
-INERTIALS = ("mujoco210", "modern")
-"""Whose masses and inertias a robot can have, those of MuJoCo 2.1.0 or those that the installed `mujoco` computes."""
-
-DERIVED = ("cfrc_ext", "cinert", "cvel", "qfrc_actuator", "subtree_com")
-"""What a state can come with besides positions and velocities, by MuJoCo's names, each for one robot:
-
-=================  ===============  ================================================================================
-name               shape            meaning
-=================  ===============  ================================================================================
-`cfrc_ext`         `[bodies, 6]`    torque (N m) and force (N) of contacts on each body
-`cinert`           `[bodies, 10]`   inertia of each body: moments (kg m^2), offset times mass (kg m), mass (kg)
-`cvel`             `[bodies, 6]`    angular velocity (rad/s) and velocity (m/s) of each body
-`qfrc_actuator`    `[nv]`           force (N) or torque (N m) of the actuators on each velocity coordinate
-`subtree_com`      `[bodies, 3]`    centre of mass of each body and all that hangs on it, m
-=================  ===============  ================================================================================
-
-The first body is the world, the second the root of the robot. The first three are in the directions of the world's
-axes, around the centre of mass of the robot.
-"""
-
-INERTIAL_ARRAYS = ("body_mass", "body_inertia", "body_ipos", "body_iquat")
-"""What of a model is meant by its inertials."""
+__all__ = ["START_TIME", "Engine", "Simulator", "State", "normalize_quaternions"]
 
 START_TIME = -1000.0
 """The clock at the start of every control step, s: far from zero, where MuJoCo resets it to."""
@@ -75,33 +34,6 @@ class State(NamedTuple):
     qpos: np.ndarray  # float64 [k, nq], m and rad (unit quaternions for free joints)
     qvel: np.ndarray  # float64 [k, nv], m/s and rad/s
     derived: Dict[str, np.ndarray]  # float64 [k, ...] each, see `DERIVED`
-
-
-def chosen_engine(engine: Optional[str] = None) -> str:
-    """Returns the name of an engine: `engine` itself, or if it is None what `META_POLICY_SEARCH_ENGINE` says.
-
-    Without either it is `"mujoco"`.
-
-    Raises:
-        ValueError: it is none of `ENGINES`.
-    """
-    if engine is not None:
-        return check_choice("engine", engine, ENGINES)
-    return check_choice(f"environment variable {ENGINE_VARIABLE}", os.environ.get(ENGINE_VARIABLE) or "mujoco", ENGINES)
-
-
-def make_engine(engine: Optional[str], *args: Any, **kwargs: Any) -> "Engine":
-    """Makes an engine by its name, see `chosen_engine`; the other arguments are those of `Engine`.
-
-    Only the binding that is asked for is imported.
-    """
-    if chosen_engine(engine) == "mujoco":
-        from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
-
-        return MujocoEngine(*args, **kwargs)
-    from meta_policy_search.envs.mujoco_envs.engines.mujoco_py import MujocoPyEngine
-
-    return MujocoPyEngine(*args, **kwargs)
 
 
 class Engine(abc.ABC):
@@ -170,8 +102,8 @@ class Engine(abc.ABC):
         self._parameters: Optional[List[Mapping[str, np.ndarray]]] = None
         self._model = self._simulated()
         self._models = [self._model] * self.num_envs
-        self._idle_crews: Dict[int, List[Any]] = {}  # by their number of threads
-        self._idle_probes: List[_DerivedState] = []
+        self._idle_simulators: Dict[int, List[Any]] = {}  # by their number of threads
+        self._idle_derived: List[DerivedState] = []
         self._camera: Optional[Camera] = None
         memory = self._new_memory()
         self._derived = {name: np.zeros((self.num_envs, *getattr(memory, name).shape)) for name in self.derived}
@@ -259,7 +191,7 @@ class Engine(abc.ABC):
         if count == 0:
             return
         num_threads = self._num_threads_for(count)
-        idle = self._idle_crews.setdefault(num_threads, [])
+        idle = self._idle_simulators.setdefault(num_threads, [])
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
             final = simulator.simulate(self._models_of(env_ids), states, controls)
         self._check_converged(final, env_ids)
@@ -333,8 +265,8 @@ class Engine(abc.ABC):
         if not self.derived:
             return
         ids = range(self.num_envs) if env_ids is None else env_ids
-        with _borrowed(self._idle_probes, lambda: _DerivedState(self)) as probe:
-            probe.measure(self._models_of(env_ids), ids, self._states, self._controls, self._derived)
+        with _borrowed(self._idle_derived, lambda: DerivedState(self)) as derived:
+            derived.compute(self._models_of(env_ids), ids, self._states, self._controls, self._derived)
 
     def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
         model = self._copy_of_model()
@@ -392,46 +324,6 @@ class Simulator(abc.ABC):
             The states that follow, a new array. The clock of a robot that MuJoCo gave a warning of is not where it
             should be; see `Engine._check_converged`.
         """
-
-
-class _DerivedState:
-    """Memory in which what follows from a state is computed, for one caller at a time."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._functions = engine._functions
-        self._data = data = engine._new_memory()
-        self._compute = self._compute_forces if "cfrc_ext" in engine.derived else self._compute_motion
-        self._inputs = data.qpos, data.qvel, data.ctrl  # views of the memory, as are the results
-        self._results = {name: getattr(data, name) for name in engine.derived}
-
-    def measure(
-        self, models: List[Any], ids: Sequence[int], states: np.ndarray, controls: np.ndarray,
-        derived: Mapping[str, np.ndarray],
-    ) -> None:
-        """Computes the rows `ids` of `derived` from those of `states` and `controls`."""
-        qpos, qvel, ctrl = self._inputs
-        first_velocity = 1 + len(qpos)
-        results = [(values, self._results[name]) for name, values in derived.items()]
-        for i, model in zip(ids, models):
-            qpos[:] = states[i, 1:first_velocity]
-            qvel[:] = states[i, first_velocity:]
-            ctrl[:] = controls[i]
-            self._compute(model)
-            for values, result in results:
-                values[i] = result
-
-    def _compute_motion(self, model: Any) -> None:
-        functions, data = self._functions, self._data
-        functions.mj_kinematics(model, data)
-        functions.mj_comPos(model, data)
-        functions.mj_comVel(model, data)
-        functions.mj_transmission(model, data)
-        functions.mj_fwdActuation(model, data)
-
-    def _compute_forces(self, model: Any) -> None:
-        self._data.qacc_warmstart[:] = 0.0  # so that robots measured before have no influence
-        self._functions.mj_forward(model, self._data)
-        self._functions.mj_rnePostConstraint(model, self._data)
 
 
 def normalize_quaternions(quaternions: np.ndarray) -> None:

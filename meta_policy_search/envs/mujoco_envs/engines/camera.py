@@ -128,7 +128,7 @@ def main() -> None:
 
 def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answers a model with True and a position with a picture; an exception with its text."""
-    studio = None
+    renderer = None
     while True:
         length = requests.read(_LENGTH_BYTES)
         if len(length) < _LENGTH_BYTES:
@@ -137,9 +137,9 @@ def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
         try:
             request = pickle.loads(pickled)  # of a model: imports mujoco, and OpenGL with it
             if isinstance(request, np.ndarray):
-                answer = studio.draw(request)
+                answer = renderer.draw(request)
             else:
-                studio = _Renderer(request)
+                renderer = _Renderer(request)
                 answer = True
         except Exception as error:  # of many kinds, depending on what is missing
             answer = f"{type(error).__name__}: {error}"

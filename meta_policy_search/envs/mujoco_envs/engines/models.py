@@ -1,6 +1,22 @@
-"""The robots' model files."""
+"""The robots' models: their files, and the masses and inertias that they can have."""
 import importlib.util
 from pathlib import Path
+from typing import Dict
+
+import numpy as np
+
+__all__ = ["INERTIALS", "INERTIAL_ARRAYS", "ROBOTS", "mujoco210_inertials", "model_file"]
+
+ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
+"""Robots that can be simulated, by the names of Gymnasium's model files."""
+
+INERTIALS = ("mujoco210", "modern")
+"""Whose masses and inertias a robot can have, those of MuJoCo 2.1.0 or those that the installed `mujoco` computes."""
+
+INERTIAL_ARRAYS = ("body_mass", "body_inertia", "body_ipos", "body_iquat")
+"""What of a model is meant by its inertials."""
+
+_INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 
 
 def model_file(robot: str) -> Path:
@@ -15,3 +31,8 @@ def model_file(robot: str) -> Path:
         )
     return path
 
+
+def mujoco210_inertials(robot: str) -> Dict[str, np.ndarray]:
+    """Returns the masses and inertias of a robot as MuJoCo 2.1.0 computes them, by the names in `INERTIAL_ARRAYS`."""
+    with np.load(_INERTIALS_FILE) as file:
+        return {name: file[f"{robot}/{name}"] for name in INERTIAL_ARRAYS}

@@ -15,24 +15,15 @@ import copy
 import functools
 import os
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 from types import ModuleType
 from typing import Any, List, Optional
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.engines.base import (
-    INERTIAL_ARRAYS,
-    START_TIME,
-    Engine,
-    Simulator,
-    normalize_quaternions,
-)
-from meta_policy_search.envs.mujoco_envs.engines.models import model_file
+from meta_policy_search.envs.mujoco_envs.engines.base import START_TIME, Engine, Simulator, normalize_quaternions
+from meta_policy_search.envs.mujoco_envs.engines.models import model_file, mujoco210_inertials
 
-__all__ = ["MujocoEngine"]
-
-_INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
+__all__ = ["MujocoEngine", "compile_model", "write_no_warnings"]
 
 
 class MujocoEngine(Engine):
@@ -51,7 +42,7 @@ class MujocoEngine(Engine):
         return model
 
     def _simulated(self) -> Any:
-        return self._crew_class.model_for(self.model)
+        return self._simulator_class.model_for(self.model)
 
     def _copy_of_model(self) -> Any:
         return copy.copy(self._model)
@@ -67,11 +58,11 @@ class MujocoEngine(Engine):
         return _import_mujoco()
 
     @property
-    def _crew_class(self) -> type:
+    def _simulator_class(self) -> type:
         return _Simulator if self.nq == self.nv else _RungeKuttaSimulator
 
     def _new_simulator(self, num_threads: int) -> "_Simulator":
-        return self._crew_class(self, num_threads)
+        return self._simulator_class(self, num_threads)
 
     def _model_to_draw(self, env_id: int) -> Any:
         return self._models[env_id]
@@ -221,6 +212,20 @@ def _import_mujoco() -> ModuleType:
     return mujoco
 
 
+def write_no_warnings() -> None:
+    """Keeps MuJoCo from writing warnings to the terminal and to a file in the working directory, `MUJOCO_LOG.TXT`.
+
+    What they are about is found otherwise, and is an error. A handler that the user has set stays.
+    """
+    mujoco = _import_mujoco()
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(_ignore)
+
+
+def _ignore(message: str) -> None:
+    pass
+
+
 @functools.lru_cache(maxsize=None)
 def compile_model(robot: str, inertials: str) -> Any:
     """Returns the compiled model of a robot, the same object for the same arguments.
@@ -229,6 +234,7 @@ def compile_model(robot: str, inertials: str) -> Any:
     attribute is taken out and applied afterwards, with the same result.
     """
     mujoco = _import_mujoco()
+    write_no_warnings()
     root = ElementTree.parse(model_file(robot)).getroot()
     total_mass = None
     for compiler in root.iter("compiler"):
@@ -237,9 +243,8 @@ def compile_model(robot: str, inertials: str) -> Any:
     if total_mass is not None:
         mujoco.mj_setTotalmass(model, float(total_mass))
     if inertials == "mujoco210":
-        with np.load(_INERTIALS_FILE) as file:
-            for name in INERTIAL_ARRAYS:
-                getattr(model, name)[:] = file[f"{robot}/{name}"]
+        for name, values in mujoco210_inertials(robot).items():
+            getattr(model, name)[:] = values
     if tuple(map(int, mujoco.__version__.split(".")[:2])) >= (3, 5):
         model.geom_margin[:] *= 0.5
     _update_constants(model)

@@ -1,10 +1,10 @@
 """The physics engine `mujoco-py`: MuJoCo 2.1.0, with which the field's papers were computed, on one thread.
 
 Models are compiled by MuJoCo 2.1.0 itself, from the model files that the official package compiles, too. It computes
-body frames and contact forces (`engine.DERIVED`) when it is asked to, as the official package does; left alone,
+body frames and contact forces (`derived.DERIVED`) when it is asked to, as the official package does; left alone,
 mujoco-py keeps those of the last stage of the last simulation step, and contact forces at zero.
 
-`build_mujoco_py.py` builds it. Where mujoco-py has been installed by its own instructions, it is used as it is.
+`build.py` builds it. Where mujoco-py has been installed by its own instructions, it is used as it is.
 """
 import contextlib
 import functools
@@ -18,9 +18,10 @@ from typing import Any, Iterator, List
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.engines.base import INERTIAL_ARRAYS, START_TIME, Engine, Simulator
+from meta_policy_search.envs.mujoco_envs.engines.base import START_TIME, Engine, Simulator
 from meta_policy_search.envs.mujoco_envs.engines.build import engine_folder
-from meta_policy_search.envs.mujoco_envs.engines.models import model_file
+from meta_policy_search.envs.mujoco_envs.engines.models import INERTIAL_ARRAYS, model_file
+from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
 
 __all__ = ["MujocoPyEngine", "import_mujoco_py"]
 
@@ -62,8 +63,6 @@ class MujocoPyEngine(Engine):
         return _Simulator(self)
 
     def _model_to_draw(self, env_id: int) -> Any:
-        from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
-
         return compile_model(self.robot, self.inertials)  # what a task changes cannot be seen
 
 
@@ -112,8 +111,6 @@ def _compile(robot: str, inertials: str) -> Any:
     mujoco_py = import_mujoco_py()
     model = mujoco_py.load_model_from_xml(model_file(robot).read_text(encoding="utf-8"))
     if inertials == "modern":
-        from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
-
         modern = compile_model(robot, inertials)
         for name in INERTIAL_ARRAYS:
             getattr(model, name)[:] = getattr(modern, name)
@@ -122,7 +119,7 @@ def _compile(robot: str, inertials: str) -> Any:
 
 
 def import_mujoco_py() -> ModuleType:
-    """Returns the module `mujoco_py`, loaded with the engine that `build_mujoco_py.py` has built, if it has.
+    """Returns the module `mujoco_py`, loaded with the engine that `build.py` has built, if it has.
 
     Raises:
         ImportError: mujoco-py or its engine is not installed; says what to run.
