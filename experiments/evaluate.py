@@ -46,7 +46,7 @@ from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.snapshotter import SnapshotError
 
 if TYPE_CHECKING:
-    from meta_policy_search.evaluation.evaluator import MetaEvaluator
+    from meta_policy_search.evaluation import MetaEvaluator
     from meta_policy_search.meta_trainer import Trainer
 
 LAST = "last"
@@ -92,7 +92,7 @@ def load_evaluator(
     if parallel:
         config = dataclasses.replace(config, **{**serial, **parallel})
 
-    from meta_policy_search.evaluation.evaluator import MetaEvaluator  # loads TensorFlow
+    from meta_policy_search.evaluation import MetaEvaluator  # loads TensorFlow
     from meta_policy_search.tf_compat import tf
 
     with seeding.evaluation_seed(config.seed), tf.Graph().as_default():  # building seeds all random numbers anew
@@ -123,7 +123,7 @@ def make_search_evaluator(
     """
     from meta_policy_search.baselines import ZeroBaseline
     from meta_policy_search.envs import EnvSpec
-    from meta_policy_search.evaluation.evaluator import MetaEvaluator
+    from meta_policy_search.evaluation import MetaEvaluator
     from meta_policy_search.np.algos import CEM, CMAES, SearchAdaptation
     from meta_policy_search.policies import TaskPolicy
 

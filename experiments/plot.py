@@ -1,4 +1,4 @@
-"""Pictures of runs: learning curves of runs and seeds next to each other, and the ways of a policy in the plane.
+"""Pictures of runs: learning curves of runs and seeds next to each other, and where a policy goes in the plane.
 
     python experiments/plot.py RUN_FOLDER RUN_FOLDER ...
     python experiments/plot.py data/pro_mp data/maml_trpo --x time --columns AdaptationGain Step_1-AverageReturn
@@ -30,7 +30,7 @@ else:  # python experiments/plot.py
 
 import numpy as np
 
-from meta_policy_search.evaluation.recording import check_is_planar
+from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import Curve, Progress, plot_comparison, read_progress, return_columns
 from meta_policy_search.utils.checks import check_positive_int
 

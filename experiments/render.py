@@ -15,7 +15,7 @@ import copy
 import itertools
 import os
 import sys
-from typing import Any, Iterator, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple
 
 if __package__:  # python -m experiments.render
     from experiments import common, evaluate
@@ -26,9 +26,11 @@ else:  # python experiments/render.py
 import numpy as np
 
 from meta_policy_search.envs.gym_compat import reset_env
-from meta_policy_search.evaluation.recording import Recording, describe_task
-from meta_policy_search.plotting import step_label
+from meta_policy_search.plotting import describe_task, step_label
 from meta_policy_search.utils.video import check_encoder, mp4_file
+
+if TYPE_CHECKING:
+    from meta_policy_search.evaluation import Recording
 
 CAPTION_HEIGHT, GAP = 56, 16  # pixels
 FONT_SIZE, MARGIN = 14, 8  # pixels
@@ -67,7 +69,7 @@ def _check_pictures(env: Any) -> None:
         raise ValueError(str(error)) from error
 
 
-def frames(recording: Recording, task: int, envs: Tuple[Any, Any]) -> Iterator[np.ndarray]:
+def frames(recording: "Recording", task: int, envs: Tuple[Any, Any]) -> Iterator[np.ndarray]:
     """Draws the first path of a task before adaptation, and the first one after the last step, next to each other.
 
     Args:
@@ -87,7 +89,7 @@ def frames(recording: Recording, task: int, envs: Tuple[Any, Any]) -> Iterator[n
         yield _side_by_side(*shown)
 
 
-def _panels(recording: Recording, step: int, task: int, env: Any) -> Iterator[np.ndarray]:
+def _panels(recording: "Recording", step: int, task: int, env: Any) -> Iterator[np.ndarray]:
     """Draws the first path of a task after some adaptation steps, with captions."""
     rewards = recording.rounds[step][task][0]["rewards"]
     returns = np.concatenate(([0.0], np.cumsum(rewards)))

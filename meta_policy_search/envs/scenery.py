@@ -1,9 +1,13 @@
-"""Pictures of 2D point environments; matplotlib is loaded when the first one is drawn."""
+"""Worlds in the plane as seen from above: what there is besides who moves, and how it is drawn.
+
+Point environments, and robots that walk in the plane, describe themselves by a `Scenery`. matplotlib is loaded when the
+first one is drawn.
+"""
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-__all__ = ["Scenery", "draw", "draw_scenery"]
+__all__ = ["Scenery", "check_is_planar", "draw", "draw_scenery"]
 
 SIZE = 480  # pixels, width and height of a picture
 _DPI = 100
@@ -20,6 +24,13 @@ class Scenery(NamedTuple):
     direction: Optional[np.ndarray] = None  # [2], of length one, to go in
     other_goals: Sequence[np.ndarray] = ()  # each [2], goals that tasks can have
     walls: Sequence[np.ndarray] = ()  # lines, each [n, 2]
+
+
+def check_is_planar(env: Any) -> None:
+    """Raises `ValueError` unless what acts in an environment has a position in the plane."""
+    if getattr(env.unwrapped, "position", None) is None:
+        raise ValueError("env: expected a world in the plane, whose environment has a position (x, y), such as "
+                         f"MetaPointEnvCorner or AntRandGoalEnv, got {type(env.unwrapped).__name__}")
 
 
 def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:

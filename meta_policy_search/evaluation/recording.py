@@ -1,7 +1,4 @@
-"""What a policy did in some tasks before and after adaptation, to look at: ways in the plane, and pictures.
-
-`MetaEvaluator.record` makes recordings. Nothing here imports TensorFlow.
-"""
+"""What a policy did in some tasks before and after adaptation, to look at: positions in the plane, and pictures."""
 import copy
 import dataclasses
 from typing import Any, Iterator, List, Sequence
@@ -10,15 +7,14 @@ import numpy as np
 
 from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.plotting import TaskTrajectories, plot_trajectories
+from meta_policy_search.envs.scenery import check_is_planar
+from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import task_returns
-
-__all__ = ["Recording", "RecordingExecutor", "check_is_planar", "describe_task"]
 
 
 class RecordingExecutor:
@@ -55,21 +51,22 @@ class RecordingExecutor:
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """Paths in some tasks before and after each adaptation step; each can be gone along again.
+    """Paths in `M` tasks before and after each adaptation step; each of the `P` paths of a task can be repeated.
 
     Args:
         name: of the policy.
         env: the environment; `replay` uses copies of it.
         tasks: the `M` tasks.
         rounds: the paths after 0, 1, ..., `K` adaptation steps.
-        starts: of each round, the generators that the environments drew from, in the order of tasks and paths.
+        start_rngs: of each round, the generators `[M * P]` that the environments drew from, in the order of tasks and
+            paths, as they were at the start.
     """
 
     name: str
     env: Any
     tasks: Sequence[Task]
     rounds: Sequence[PathsMetaBatch]
-    starts: Sequence[Sequence[np.random.Generator]]
+    start_rngs: Sequence[Sequence[np.random.Generator]]
 
     @property
     def returns(self) -> np.ndarray:
@@ -77,13 +74,13 @@ class Recording:
         return np.stack([task_returns(paths) for paths in self.rounds], axis=-1)
 
     def replay(self, step: int, task: int, path: int = 0, env: Any = None) -> Iterator[Any]:
-        """Goes along a path again, with the actions and random numbers of the first time.
+        """Repeats a path, with the actions and random numbers of the first time.
 
         Args:
             step: adaptation steps before the path.
             task: index of the task.
             path: which path of the task.
-            env: environment to do it in, which goes along; default None, a copy.
+            env: environment to do it in, which is changed; default None, a copy.
 
         Returns:
             An iterator that gives the environment at the start of the path and after each of its steps.
@@ -93,19 +90,19 @@ class Recording:
                 from its own generator.
         """
         env = copy.deepcopy(self.env) if env is None else env
-        recorded = self.rounds[step][task][path]
+        paths = self.rounds[step][task]
         env.set_task(self.tasks[task])
-        set_rng(env, copy.deepcopy(self.starts[step][task * len(self.rounds[step][task]) + path]))
+        set_rng(env, copy.deepcopy(self.start_rngs[step][task * len(paths) + path]))
         reset_env(env)
         yield env
-        for t, (action, reward) in enumerate(zip(recorded["actions"], recorded["rewards"], strict=True)):
+        for t, (action, reward) in enumerate(zip(paths[path]["actions"], paths[path]["rewards"], strict=True)):
             again = step_env(env, action)[1]
             if not np.isclose(again, reward, rtol=1e-6, atol=1e-9):
                 raise RuntimeError(f"replay: expected the reward {reward} of the first time in step {t}, got {again}: "
                                    f"{type(env.unwrapped).__name__} does not repeat itself")
             yield env
 
-    def ways(self, step: int, task: int, num_paths: int = 5) -> List[np.ndarray]:
+    def trajectories(self, step: int, task: int, num_paths: int = 5) -> List[np.ndarray]:
         """Returns the positions along a task's first paths, at most `num_paths`, each float64 `[T + 1, 2]`.
 
         Raises:
@@ -118,7 +115,7 @@ class Recording:
                 for path in range(count)]
 
     def plot_trajectories(self, path: PathLike, title: str = "", num_paths: int = 5) -> str:
-        """Draws the ways in each task before and after each adaptation step, as a PNG file; returns its path.
+        """Draws the paths in each task before and after each adaptation step, as a PNG file; returns its path.
 
         Args:
             path: file to write.
@@ -131,29 +128,8 @@ class Recording:
         """
         num_paths, env, tasks = check_positive_int("num_paths", num_paths), copy.deepcopy(self.env), []
         for index, task in enumerate(self.tasks):
-            ways = [self.ways(step, index, num_paths) for step in range(len(self.rounds))]
+            trajectories = [self.trajectories(step, index, num_paths) for step in range(len(self.rounds))]
             env.set_task(task)
-            tasks.append(TaskTrajectories(env.unwrapped.scenery(), ways, self.returns[index]))
+            tasks.append(TaskTrajectories(env.unwrapped.scenery(), trajectories, self.returns[index]))
         names = [f"task {number}: {describe_task(task)}" for number, task in enumerate(self.tasks, 1)]
         return plot_trajectories(tasks, path, title or f"Paths of {self.name}", names)
-
-
-def check_is_planar(env: Any) -> None:
-    """Raises `ValueError` unless what acts in an environment has a position in the plane."""
-    if getattr(env.unwrapped, "position", None) is None:
-        raise ValueError("env: expected a world in the plane, whose environment has a position (x, y), such as "
-                         f"MetaPointEnvCorner or AntRandGoalEnv, got {type(env.unwrapped).__name__}")
-
-
-def describe_task(task: Task, length: int = 40) -> str:
-    """Returns a task in a few words: numbers with two decimals, cut off after `length` characters."""
-    text = _in_words(task)
-    return text if len(text) <= length else text[: length - 3] + "..."
-
-
-def _in_words(task: Task) -> str:
-    if isinstance(task, dict):
-        return ", ".join(f"{key} {_in_words(value)}" for key, value in task.items())
-    if isinstance(task, (list, tuple, np.ndarray)) and np.ndim(task) > 0:
-        return f"({', '.join(map(_in_words, task))})"
-    return f"{task:.2f}" if isinstance(task, (float, np.floating)) else str(task)

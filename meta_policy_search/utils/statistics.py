@@ -1,12 +1,12 @@
 """Means of returns, and how far they can be trusted."""
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import numpy as np
 from scipy.special import stdtrit
 
 from meta_policy_search.types import PathsMetaBatch
 
-__all__ = ["Interval", "half_width_of_mean", "mean_interval", "task_returns", "task_timesteps"]
+__all__ = ["Interval", "half_width_of_mean", "mean_interval", "running_mean", "task_returns", "task_timesteps"]
 
 
 class Interval(NamedTuple):
@@ -41,3 +41,16 @@ def mean_interval(values: np.ndarray) -> Interval:
 def half_width_of_mean(half_widths: np.ndarray) -> float:
     """Returns the half width for a mean of independent means with half widths `h` `[n]`: `sqrt(sum_i h_i^2) / n`."""
     return float(np.sqrt(np.sum(np.square(half_widths))) / len(half_widths))
+
+
+def running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns means over the values around each and of how many (fewer at the ends): each `[n]`.
+
+    Args:
+        values: `[n]`.
+        reach: how many of them to either side; by default so many that means are over about 2%.
+    """
+    n = len(values)
+    reach = n // 100 if reach is None else reach
+    start, end = np.maximum(np.arange(n) - reach, 0), np.minimum(np.arange(n) + reach + 1, n)
+    return np.array([np.mean(values[i:j]) for i, j in zip(start, end, strict=True)]), end - start

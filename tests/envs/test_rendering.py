@@ -215,7 +215,7 @@ def test_a_point_is_drawn_with_its_way_and_its_goal(name):
     assert (second != first).any()
     np.testing.assert_array_equal(env.render(), second)
     env.reset(seed=0)
-    np.testing.assert_array_equal(env.render(), first)  # the way is that since the start
+    np.testing.assert_array_equal(env.render(), first)  # the trail is that since the start
     env.set_task(other_task)
     assert (env.render() != first).any()
 

@@ -12,7 +12,7 @@ import pytest
 from experiments import common, dice_maml, e_maml, evaluate, maml_trpo, pro_mp, vpg_maml
 from experiments.evaluate import load_evaluator
 from meta_policy_search.envs import make_env
-from meta_policy_search.evaluation.evaluator import MetaEvaluator
+from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.utils import logger, seeding
 
 ROOT = Path(__file__).resolve().parent.parent.parent

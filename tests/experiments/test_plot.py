@@ -256,7 +256,7 @@ def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
     np.testing.assert_array_equal([task.returns for task in tasks], expected.returns[0])
     for task, goal in zip(tasks, ([2, 2], [-2, 2]), strict=True):
         np.testing.assert_array_equal(task.scenery.goal, goal)
-        assert [[way.shape for way in ways] for ways in task.ways] == [[(6, 2)]] * 3
+        assert [[path.shape for path in paths] for paths in task.trajectories] == [[(6, 2)]] * 3
     assert output.read_bytes().startswith(b"\x89PNG")
 
 

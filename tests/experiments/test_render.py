@@ -7,7 +7,7 @@ import pytest
 from experiments import common, maml_trpo, render
 from experiments.evaluate import load_evaluator
 from meta_policy_search.envs.mujoco_envs.engines import camera
-from meta_policy_search.evaluation.evaluator import MetaEvaluator
+from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.utils import logger
 
 ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
@@ -52,7 +52,7 @@ def place_of_point(picture, limit):
     """Returns where the large blue dot is in a picture of a world that reaches to `limit`, `[2]`."""
     red, _, blue = picture.transpose(2, 0, 1)
     is_blue = (blue - red > 60).astype(float)
-    window = np.ones(9)  # pixels; the way is thinner than the dot
+    window = np.ones(9)  # pixels; the trail is thinner than the dot
     density = np.apply_along_axis(np.convolve, 0, np.apply_along_axis(np.convolve, 1, is_blue, window, "same"), window,
                                   "same")
     row, column = np.mean(np.argwhere(density >= 0.97 * density.max()), axis=0)
@@ -77,7 +77,7 @@ def mistake(capsys, *arguments):
 def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
     """Given two tasks and paths of 6 steps, then there are 7 pictures of each, and points are where they were.
 
-    The pictures that tell where the point is are those of the start, in which there is no way yet.
+    The pictures that tell where the point is are those of the start, in which there is no trail yet.
     """
     path = tmp_path / "a.mp4"
     run(point, "--tasks", "[[2, 2], [-2, -2]]", "--num_steps", 2, "--max_path_length", 6, "--output", path)
@@ -87,11 +87,11 @@ def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
     recording = load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)
     for task in range(2):
         for step, panels in zip((0, 2), sides(pictures), strict=True):
-            way = recording.ways(step, task)[0]
+            trajectory = recording.trajectories(step, task)[0]
             start, end = panels[7 * task], panels[7 * task + 6]
-            np.testing.assert_allclose(place_of_point(start, 2.3), way[0], atol=0.04)
-            if np.linalg.norm(way[-1] - way[0]) > 0.5:  # far enough from the ring at the start
-                assert np.linalg.norm(place_of_point(end, 2.3) - way[-1]) < 0.2
+            np.testing.assert_allclose(place_of_point(start, 2.3), trajectory[0], atol=0.04)
+            if np.linalg.norm(trajectory[-1] - trajectory[0]) > 0.5:  # far enough from the ring at the start
+                assert np.linalg.norm(place_of_point(end, 2.3) - trajectory[-1]) < 0.2
     left, right = sides(pictures)
     assert np.abs(left[6] - right[6]).max() > 100 and np.abs(left[13] - right[13]).max() > 100
     assert np.abs(left[0] - left[6]).max() > 100 and np.abs(left[0] - left[7]).max() > 100

@@ -24,7 +24,7 @@ from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-from meta_policy_search.evaluation.evaluator import MetaEvaluator
+from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.policies import DeterministicMLPPolicy

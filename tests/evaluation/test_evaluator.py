@@ -13,7 +13,7 @@ from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, Linear
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.evaluation.evaluator import Evaluation, MetaEvaluator
+from meta_policy_search.evaluation import Evaluation, MetaEvaluator
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPGMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation
@@ -519,7 +519,7 @@ def test_a_recording_of_a_search_is_of_the_policies_that_it_adapted(trainer):
     evaluator = make_search(trainer)
     recording = evaluator.record(tasks=3, num_steps=2, seed=5)
     np.testing.assert_allclose(recording.returns, evaluator.evaluate(tasks=3, num_steps=2, seeds=[5]).returns[0])
-    assert len(recording.starts) == 3
+    assert len(recording.start_rngs) == 3
     for step in range(3):
         assert len(list(recording.replay(step, task=1, path=2))) == T + 1
 

@@ -4,8 +4,7 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import make_env, normalize
-from meta_policy_search.evaluation.evaluator import MetaEvaluator
-from meta_policy_search.evaluation.recording import describe_task
+from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor
@@ -45,9 +44,10 @@ def test_a_replay_goes_along_the_path(point):
         positions = [env.unwrapped.position for env in recording.replay(step, task, path)]
         expected = [*recorded["observations"], recorded["last_observation"]]
         np.testing.assert_array_equal(positions, expected)
-        np.testing.assert_array_equal(recording.ways(step, task)[path], expected)
-    assert len(recording.ways(0, 0, num_paths=2)) == 2
-    assert len({tuple(way[0]) for way in recording.ways(0, 0)}) == NUM_PATHS  # starts of their own
+        np.testing.assert_array_equal(recording.trajectories(step, task)[path], expected)
+    assert len(recording.trajectories(0, 0, num_paths=2)) == 2
+    starts = {tuple(trajectory[0]) for trajectory in recording.trajectories(0, 0)}
+    assert len(starts) == NUM_PATHS  # each path has its own
 
 
 def test_given_tasks(point):
@@ -60,15 +60,15 @@ def test_given_tasks(point):
 
 @pytest.mark.parametrize("name", ["AntRandGoalEnv", "AntRandDirec2DEnv"])
 def test_robots_in_the_plane(name):
-    """Given an ant that observes its position, or whose reward says its velocity, then ways agree with that."""
+    """Given an ant that observes its position, or whose reward says its velocity, then trajectories agree with that."""
     evaluator = make_evaluator(normalize(make_env(name)), length=4)
     recording = evaluator.record(2, num_steps=1)
-    way, path = recording.ways(1, 1)[2], recording.rounds[1][1][2]
-    assert way.shape == (5, 2)
+    trajectory, path = recording.trajectories(1, 1)[2], recording.rounds[1][1][2]
+    assert trajectory.shape == (5, 2)
     if name == "AntRandGoalEnv":
-        np.testing.assert_array_equal(way[:-1], path["observations"][:, :2])
+        np.testing.assert_array_equal(trajectory[:-1], path["observations"][:, :2])
     else:
-        velocities = np.diff(way, axis=0) / 0.05
+        velocities = np.diff(trajectory, axis=0) / 0.05
         np.testing.assert_allclose(velocities @ recording.tasks[1], path["env_infos"]["reward_forward"])
 
 
@@ -97,7 +97,7 @@ def test_worlds_that_are_not_in_the_plane_are_named():
         assert make_env(name).position is None
     recording = make_evaluator(normalize(make_env("HalfCheetahRandDirecEnv")), length=2).record(1, num_steps=1)
     with pytest.raises(ValueError, match=r"expected a world in the plane.*\(x, y\).*got HalfCheetahRandDirecEnv"):
-        recording.ways(0, 0)
+        recording.trajectories(0, 0)
 
 
 def test_an_environment_that_does_not_repeat_itself_is_named(point, monkeypatch):
@@ -108,7 +108,7 @@ def test_an_environment_that_does_not_repeat_itself_is_named(point, monkeypatch)
         seen += [env for env in recording.replay(0, 0)]
 
 
-def test_the_picture_shows_the_ways(point, tmp_path, monkeypatch):
+def test_the_picture_shows_the_trajectories(point, tmp_path, monkeypatch):
     from meta_policy_search.evaluation import recording as module
 
     drawn = []
@@ -122,16 +122,7 @@ def test_the_picture_shows_the_ways(point, tmp_path, monkeypatch):
         assert len(task.scenery.walls) == 2
         np.testing.assert_array_equal(task.returns, recording.returns[index])
         for step in range(2):
-            np.testing.assert_equal(task.ways[step], recording.ways(step, index, 2))
+            np.testing.assert_equal(task.trajectories[step], recording.trajectories(step, index, 2))
         assert names[index].startswith(f"task {index + 1}: goal (")
     with pytest.raises(ValueError, match="num_paths: expected an integer of at least 1, got 0"):
         recording.plot_trajectories(tmp_path / "a.png", num_paths=0)
-
-
-@pytest.mark.parametrize("task, text", [
-    (1.0, "1.00"), (np.array([0.123, -2.0]), "(0.12, -2.00)"), (3, "3"), (np.float32(0.5), "0.50"),
-    ({"goal": np.array([1.0, 2.0]), "n": [1, 2]}, "goal (1.00, 2.00), n (1, 2)"), ("reach", "reach"),
-    (np.zeros(20), "(0.00, 0.00, 0.00, 0.00, 0.00, 0.00, ..."),
-])
-def test_tasks_in_words(task, text):
-    assert describe_task(task) == text

@@ -1,0 +1,171 @@
+"""What a policy returned in held-out tasks, as tables, files and pictures."""
+import dataclasses
+import json
+import os
+from typing import Any, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.plotting import plot_adaptation_curve
+from meta_policy_search.types import Task
+from meta_policy_search.utils.files import PathLike, write_csv, write_text
+from meta_policy_search.utils.statistics import Interval, mean_interval
+from meta_policy_search.utils.utils import ClassEncoder
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What a policy returned in each task after each adaptation step, such as a gradient step.
+
+    Returns are undiscounted sums of the rewards of a path, in the environment's reward unit. The methods that show and
+    save take further evaluations, such as that of an untrained policy, to compare with.
+
+    Args:
+        name: of the policy.
+        returns: float64 `[S, M, K + 1]`, the mean return of a task's paths by seed, task and adaptation steps taken.
+        tasks: the tasks of each seed, `S` lists of `M`.
+        are_given: whether the tasks were given, and so are the same for every seed, or sampled anew for each.
+        seeds: the `S` seeds.
+        step_sizes: of the `K` adaptation steps; None for the algorithm's own.
+        rollouts_per_meta_task: paths in each task after each number of steps.
+        max_path_length: most steps of a path.
+        num_timesteps: environment steps taken, all seeds together.
+        timesteps: int `[S, M, K + 1]`, environment steps that were taken in a task to adapt to it, until the policy
+            had the return above; those of the paths that only measure this return do not count.
+    """
+
+    name: str
+    returns: np.ndarray
+    tasks: Tuple[List[Task], ...]
+    are_given: bool
+    seeds: Tuple[int, ...]
+    step_sizes: Optional[Tuple[float, ...]]
+    rollouts_per_meta_task: int
+    max_path_length: int
+    num_timesteps: int
+    timesteps: np.ndarray
+
+    @property
+    def task_returns(self) -> np.ndarray:
+        """The mean return in each task, float64 `[tasks, K + 1]`; given tasks are averaged over seeds."""
+        return self.returns.mean(axis=0) if self.are_given else self.returns.reshape(-1, self.returns.shape[-1])
+
+    @property
+    def mean_timesteps(self) -> np.ndarray:
+        """The mean over tasks of the environment steps taken in a task to adapt to it, float64 `[K + 1]`."""
+        return self.timesteps.mean(axis=(0, 1))
+
+    @property
+    def mean_return(self) -> Interval:
+        """The mean return with its 95% interval over tasks, `[K + 1]` each."""
+        return mean_interval(self.task_returns)
+
+    @property
+    def gain(self) -> Interval:
+        """What the steps changed, the mean over tasks of the return minus that before adaptation; `[K + 1]` each."""
+        return mean_interval(self.task_returns - self.task_returns[:, :1])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def table(self, *references: "Evaluation") -> str:
+        """Returns the mean returns as a table to print, a row for each policy, and what adaptation gained."""
+        evaluations = (self, *references)
+        header = ["adaptation steps", *map(str, range(max(e.returns.shape[-1] for e in evaluations)))]
+        rows = [header, *([e.name, *map(_as_text, *e.mean_return)] for e in evaluations)]
+        name_width = max(len(row[0]) for row in rows)
+        width = max(len(cell) for row in rows for cell in row[1:])
+        lines = ["  ".join([row[0].ljust(name_width), *(cell.rjust(width) for cell in row[1:])]) for row in rows]
+        gain, steps = _as_text(self.gain.mean[-1], self.gain.half_width[-1], sign="+"), self.returns.shape[-1] - 1
+        return "\n".join([f"Mean return, +- half of its 95% interval over {self._describe()}", *lines,
+                          f"Adaptation changes the return by {gain} in {_count(steps, 'step')}"])
+
+    def plot(self, path: PathLike, *references: "Evaluation", title: Optional[str] = None) -> str:
+        """Draws the mean return over adaptation steps, with its 95% intervals, as a PNG file; returns its path."""
+        return self._plot(path, references, title, " Thin lines: single tasks.")
+
+    def plot_timesteps(self, path: PathLike, *references: "Evaluation", title: Optional[str] = None) -> str:
+        """Draws the mean return over environment steps taken in a task (`timesteps`); else as `plot`."""
+        return self._plot(path, references, title, timesteps=[e.mean_timesteps for e in (self, *references)])
+
+    def write_csv(self, path: PathLike, *references: "Evaluation") -> None:
+        """Writes the mean returns and gains, with half of their 95% intervals, a row for each policy and step.
+
+        `timesteps` is the mean over tasks of the environment steps taken in a task to adapt to it.
+        """
+        rows = [("policy", "step", "timesteps", "return", "return_ci95", "gain", "gain_ci95")]
+        for evaluation in (self, *references):
+            columns = zip(evaluation.mean_timesteps, *evaluation.mean_return, *evaluation.gain, strict=True)
+            rows += [(evaluation.name, step, *map(float, row)) for step, row in enumerate(columns)]
+        write_csv(path, rows)
+
+    def write_tasks_csv(self, path: PathLike, *references: "Evaluation") -> None:
+        """Writes the return of each task and seed, a row for each step; `value` is the task itself, as JSON."""
+        rows = [("policy", "seed", "task", "value", "step", "timesteps", "return")]
+        for evaluation in (self, *references):
+            for (s, m, step), value in np.ndenumerate(evaluation.returns):
+                task = json.dumps(_as_json(evaluation.tasks[s][m]))
+                timesteps = int(evaluation.timesteps[s, m, step])
+                rows.append((evaluation.name, evaluation.seeds[s], m, task, step, timesteps, float(value)))
+        write_csv(path, rows)
+
+    def write_json(self, path: PathLike, *references: "Evaluation") -> None:
+        """Writes everything: a list of evaluations, of which intervals that do not exist are null."""
+        content = []
+        for evaluation in (self, *references):
+            fields = {field.name: getattr(evaluation, field.name) for field in dataclasses.fields(evaluation)}
+            fields["tasks"] = [list(map(_as_json, tasks)) for tasks in evaluation.tasks]
+            for name in ("mean_return", "gain"):
+                mean, half_width = getattr(evaluation, name)
+                fields[name] = mean
+                fields[f"{name}_ci95"] = None if np.isnan(half_width).any() else half_width
+            content.append(fields)
+        write_text(path, json.dumps(content, cls=ClassEncoder, indent=2) + "\n")
+
+    def save(self, folder: PathLike, *references: "Evaluation") -> str:
+        """Writes `evaluation.json`, `returns.csv`, `task_returns.csv` and two pictures; returns the folder.
+
+        These are `adaptation_curve.png`, over adaptation steps, and `return_over_timesteps.png`, over those of the
+        environment.
+
+        Args:
+            folder: made if missing; files of these names in it are replaced.
+            *references: evaluations to compare with.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        folder = os.fspath(folder)
+        os.makedirs(folder, exist_ok=True)
+        self.write_json(os.path.join(folder, "evaluation.json"), *references)
+        self.write_csv(os.path.join(folder, "returns.csv"), *references)
+        self.write_tasks_csv(os.path.join(folder, "task_returns.csv"), *references)
+        self.plot(os.path.join(folder, "adaptation_curve.png"), *references)
+        self.plot_timesteps(os.path.join(folder, "return_over_timesteps.png"), *references)
+        return folder
+
+    def _plot(self, path: PathLike, references: Sequence["Evaluation"], title: Optional[str], note: str = "",
+              timesteps: Optional[List[np.ndarray]] = None) -> str:
+        curves = [(e.name, e.task_returns) for e in (self, *references)]
+        note = f"Bars: 95% interval over {self._describe()}.{note}"
+        return plot_adaptation_curve(curves, path, title or f"Adaptation of {self.name}", note, timesteps)
+
+    def _describe(self) -> str:
+        paths = self.rollouts_per_meta_task * (len(self.seeds) if self.are_given else 1)
+        return f"{_count(len(self.task_returns), 'task')}, {_count(paths, 'path')} in each after each step"
+
+
+def _as_json(task: Task) -> Any:
+    """Returns a task in the types that JSON has; its `repr` if it cannot be put that way."""
+    try:
+        return json.loads(json.dumps(task, cls=ClassEncoder))
+    except (TypeError, ValueError):
+        return repr(task)
+
+
+def _as_text(mean: float, half_width: float, sign: str = "") -> str:
+    return f"{mean:{sign}.2f}" + ("" if np.isnan(half_width) else f" +- {half_width:.2f}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,103 @@
+"""Several runs next to each other: their means, intervals and the picture."""
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from meta_policy_search.plotting.style import NOTE_STYLE, picture, point_marker, style_x, style_y
+from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
+
+# Told apart without red and green; the first two of them are blue and orange.
+_COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#555555")
+_STYLES = ("-", "--", ":", "-.")
+_LEGEND_WIDTH = 100  # characters in a line of the legend
+
+
+class Curve(NamedTuple):
+    """A line of a comparison: the same quantity in runs that differ in nothing but the seed."""
+
+    label: str
+    runs: Sequence[tuple[np.ndarray, np.ndarray]]  # of each run, x and y, each [n]; x increases
+
+
+def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
+    """Averages the runs of a curve where all of them have numbers.
+
+    Each run is interpolated linearly, at the places where any run has a number, from where the last one begins to where
+    the first one ends. What is not finite is left out.
+
+    Returns:
+        The places, float64 `[n]`, and the means with their 95% intervals over runs (Student's t), `[n]` each; `n` is
+        zero if there is no place that all runs reach.
+    """
+    runs = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve.runs]
+    if not all(len(x) for x, _ in runs):
+        return np.empty(0), Interval(np.empty(0), np.empty(0))
+    places = np.unique(np.concatenate([x for x, _ in runs]))
+    begin, end = max(x[0] for x, _ in runs), min(x[-1] for x, _ in runs)
+    places = places[(begin <= places) & (places <= end)]
+    return places, mean_interval(np.array([np.interp(places, x, y) for x, y in runs]))
+
+
+def plot_comparison(
+    panels: Mapping[str, Sequence[Curve]],
+    path: PathLike,
+    title: str,
+    x_label: str = "iteration",
+    is_count: bool = True,
+    smooth: int = 1,
+) -> str:
+    """Draws means over runs with their 95% intervals, a panel for each quantity, and every run faintly behind.
+
+    Curves of the same label look the same in all panels.
+
+    Args:
+        panels: curves by quantity, which the axis is labelled with.
+        path: PNG file to write.
+        title: title of the picture.
+        x_label: what the curves are drawn over.
+        is_count: whether that is a whole number, such as of steps.
+        smooth: how many rows of a run are averaged around each row, itself among them; even numbers count as the odd
+            ones below.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        ValueError: `smooth` is below 1.
+        OSError: the picture cannot be written.
+    """
+    path, reach = os.fspath(path), (check_positive_int("smooth", smooth) - 1) // 2
+    labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
+    legend = [textwrap.fill(label, _LEGEND_WIDTH) for label in labels]
+    with picture(path, title, height=1.2 + 2.6 * len(panels) + 0.25 * "\n".join(legend).count("\n")) as figure:
+        all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        handles = {}
+        for axes, (quantity, curves) in zip(all_axes, panels.items(), strict=True):
+            for curve in curves:
+                index = labels.index(curve.label)
+                smoothed = [(x, running_mean(y, reach)[0]) for x, y in curve.runs]
+                handles[index] = _draw_curve(axes, curve._replace(runs=smoothed), index)
+            style_y(axes, quantity)
+        if any(len(curve.runs) > 1 for curves in panels.values() for curve in curves):
+            all_axes[0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **NOTE_STYLE)
+        style_x(all_axes[-1], x_label, is_count)
+        figure.legend([handles[index] for index in range(len(labels))], legend, loc="outside lower center",
+                      frameon=False)
+    return path
+
+
+def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
+    """Draws the mean of some runs with its interval, and the runs; returns what stands for them in the legend."""
+    color, style = _COLORS[index % len(_COLORS)], _STYLES[index // len(_COLORS) % len(_STYLES)]
+    places, (mean, half_width) = mean_curve(curve)
+    if len(curve.runs) > 1:
+        for x, y in curve.runs:
+            axes.plot(x, y, color=color, linestyle=style, alpha=0.35, linewidth=0.7)
+        axes.fill_between(places, mean - half_width, mean + half_width, color=color, alpha=0.2, linewidth=0.0)
+    (line,) = axes.plot(places, mean, color=color, linestyle=style, linewidth=1.8, **point_marker(places))
+    return line

@@ -1,0 +1,150 @@
+"""Pictures of one run: returns, what adaptation gained, and the diagnostics of the estimates."""
+import os
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+import numpy as np
+
+from meta_policy_search.plotting.progress import Progress, columns, read_progress, step_columns
+from meta_policy_search.plotting.style import (
+    GAIN_COLOR,
+    NOISE_COLOR,
+    REFERENCE_COLORS,
+    picture,
+    point_marker,
+    step_colors,
+    step_label,
+    style_x,
+    style_y,
+)
+from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.statistics import running_mean
+
+Panel = Callable[[Any, Progress, np.ndarray], None]
+"""Draws columns of a run into axes, over environment steps, float64 `[iterations]`."""
+
+
+def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
+    """Draws the returns before and after adaptation over environment steps, and below what adaptation gained.
+
+    The gain has its 95% interval over tasks (columns `AdaptationGain`, `AdaptationGainCI95`). From 100 iterations on,
+    lines are running means over about 2% of them, with the interval of that mean, and the iterations themselves are
+    drawn faintly behind. The picture appears under its name when it is complete.
+
+    Args:
+        run_folder: folder with a `progress.csv`.
+        path: PNG file to write; by default `learning_curve.png` in the run folder.
+        title: title of the picture; by default the last parts of the folder's path.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        ValueError: there is no row to draw, or a column is missing.
+        OSError: the picture cannot be written.
+    """
+    return _plot(run_folder, path, "learning_curve.png", title, [(_draw_returns, 3), (_draw_gain, 2)])
+
+
+def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
+    """Draws the returns of a run of a `LocalRunner` over environment steps.
+
+    That is the mean return of each epoch and, where there are such columns, that of the best candidate and that of
+    the policy without exploration (`AverageReturn`, `BestCandidateReturn`, `Evaluation-AverageReturn`). Everything
+    else is as in `plot_learning_curve`.
+    """
+    return _plot(run_folder, path, "learning_curve.png", title, [(_draw_epoch_returns, 1)])
+
+
+def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
+    """Draws the diagnostics of the estimates (`Trainer(diagnostics=True)`) over environment steps.
+
+    From top to bottom: the length of the meta-gradient and its standard deviation, in the same unit, so that where the
+    lines meet there is nothing but noise; the cosines of the angles between the meta-gradients of two halves of the
+    tasks, and between the gradients before and after adaptation; and the divergence of each adaptation step. By default
+    the file is `diagnostics.png`; everything else is as in `plot_learning_curve`.
+    """
+    return _plot(run_folder, path, "diagnostics.png", title, [(_draw_noise, 3), (_draw_cosines, 3), (_draw_kl, 2)])
+
+
+def _plot(
+    run_folder: PathLike,
+    path: Optional[PathLike],
+    name: str,
+    title: Optional[str],
+    panels: Sequence[tuple[Panel, float]],
+) -> str:
+    """Draws panels, from top to bottom in order, each with its share of the height; returns the picture's path."""
+    progress = read_progress(run_folder)
+    (timesteps,) = columns(progress, "n_timesteps")
+    folder = os.path.abspath(os.fspath(run_folder))
+    path = os.path.join(folder, name) if path is None else os.fspath(path)
+    title = "/".join(folder.split(os.sep)[-3:]) if title is None else title
+    with picture(path, title, height=2.0 + 2.0 * len(panels)) as figure:
+        ratios = [height for _, height in panels]
+        all_axes = figure.subplots(len(panels), 1, sharex=True, height_ratios=ratios, squeeze=False)[:, 0]
+        for axes, (draw, _) in zip(all_axes, panels, strict=True):
+            draw(axes, progress, timesteps)
+            axes.legend(loc="best", frameon=False)
+        style_x(all_axes[-1], "environment steps, all tasks")
+    return path
+
+
+def _draw_returns(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
+    steps, returns = step_columns(progress, "AverageReturn")
+    for step, values, color in zip(steps, returns, step_colors(len(steps)), strict=True):
+        _draw_line(axes, timesteps, values, color, step_label(step), 1.8 if step in (steps[0], steps[-1]) else 1.0)
+    style_y(axes, "mean return of a path")
+
+
+def _draw_epoch_returns(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
+    _draw_line(axes, timesteps, *columns(progress, "AverageReturn"), GAIN_COLOR, "mean")
+    others = {"BestCandidateReturn": "best candidate", "Evaluation-AverageReturn": "without exploration"}
+    for color, (key, label) in zip(REFERENCE_COLORS[1:], others.items()):
+        if key in progress:
+            _draw_line(axes, timesteps, progress[key], color, label, 1.4)
+    style_y(axes, "return of a path")
+
+
+def _draw_gain(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
+    gains, half_widths = columns(progress, "AdaptationGain", "AdaptationGainCI95")
+    mean, count = running_mean(gains)
+    half_width = np.sqrt(running_mean(np.square(half_widths))[0] / count)
+    label = "gain" if count.max() == 1 else f"gain, mean of {count.max()} iterations"
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    _draw_line(axes, timesteps, gains, GAIN_COLOR, label)
+    if np.isfinite(half_width).any():  # one task per iteration has no interval
+        axes.fill_between(timesteps, mean - half_width, mean + half_width, color=GAIN_COLOR, alpha=0.25,
+                          linewidth=0.0, label="its 95% interval over tasks")
+    style_y(axes, "gain from adaptation")
+
+
+def _draw_noise(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
+    norms, variances = columns(progress, "MetaGradNorm", "MetaGradVariance")
+    _draw_line(axes, timesteps, norms, GAIN_COLOR, "length")
+    _draw_line(axes, timesteps, np.sqrt(variances), NOISE_COLOR, "standard deviation")
+    style_y(axes, "meta-gradient", scale="log")
+
+
+def _draw_cosines(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
+    halves, pre_post = columns(progress, "MetaGradHalvesCosine", "PrePostGradCosine")
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    _draw_line(axes, timesteps, halves, GAIN_COLOR, "meta-gradients of two halves of the tasks")
+    _draw_line(axes, timesteps, pre_post, NOISE_COLOR, "gradients before and after adaptation")
+    style_y(axes, "cosine between")
+    axes.set_ylim(-1.05, 1.05)
+
+
+def _draw_kl(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
+    steps, divergences = step_columns(progress, "AdaptationKL")
+    for step, values, color in zip(steps, divergences, step_colors(len(steps)), strict=True):
+        _draw_line(axes, timesteps, values, color, f"adaptation step {step + 1}")
+    style_y(axes, "divergence, nats", scale="log")
+
+
+def _draw_line(axes: Any, x: np.ndarray, y: np.ndarray, color: Any, label: str, linewidth: float = 1.8) -> None:
+    """Draws a running mean, and behind it what it is of."""
+    mean, count = running_mean(y)
+    if count.max() > 1:
+        axes.plot(x, y, color=color, alpha=0.25, linewidth=0.6)
+    axes.plot(x, mean, color=color, label=label, linewidth=linewidth, **point_marker(x))

@@ -1,0 +1,111 @@
+"""What runs have logged, read from their `progress.csv`."""
+import csv
+import os
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.statistics import half_width_of_mean
+
+Progress = dict[str, np.ndarray]
+"""Columns of `progress.csv` by name, each float64 `[iterations]`; NaN where a row has no number."""
+
+
+class MeanGain(NamedTuple):
+    """What adaptation gained in the last iterations of a run; returns are undiscounted sums of rewards."""
+
+    mean: float
+    half_width: float  # of the 95% interval over tasks; NaN for one task per iteration
+    before: float  # mean return before adaptation
+    after: float  # mean return after the last inner step
+    num_itr: int  # iterations that were averaged
+
+
+def read_progress(run_folder: PathLike) -> Progress:
+    """Reads `progress.csv`.
+
+    Args:
+        run_folder: folder of the run, which may still be going on: a last line that is not whole is left out.
+
+    Returns:
+        Columns by name, in the order of the file.
+
+    Raises:
+        ValueError: the file is missing or holds no row.
+    """
+    path = os.path.join(os.fspath(run_folder), "progress.csv")
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(line for line in file if line.endswith("\n")))
+    except OSError as error:
+        raise ValueError(f"run_folder: expected a folder with a progress.csv, got {run_folder}: {error}") from error
+    if len(rows) < 2:
+        raise ValueError(f"run_folder: expected at least one row in {path}, got none")
+    return {key: np.array([_number(row[column]) for row in rows[1:]]) for column, key in enumerate(rows[0])}
+
+
+def return_columns(progress: Progress) -> dict[str, str]:
+    """Returns the columns of a run that hold mean returns of a path, by what they mean.
+
+    These are the returns before adaptation and after its last step or, of a run in a single task, just the return.
+
+    Raises:
+        ValueError: there is no such column.
+    """
+    if "AverageReturn" in progress:
+        return {"return": "AverageReturn"}
+    steps, _ = step_columns(progress, "AverageReturn")
+    return {"return before adaptation": f"Step_{steps[0]}-AverageReturn",
+            "return after adaptation": f"Step_{steps[-1]}-AverageReturn"}
+
+
+def mean_gain(progress: Progress, last: int = 10) -> MeanGain:
+    """Averages what adaptation gained over the last iterations of a run.
+
+    Every iteration draws tasks of its own, so the variances of their mean gains add up: with half widths `h_i`, the
+    mean over `n` iterations has the half width `sqrt(sum_i h_i^2) / n`.
+
+    Args:
+        progress: what `read_progress` returned.
+        last: iterations to average, at least 1; all if there are fewer.
+
+    Raises:
+        ValueError: a column is missing, or `last` is below 1.
+    """
+    gains, half_widths = columns(progress, "AdaptationGain", "AdaptationGainCI95")
+    _, returns = step_columns(progress, "AverageReturn")
+    rows = slice(-min(check_positive_int("last", last), len(gains)), None)
+    return MeanGain(
+        mean=float(np.mean(gains[rows])),
+        half_width=half_width_of_mean(half_widths[rows]),
+        before=float(np.mean(returns[0, rows])),
+        after=float(np.mean(returns[-1, rows])),
+        num_itr=len(gains[rows]),
+    )
+
+
+def columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:
+    """Returns columns by name; raises `ValueError` if one is missing."""
+    for key in keys:
+        if key not in progress:
+            raise ValueError(f"progress: expected a column {key!r}, got only {', '.join(progress)}")
+    return tuple(progress[key] for key in keys)
+
+
+def step_columns(progress: Progress, name: str) -> tuple[list[int], np.ndarray]:
+    """Returns the numbers of the adaptation steps that have a column, and these columns, `[steps, iterations]`."""
+    pattern = re.compile(rf"Step_(\d+)-{name}")
+    found = {int(match[1]): match[0] for match in map(pattern.fullmatch, progress) if match}
+    if not found:
+        columns(progress, f"Step_0-{name}")  # says what is missing
+    return sorted(found), np.stack([progress[found[step]] for step in sorted(found)])
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")

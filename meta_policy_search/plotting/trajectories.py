@@ -1,0 +1,72 @@
+"""The picture of where a policy goes in tasks of a world in the plane."""
+import os
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from meta_policy_search.envs.scenery import Scenery, draw_scenery
+from meta_policy_search.plotting.style import picture, step_colors, step_label
+from meta_policy_search.types import Task
+from meta_policy_search.utils.files import PathLike
+
+
+class TaskTrajectories(NamedTuple):
+    """Where a policy went in a task of a world in the plane."""
+
+    scenery: Scenery  # the world, with the goal of the task
+    trajectories: Sequence[Sequence[np.ndarray]]  # after 0, 1, ... adaptation steps, positions on paths, [T + 1, 2]
+    returns: Sequence[float]  # after 0, 1, ... adaptation steps, the mean return of a path
+
+
+def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: str, names: Sequence[str] = ()) -> str:
+    """Draws the paths of a policy in the plane: a column for each task, a row for each number of adaptation steps.
+
+    A ring is where a path begins, a dot where it ends.
+
+    Args:
+        tasks: at least one, with as many adaptation steps each.
+        path: PNG file to write.
+        title: title of the picture.
+        names: a name for each task, which stands over its column; by default their numbers.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        OSError: the picture cannot be written.
+    """
+    path, num_rounds = os.fspath(path), len(tasks[0].trajectories)
+    names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
+    colors = step_colors(num_rounds)
+    with picture(path, title, height=0.8 + 2.4 * num_rounds, width=0.6 + 2.4 * len(tasks)) as figure:
+        all_axes = figure.subplots(num_rounds, len(tasks), squeeze=False)
+        for task, name, column in zip(tasks, names, all_axes.T, strict=True):
+            every = [trajectory for trajectories in task.trajectories for trajectory in trajectories]
+            for axes, trajectories, mean_return, color in zip(column, task.trajectories, task.returns, colors,
+                                                              strict=True):
+                for trajectory in trajectories:
+                    axes.plot(*trajectory.T, color=color, linewidth=0.8, alpha=0.5)
+                    axes.plot(*trajectory[0], "o", color=color, markerfacecolor="white", markersize=4, zorder=3)
+                    axes.plot(*trajectory[-1], "o", color=color, markersize=4, zorder=3)
+                draw_scenery(axes, task.scenery, every, scale=0.7)  # the goal on top
+                axes.set_xlabel(f"return {mean_return:.2f}", fontsize=9)
+            column[0].set_title(textwrap.fill(name, 28), fontsize=9)
+        for step, axes in enumerate(all_axes[:, 0]):
+            axes.set_ylabel(step_label(step), fontsize=10)
+    return path
+
+
+def describe_task(task: Task, length: int = 40) -> str:
+    """Returns a task in a few words: numbers with two decimals, cut off after `length` characters."""
+    text = _in_words(task)
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def _in_words(task: Task) -> str:
+    if isinstance(task, dict):
+        return ", ".join(f"{key} {_in_words(value)}" for key, value in task.items())
+    if isinstance(task, (list, tuple, np.ndarray)) and np.ndim(task) > 0:
+        return f"({', '.join(map(_in_words, task))})"
+    return f"{task:.2f}" if isinstance(task, (float, np.floating)) else str(task)

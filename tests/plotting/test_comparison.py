@@ -1,0 +1,91 @@
+"""Several runs next to each other."""
+import numpy as np
+import pytest
+
+from meta_policy_search.plotting import Curve, mean_curve, plot_comparison
+
+
+def arrays(*columns):
+    return tuple(np.array(column, float) for column in columns)
+
+
+def test_runs_on_different_grids_are_averaged_where_all_of_them_are():
+    """Given y = 2x on 0, 2, 4 and y = 2x + 4 on 1, 2, 5 (and no number at 4), then the mean is 2x + 2 on 1, 2, 4.
+
+    Two runs of which one is four above the other: s = 4 / sqrt(2), and the half width is 12.706 s / sqrt(2).
+    """
+    curve = Curve("ours", [arrays([0, 2, 4], [0, 4, 8]), arrays([1, 2, 4, 5], [6, 8, np.nan, 14])])
+    places, (mean, half_width) = mean_curve(curve)
+    np.testing.assert_array_equal(places, [1, 2, 4])
+    np.testing.assert_allclose(mean, [4, 6, 10])
+    np.testing.assert_allclose(half_width, 12.7062047 * 2.0)
+
+
+@pytest.mark.parametrize("runs", [
+    [arrays([0, 1], [1, 1]), arrays([2, 3], [1, 1])],
+    [arrays([0, 1], [1, 1]), arrays([0, 1], [np.nan, np.nan])],
+])
+def test_runs_that_have_no_place_in_common_have_no_mean(runs, tmp_path):
+    places, interval = mean_curve(Curve("ours", runs))
+    assert len(places) == len(interval.mean) == len(interval.half_width) == 0
+    plot_comparison({"return": [Curve("ours", runs)]}, tmp_path / "a.png", "A title")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def solid(axes):
+    """Returns the lines of a panel that are not faint, which are those of means."""
+    return [line for line in axes.lines if line.get_alpha() is None]
+
+
+def test_a_comparison_shows_means_intervals_and_runs(tmp_path, drawn):
+    """Given three runs and one, then the first curve has a band and its runs, and labels keep their looks."""
+    x = [0, 1, 2]
+    three = Curve("three", [arrays(x, [0, 0, 3]), arrays(x, [1, 0, 3]), arrays(x, [2, 0, 3])])
+    one = Curve("one", [arrays(x, [5, 6, 7])])
+    figure = drawn(plot_comparison, {"before": [three, one], "after": [one]}, tmp_path / "a.png", "A title",
+                   x_label="environment steps")
+    top, bottom = figure.axes
+    mean_of_three, line_of_one = solid(top)
+    np.testing.assert_array_equal(mean_of_three.get_xydata(), [[0, 1], [1, 0], [2, 3]])
+    np.testing.assert_array_equal(line_of_one.get_xydata(), [[0, 5], [1, 6], [2, 7]])
+    runs = [line.get_ydata() for line in top.lines if line.get_alpha() is not None]
+    np.testing.assert_array_equal(runs, [y for _, y in three.runs])
+    (band,) = top.collections
+    half_width = 4.30265273 / np.sqrt(3)  # s = 1
+    corners = {(x, round(y, 6)) for x, y in band.get_paths()[0].vertices}
+    assert corners >= {(0, round(1 - half_width, 6)), (0, round(1 + half_width, 6)), (1, 0), (2, 3)}
+    (again,) = solid(bottom)
+    assert again.get_color() == line_of_one.get_color() != mean_of_three.get_color()
+    assert [axes.get_ylabel() for axes in (top, bottom)] == ["before", "after"]
+    assert bottom.get_xlabel() == "environment steps" and figure.get_suptitle() == "A title"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["three", "one"]
+    assert "95% interval over runs" in top.get_title()
+
+
+def test_many_curves_look_different(tmp_path, drawn):
+    curves = [Curve(str(i), [arrays([0, 1], [i, i])]) for i in range(20)]
+    (axes,) = drawn(plot_comparison, {"y": curves}, tmp_path / "a.png", "A title").axes
+    assert len({(line.get_color(), line.get_linestyle()) for line in solid(axes)}) == 20
+    assert axes.get_title() == ""  # no runs to explain
+
+
+@pytest.mark.parametrize("smooth, expected", [(1, [0, 3, 6, 0]), (2, [0, 3, 6, 0]), (3, [1.5, 3, 3, 3])])
+def test_smoothing_averages_rows_of_a_run(smooth, expected, tmp_path, drawn):
+    curve = Curve("ours", [arrays([0, 1, 2, 3], [0, 3, 6, 0])])
+    (axes,) = drawn(plot_comparison, {"y": [curve]}, tmp_path / "a.png", "A title",
+                    smooth=smooth).axes
+    np.testing.assert_allclose(solid(axes)[0].get_ydata(), expected)
+    with pytest.raises(ValueError, match="smooth: expected an integer of at least 1, got 0"):
+        plot_comparison({"y": [curve]}, tmp_path / "b.png", "A title", smooth=0)
+
+
+def test_iterations_have_whole_numbers_and_hours_do_not(tmp_path, drawn):
+    curve = Curve("ours", [arrays([0, 0.5, 1], [0, 3, 6])])
+    for is_count, expected in ((True, {"0", "1"}), (False, {"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"})):
+        figure = drawn(plot_comparison, {"y": [curve]}, tmp_path / "a.png", "A title",
+                       is_count=is_count)
+        axis = figure.axes[0].xaxis
+        low, high = figure.axes[0].get_xlim()
+        ticks = axis.get_ticklocs()
+        labels = axis.get_major_formatter().format_ticks(ticks)
+        assert {label for tick, label in zip(ticks, labels, strict=True) if low <= tick <= high} == expected

@@ -1,0 +1,61 @@
+"""Reading what runs have logged."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from meta_policy_search.plotting import mean_gain, read_progress, return_columns
+
+COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
+
+
+def test_columns_are_read_by_name_and_what_is_no_number_is_nan(folder):
+    progress = read_progress(folder)
+    assert list(progress) == [*COLUMNS, "Note"]
+    np.testing.assert_array_equal(progress["AdaptationGain"], [1.0, 3.0, 5.0])
+    assert np.isnan(progress["Note"]).all()
+
+
+def test_a_line_that_is_still_being_written_is_left_out(folder):
+    with open(folder / "progress.csv", "a") as file:
+        file.write("400,2.0,8.")
+    np.testing.assert_array_equal(read_progress(folder)["n_timesteps"], [100, 200, 300])
+
+
+def test_the_mean_gain_by_hand(folder):
+    """The half width of a mean of independent means: sqrt(0.4^2 + 1.2^2) / 2."""
+    gain = mean_gain(read_progress(folder), last=2)
+    np.testing.assert_allclose(gain, (4.0, np.sqrt(1.6) / 2, 1.5, 5.5, 2))
+    assert mean_gain(read_progress(folder)).num_itr == 3
+
+
+def test_the_interval_of_the_mean_gain_covers_it():
+    """Given 2,000 runs of 10 iterations with 40 tasks each, then the interval misses the true gain in 5% of them."""
+    from scipy.stats import t
+
+    rng = np.random.default_rng(1)
+    gains = rng.normal(2.0, 3.0, size=(2000, 10, 40))
+    half_widths = t.ppf(0.975, 39) * gains.std(axis=2, ddof=1) / np.sqrt(40)
+    missed = 0
+    for run_gains, run_half_widths in zip(gains.mean(axis=2), half_widths, strict=True):
+        zeros = np.zeros(10)
+        gain = mean_gain({"AdaptationGain": run_gains, "AdaptationGainCI95": run_half_widths,
+                          "Step_0-AverageReturn": zeros, "Step_1-AverageReturn": zeros})
+        missed += abs(gain.mean - 2.0) > gain.half_width
+    assert 0.03 < missed / 2000 < 0.06
+
+
+def test_the_columns_of_returns():
+    steps = {f"Step_{step}-AverageReturn": np.zeros(1) for step in (0, 2, 10)}
+    assert return_columns(steps) == {"return before adaptation": "Step_0-AverageReturn",
+                                     "return after adaptation": "Step_10-AverageReturn"}
+    assert return_columns({"AverageReturn": np.zeros(1)}) == {"return": "AverageReturn"}
+    with pytest.raises(ValueError, match="expected a column 'Step_0-AverageReturn', got only Itr"):
+        return_columns({"Itr": np.zeros(1)})
+
+
+def test_importing_does_not_load_matplotlib_or_tensorflow():
+    program = ("import sys, meta_policy_search.plotting\n"
+               "print([name for name in ('matplotlib', 'tensorflow') if name in sys.modules])")
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"

@@ -1,0 +1,38 @@
+"""Where a policy goes, and tasks in words."""
+import numpy as np
+import pytest
+
+from meta_policy_search.envs.scenery import Scenery
+from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
+
+
+def test_trajectories_show_every_path_the_goal_and_walls(tmp_path, drawn):
+    paths = [[np.array([[0, 0], [1, step]], float), np.array([[0, 0], [-1, step]], float)] for step in range(3)]
+    wall = np.array([[2.0, 0.0], [2.0, 1.0]])
+    with_goal = TaskTrajectories(Scenery(2.0, goal=np.array([1.5, -0.5]), walls=[wall]), paths, [-3.0, -2.0, -1.0])
+    towards = TaskTrajectories(Scenery(direction=np.array([0.0, 1.0])), [path[:1] for path in paths], [1.0, 2.0, 3.0])
+    figure = drawn(plot_trajectories, [with_goal, towards], tmp_path / "a.png", "A title", ["here", "there"])
+    panels = np.array(figure.axes).reshape(3, 2)
+    for step in range(3):
+        lines = [line.get_xydata().tolist() for line in panels[step, 0].lines]
+        for path in paths[step]:
+            assert path.tolist() in lines and [path[0].tolist()] in lines and [path[-1].tolist()] in lines
+        assert wall.tolist() in lines and [[1.5, -0.5]] in lines
+        assert panels[step, 0].get_xlim() == pytest.approx((-2.3, 2.3))
+        (arrow,) = panels[step, 1].texts
+        assert arrow.xy[0] == 0.0 and arrow.xy[1] > 0.0
+        assert paths[step][0].tolist() in [line.get_xydata().tolist() for line in panels[step, 1].lines]
+        assert panels[step, 1].get_xlim() == pytest.approx((-2.3, 2.3))  # the same for all steps
+    assert [axes.get_title() for axes in panels[0]] == ["here", "there"]
+    assert [axes.get_ylabel() for axes in panels[:, 0]] == [
+        "before adaptation", "after 1 adaptation step", "after 2 adaptation steps"]
+    assert [axes.get_xlabel() for axes in panels[:, 0]] == ["return -3.00", "return -2.00", "return -1.00"]
+
+
+@pytest.mark.parametrize("task, text", [
+    (1.0, "1.00"), (np.array([0.123, -2.0]), "(0.12, -2.00)"), (3, "3"), (np.float32(0.5), "0.50"),
+    ({"goal": np.array([1.0, 2.0]), "n": [1, 2]}, "goal (1.00, 2.00), n (1, 2)"), ("reach", "reach"),
+    (np.zeros(20), "(0.00, 0.00, 0.00, 0.00, 0.00, 0.00, ..."),
+])
+def test_tasks_in_words(task, text):
+    assert describe_task(task) == text
