@@ -9,22 +9,18 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch
 
 
 class Adaptation(abc.ABC):
-    """Adapts the policy of an algorithm to `M` tasks, step by step.
-
-    `begin` starts anew from the algorithm's policy as it is. Each step then takes `explore` and `adapt`. The algorithm
-    itself stays as it is.
+    """Adapts the policy of an algorithm to several tasks, step by step; the algorithm itself stays as it is.
 
     Args:
         algo: the algorithm.
 
     Attributes:
-        takes_step_sizes (bool): whether `adapt` can be given a step size; otherwise the algorithm has its own.
+        takes_step_sizes (bool): whether `step` can be given a step size.
     """
 
     takes_step_sizes = False
@@ -39,41 +35,38 @@ class Adaptation(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, num_tasks: int) -> Any:
-        """Starts from the policy as it is.
+        """Starts anew from the algorithm's policy.
 
         Returns:
-            What acts in the tasks, for a `MetaSampler`: a policy that changes with each step.
+            The policy that acts in the tasks, for a `MetaSampler`; each step changes it.
         """
-
-    def explore(self, sampler: MetaSampler, paths: PathsMetaBatch) -> PathsMetaBatch:
-        """Returns the paths to adapt to.
-
-        Args:
-            sampler: collects further paths in the tasks, with what `begin` returned.
-            paths: those in which the policy acted last; by default they are the ones to adapt to.
-        """
-        return paths
 
     @abc.abstractmethod
-    def adapt(self, paths: PathsMetaBatch, step_size: Optional[float] = None) -> None:
+    def step(self, sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float] = None) -> PathsMetaBatch:
         """Takes an adaptation step in all tasks.
 
         Args:
-            paths: what `explore` returned.
+            sampler: collects further paths in the tasks, if the algorithm needs other ones.
+            paths: those in which the policy acted last.
             step_size: default None, the algorithm's own.
+
+        Returns:
+            The paths that the policy was adapted to.
 
         Raises:
             FloatingPointError: a parameter would not be finite.
         """
 
 
-def make_adaptation(algo: Any, sample_processor: Optional[SampleProcessor], env: MetaEnv) -> Adaptation:
+def make_adaptation(algo: Any, sample_processor: Any, env: MetaEnv) -> Adaptation:
     """Returns how an algorithm adapts; the arguments are those of `MetaEvaluator`.
 
     Raises:
         TypeError: an algorithm of another kind, or a sample processor that it lacks or does not use.
     """
     if isinstance(algo, MetaAlgo):
+        if not callable(getattr(sample_processor, "process_samples", None)):
+            raise TypeError(f"sample_processor: expected an object with process_samples, got {sample_processor!r}")
         return JointAdaptation(algo, sample_processor)
     if not isinstance(algo, MetaRLAlgorithm):
         raise TypeError(f"algo: expected a MetaAlgo (such as ProMP) or a MetaRLAlgorithm, got {algo!r}")
@@ -84,26 +77,25 @@ def make_adaptation(algo: Any, sample_processor: Optional[SampleProcessor], env:
 
 
 class JointAdaptation(Adaptation):
-    """Gradient steps of a `MetaAlgo`, in all tasks together."""
+    """Gradient steps of a `MetaAlgo`, in all tasks together; each start uses a copy of the sample processor."""
 
     takes_step_sizes = True
 
     def __init__(self, algo: MetaAlgo, sample_processor: Any) -> None:
-        if not callable(getattr(sample_processor, "process_samples", None)):
-            raise TypeError(f"sample_processor: expected an object with process_samples, got {sample_processor!r}")
         super().__init__(algo)
         self._sample_processor = sample_processor
 
     def begin(self, num_tasks: int) -> Any:
-        """Returns a meta-policy for so many tasks."""
+        """See `Adaptation.begin`."""
         self._algo_of_tasks = self._algo.with_meta_batch_size(num_tasks)
         self._processor = copy.deepcopy(self._sample_processor)
         return self._algo_of_tasks.policy
 
-    def adapt(self, paths: PathsMetaBatch, step_size: Optional[float] = None) -> None:
-        """Takes a gradient step."""
+    def step(self, sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float] = None) -> PathsMetaBatch:
+        """See `Adaptation.step`."""
         samples = self._processor.process_samples(paths)
         self._algo_of_tasks.adapt(samples, **({} if step_size is None else {"step_size": step_size}))
+        return paths
 
 
 class TaskwiseAdaptation(Adaptation):
@@ -114,20 +106,18 @@ class TaskwiseAdaptation(Adaptation):
         self._env_spec = env_spec
 
     def begin(self, num_tasks: int) -> TaskPolicies:
-        """Returns policies for so many tasks."""
+        """See `Adaptation.begin`."""
         self._acting = TaskPolicies([self._algo.get_initial_policy() for _ in range(num_tasks)])
         return self._acting
 
-    def explore(self, sampler: MetaSampler, paths: PathsMetaBatch) -> PathsMetaBatch:
-        """Collects paths, unless the policies that explore are those that acted."""
+    def step(self, sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float] = None) -> PathsMetaBatch:
+        """See `Adaptation.step`; collects paths, unless the policies that explore are those that acted."""
         acted = self._acting.policies
-        self._acting.policies = [self._algo.next_exploration_policy(policy) for policy in acted]
-        is_same = all(explores is acts for explores, acts in zip(self._acting.policies, acted, strict=True))
-        return paths if is_same else sampler.obtain_samples()
-
-    def adapt(self, paths: PathsMetaBatch, step_size: Optional[float] = None) -> None:
-        """Adapts each policy to the paths of its task."""
+        exploring = self._acting.policies = [self._algo.next_exploration_policy(policy) for policy in acted]
+        if any(explores is not acts for explores, acts in zip(exploring, acted, strict=True)):
+            paths = sampler.obtain_samples()
         self._acting.policies = [
             self._algo.adapt_policy(policy, TrajectoryBatch.from_paths(self._env_spec, task_paths))
-            for policy, task_paths in zip(self._acting.policies, paths.values(), strict=True)
+            for policy, task_paths in zip(exploring, paths.values(), strict=True)
         ]
+        return paths

@@ -21,7 +21,7 @@ from meta_policy_search.envs.gym_compat import check_meta_env
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.evaluation.adaptation import make_adaptation
 from meta_policy_search.evaluation.evaluation import Evaluation
-from meta_policy_search.evaluation.recording import Recording, RecordingExecutor
+from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import MetaRLAlgorithm
@@ -132,16 +132,15 @@ class MetaEvaluator:
             FloatingPointError: a step would lead to parameters that are not finite.
         """
         num_tasks, given = _check_tasks(tasks)
-        num_steps, sizes = self._check_steps(num_steps, step_sizes)
+        sizes = self._check_steps(num_steps, step_sizes)
         seeds = _check_seeds(seeds)
 
-        def make_sampler(env: MetaEnv, policy: Any) -> MetaSampler:
-            return MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks, self.max_path_length,
-                               self.envs_per_task, self.parallel)
+        def returns_of_next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, np.ndarray]:
+            paths = sampler.obtain_samples()
+            return paths, task_returns(paths)
 
-        step_sizes = sizes or (None,) * num_steps
         with keep_workers(self.parallel):
-            results = [self._adapt(seed, num_tasks, given, step_sizes, make_sampler, task_returns) for seed in seeds]
+            results = [self._adapt(seed, num_tasks, given, sizes, returns_of_next_paths) for seed in seeds]
         returns, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
         return Evaluation(
             name=self.name,
@@ -149,7 +148,7 @@ class MetaEvaluator:
             tasks=tasks_of_seeds,
             are_given=given is not None,
             seeds=seeds,
-            step_sizes=sizes,
+            step_sizes=None if step_sizes is None else sizes,
             rollouts_per_meta_task=self.rollouts_per_meta_task,
             max_path_length=self.max_path_length,
             num_timesteps=sum(num_timesteps),
@@ -178,24 +177,29 @@ class MetaEvaluator:
             ValueError, TypeError, FloatingPointError: see `evaluate`.
         """
         num_tasks, given = _check_tasks(tasks)
-        num_steps, sizes = self._check_steps(num_steps, step_sizes)
-        starts: List[List[np.random.Generator]] = []
+        sizes = self._check_steps(num_steps, step_sizes)
 
-        def make_sampler(env: MetaEnv, policy: Any) -> MetaSampler:
-            return MetaSampler(env, policy, self.rollouts_per_meta_task, num_tasks, self.max_path_length,
-                               executor=lambda *arguments: RecordingExecutor(*arguments, starts))
+        def next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, Tuple[PathsMetaBatch, Any]]:
+            rngs, paths = next_start_rngs(sampler), sampler.obtain_samples()
+            return paths, (paths, rngs)
 
-        seen, _, given, _ = self._adapt(*_check_seeds([seed]), num_tasks, given, sizes or (None,) * num_steps,
-                                        make_sampler, lambda paths: (paths, starts[-1]))
+        seen, _, given, _ = self._adapt(*_check_seeds([seed]), num_tasks, given, sizes, next_paths)
         return Recording(self.name, copy.deepcopy(self.env), given, *map(list, zip(*seen, strict=True)))
 
-    def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[int, Optional[Tuple[float, ...]]]:
-        """Returns the number of adaptation steps, and their sizes if they are given."""
+    def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Optional[float], ...]:
+        """Returns the size of each step, None for the algorithm's own."""
         num_steps = check_positive_int("num_steps", self._adaptation.num_steps if num_steps is None else num_steps)
-        if step_sizes is not None and not self._adaptation.takes_step_sizes:
+        if step_sizes is None:
+            return (None,) * num_steps
+        if not self._adaptation.takes_step_sizes:
             raise ValueError(f"step_sizes: expected None, as {type(self.algo).__name__} has its own, got "
                              f"{step_sizes!r}")
-        return num_steps, None if step_sizes is None else _check_step_sizes(step_sizes, num_steps)
+        if not isinstance(step_sizes, (list, tuple)):
+            raise TypeError(f"step_sizes: expected a list of numbers or None, got {step_sizes!r}")
+        if not 1 <= len(step_sizes) <= num_steps:
+            raise ValueError(f"step_sizes: expected 1 to num_steps={num_steps} of them, got {step_sizes!r}")
+        sizes = [check_positive(f"step_sizes[{i}]", size) for i, size in enumerate(step_sizes)]
+        return tuple(sizes + sizes[-1:] * (num_steps - len(sizes)))
 
     def _adapt(
         self,
@@ -203,28 +207,29 @@ class MetaEvaluator:
         num_tasks: int,
         given: Optional[List[Task]],
         step_sizes: Sequence[Optional[float]],
-        make_sampler: Callable[[MetaEnv, Any], MetaSampler],
-        look: Callable[[PathsMetaBatch], T],
+        collect: Callable[[MetaSampler], Tuple[PathsMetaBatch, T]],
     ) -> Tuple[List[T], List[np.ndarray], List[Task], int]:
         """Samples and adapts in turn with the random numbers of a seed.
 
+        `collect` returns the next paths of a sampler, and what is to be kept of them.
+
         Returns:
-            What `look` made of the paths after 0, 1, ... adaptation steps; the environment steps `[M]` taken in each
-            task to get there; the tasks; and the number of all environment steps.
+            What is kept of the paths after 0, 1, ... adaptation steps; the environment steps `[M]` taken in each task
+            to get there; the tasks; and the number of all environment steps.
         """
         with seeding.evaluation_seed(seed):
             policy = self._adaptation.begin(num_tasks)
-            with make_sampler(copy.deepcopy(self.env), policy) as sampler:
+            with MetaSampler(copy.deepcopy(self.env), policy, self.rollouts_per_meta_task, num_tasks,
+                             self.max_path_length, self.envs_per_task, self.parallel) as sampler:
                 sampler.update_tasks(given)
-                paths = sampler.obtain_samples()
-                seen, timesteps = [look(paths)], [np.zeros(num_tasks, int)]
+                paths, first = collect(sampler)
+                kept, timesteps = [first], [np.zeros(num_tasks, int)]
                 for step_size in step_sizes:
-                    paths = self._adaptation.explore(sampler, paths)
+                    paths = self._adaptation.step(sampler, paths, step_size)
                     timesteps.append(timesteps[-1] + task_timesteps(paths))
-                    self._adaptation.adapt(paths, step_size)
-                    paths = sampler.obtain_samples()
-                    seen.append(look(paths))
-                return seen, timesteps, sampler.tasks, sampler.total_timesteps_sampled
+                    paths, latest = collect(sampler)
+                    kept.append(latest)
+                return kept, timesteps, sampler.tasks, sampler.total_timesteps_sampled
 
 
 def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:
@@ -234,16 +239,6 @@ def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:
     if len(tasks) == 0:
         raise ValueError(f"tasks: expected at least one task, or how many to sample, got {tasks!r}")
     return len(tasks), list(tasks)
-
-
-def _check_step_sizes(step_sizes: Any, num_steps: int) -> Tuple[float, ...]:
-    """Returns a step size for each step."""
-    if not isinstance(step_sizes, (list, tuple)):
-        raise TypeError(f"step_sizes: expected a list of numbers or None, got {step_sizes!r}")
-    if not 1 <= len(step_sizes) <= num_steps:
-        raise ValueError(f"step_sizes: expected 1 to num_steps={num_steps} of them, got {step_sizes!r}")
-    sizes = [check_positive(f"step_sizes[{i}]", size) for i, size in enumerate(step_sizes)]
-    return tuple(sizes + sizes[-1:] * (num_steps - len(sizes)))
 
 
 def _check_seeds(seeds: Any) -> Tuple[int, ...]:

@@ -1,72 +1,49 @@
 """What a policy did in some tasks before and after adaptation, to look at: positions in the plane, and pictures."""
 import copy
 import dataclasses
+import itertools
 from typing import Any, Iterator, List, Sequence
 
 import numpy as np
 
+from meta_policy_search.actors.of_policies import actor_of
 from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
-from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.local import make_local_executor
+from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import task_returns
 
 
-class RecordingExecutor:
-    """The fastest executor within this process, which also keeps what its paths start from.
-
-    Args:
-        env, meta_batch_size, envs_per_task, max_path_length: see `MetaEnvExecutor`; there are as many environments per
-            task as paths, so that all paths of a round start together.
-        starts: list that the generators of each round are appended to, in the order of tasks and paths, as they are
-            before the environments draw from them.
-    """
-
-    def __init__(
-        self,
-        env: MetaEnv,
-        meta_batch_size: int,
-        envs_per_task: int,
-        max_path_length: int,
-        starts: List[List[np.random.Generator]],
-    ) -> None:
-        self._executor: MetaEnvExecutor = make_local_executor(env, meta_batch_size, envs_per_task, max_path_length)
-        self._starts = starts
-        self.max_threads = 1  # or the parts of a round would come in any order
-
-    def __getattr__(self, name: str) -> Any:
-        """Returns what the executor has."""
-        return getattr(self._executor, name)
-
-    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `MetaEnvExecutor.reset_envs`."""
-        self._starts.append(copy.deepcopy(list(rngs)))
-        return self._executor.reset_envs(env_ids, rngs)
+def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
+    """Returns the generators `[M][P]` of the paths that a sampler collects next, as the environments will get them."""
+    actor = actor_of(sampler.policy)
+    noise = np.empty((sampler.max_path_length, actor.noise_dim), np.float32)
+    rngs = [[sampler.path_rng(m, p) for p in range(sampler.batch_size)] for m in range(sampler.meta_batch_size)]
+    for rng in itertools.chain(*rngs):
+        actor.draw_noise(rng, noise)  # the policy's noise comes first
+    return rngs
 
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """Paths in `M` tasks before and after each adaptation step; each of the `P` paths of a task can be repeated.
+    """Paths in `M` tasks before and after each adaptation step, `P` in each; they can be repeated.
 
     Args:
         name: of the policy.
         env: the environment; `replay` uses copies of it.
         tasks: the `M` tasks.
         rounds: the paths after 0, 1, ..., `K` adaptation steps.
-        start_rngs: of each round, the generators `[M * P]` that the environments drew from, in the order of tasks and
-            paths, as they were at the start.
+        start_rngs: of each round, the generators `[M][P]` that the environments drew from, as they were at the start.
     """
 
     name: str
     env: Any
     tasks: Sequence[Task]
     rounds: Sequence[PathsMetaBatch]
-    start_rngs: Sequence[Sequence[np.random.Generator]]
+    start_rngs: Sequence[Sequence[Sequence[np.random.Generator]]]
 
     @property
     def returns(self) -> np.ndarray:
@@ -90,12 +67,12 @@ class Recording:
                 from its own generator.
         """
         env = copy.deepcopy(self.env) if env is None else env
-        paths = self.rounds[step][task]
+        recorded = self.rounds[step][task][path]
         env.set_task(self.tasks[task])
-        set_rng(env, copy.deepcopy(self.start_rngs[step][task * len(paths) + path]))
+        set_rng(env, copy.deepcopy(self.start_rngs[step][task][path]))
         reset_env(env)
         yield env
-        for t, (action, reward) in enumerate(zip(paths[path]["actions"], paths[path]["rewards"], strict=True)):
+        for t, (action, reward) in enumerate(zip(recorded["actions"], recorded["rewards"], strict=True)):
             again = step_env(env, action)[1]
             if not np.isclose(again, reward, rtol=1e-6, atol=1e-9):
                 raise RuntimeError(f"replay: expected the reward {reward} of the first time in step {t}, got {again}: "

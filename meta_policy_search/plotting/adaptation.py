@@ -5,7 +5,7 @@ from typing import Optional
 
 import numpy as np
 
-from meta_policy_search.plotting.style import GAIN_COLOR, NOTE_STYLE, REFERENCE_COLORS, picture, style_y
+from meta_policy_search.plotting import style
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import mean_interval
 
@@ -38,13 +38,13 @@ def plot_adaptation_curve(
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     path = os.fspath(path)
-    with picture(path, title, height=5.0) as figure:
+    with style.picture(path, title, height=5.0) as figure:
         axes = figure.subplots()
         for index, (name, returns) in enumerate(curves):
             is_first = index == 0
             steps = np.arange(returns.shape[1]) + 0.03 * index  # side by side, or bars would hide each other
             steps = steps if timesteps is None else timesteps[index]
-            color = GAIN_COLOR if is_first else REFERENCE_COLORS[(index - 1) % len(REFERENCE_COLORS)]
+            color = style.GAIN_COLOR if is_first else style.REFERENCE_COLORS[(index - 1) % len(style.REFERENCE_COLORS)]
             mean, half_width = mean_interval(returns)
             if is_first and len(returns) > 1 and timesteps is None:
                 axes.plot(steps, returns.T, color=color, alpha=np.clip(6.0 / len(returns), 0.15, 0.5), linewidth=0.8,
@@ -58,7 +58,7 @@ def plot_adaptation_curve(
         else:
             axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
             axes.set_xlabel("environment steps in the task, to adapt to it")
-        axes.set_title(note, **NOTE_STYLE)
-        style_y(axes, "mean return of a path")
+        axes.set_title(note, **style.NOTE_STYLE)
+        style.label_y(axes, "mean return of a path")
         figure.legend(loc="outside lower center", frameon=False)
     return path

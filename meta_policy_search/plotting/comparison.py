@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meta_policy_search.plotting.style import NOTE_STYLE, picture, point_marker, style_x, style_y
+from meta_policy_search.plotting import style
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
@@ -74,7 +74,7 @@ def plot_comparison(
     path, reach = os.fspath(path), (check_positive_int("smooth", smooth) - 1) // 2
     labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
     legend = [textwrap.fill(label, _LEGEND_WIDTH) for label in labels]
-    with picture(path, title, height=1.2 + 2.6 * len(panels) + 0.25 * "\n".join(legend).count("\n")) as figure:
+    with style.picture(path, title, height=1.2 + 2.6 * len(panels) + 0.25 * "\n".join(legend).count("\n")) as figure:
         all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
         handles = {}
         for axes, (quantity, curves) in zip(all_axes, panels.items(), strict=True):
@@ -82,10 +82,10 @@ def plot_comparison(
                 index = labels.index(curve.label)
                 smoothed = [(x, running_mean(y, reach)[0]) for x, y in curve.runs]
                 handles[index] = _draw_curve(axes, curve._replace(runs=smoothed), index)
-            style_y(axes, quantity)
+            style.label_y(axes, quantity)
         if any(len(curve.runs) > 1 for curves in panels.values() for curve in curves):
-            all_axes[0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **NOTE_STYLE)
-        style_x(all_axes[-1], x_label, is_count)
+            all_axes[0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **style.NOTE_STYLE)
+        style.label_x(all_axes[-1], x_label, is_count)
         figure.legend([handles[index] for index in range(len(labels))], legend, loc="outside lower center",
                       frameon=False)
     return path
@@ -93,11 +93,11 @@ def plot_comparison(
 
 def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
     """Draws the mean of some runs with its interval, and the runs; returns what stands for them in the legend."""
-    color, style = _COLORS[index % len(_COLORS)], _STYLES[index // len(_COLORS) % len(_STYLES)]
+    look = {"color": _COLORS[index % len(_COLORS)], "linestyle": _STYLES[index // len(_COLORS) % len(_STYLES)]}
     places, (mean, half_width) = mean_curve(curve)
     if len(curve.runs) > 1:
         for x, y in curve.runs:
-            axes.plot(x, y, color=color, linestyle=style, alpha=0.35, linewidth=0.7)
-        axes.fill_between(places, mean - half_width, mean + half_width, color=color, alpha=0.2, linewidth=0.0)
-    (line,) = axes.plot(places, mean, color=color, linestyle=style, linewidth=1.8, **point_marker(places))
+            axes.plot(x, y, **look, alpha=0.35, linewidth=0.7)
+        axes.fill_between(places, mean - half_width, mean + half_width, color=look["color"], alpha=0.2, linewidth=0.0)
+    (line,) = axes.plot(places, mean, **look, linewidth=1.8, **style.point_marker(places))
     return line

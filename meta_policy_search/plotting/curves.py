@@ -5,18 +5,8 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 
+from meta_policy_search.plotting import style
 from meta_policy_search.plotting.progress import Progress, columns, read_progress, step_columns
-from meta_policy_search.plotting.style import (
-    GAIN_COLOR,
-    NOISE_COLOR,
-    REFERENCE_COLORS,
-    picture,
-    point_marker,
-    step_colors,
-    step_label,
-    style_x,
-    style_y,
-)
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import running_mean
 
@@ -80,30 +70,31 @@ def _plot(
     folder = os.path.abspath(os.fspath(run_folder))
     path = os.path.join(folder, name) if path is None else os.fspath(path)
     title = "/".join(folder.split(os.sep)[-3:]) if title is None else title
-    with picture(path, title, height=2.0 + 2.0 * len(panels)) as figure:
+    with style.picture(path, title, height=2.0 + 2.0 * len(panels)) as figure:
         ratios = [height for _, height in panels]
         all_axes = figure.subplots(len(panels), 1, sharex=True, height_ratios=ratios, squeeze=False)[:, 0]
         for axes, (draw, _) in zip(all_axes, panels, strict=True):
             draw(axes, progress, timesteps)
             axes.legend(loc="best", frameon=False)
-        style_x(all_axes[-1], "environment steps, all tasks")
+        style.label_x(all_axes[-1], "environment steps, all tasks")
     return path
 
 
 def _draw_returns(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
     steps, returns = step_columns(progress, "AverageReturn")
-    for step, values, color in zip(steps, returns, step_colors(len(steps)), strict=True):
-        _draw_line(axes, timesteps, values, color, step_label(step), 1.8 if step in (steps[0], steps[-1]) else 1.0)
-    style_y(axes, "mean return of a path")
+    for step, values, color in zip(steps, returns, style.step_colors(len(steps)), strict=True):
+        linewidth = 1.8 if step in (steps[0], steps[-1]) else 1.0
+        _draw_line(axes, timesteps, values, color, style.step_label(step), linewidth)
+    style.label_y(axes, "mean return of a path")
 
 
 def _draw_epoch_returns(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
-    _draw_line(axes, timesteps, *columns(progress, "AverageReturn"), GAIN_COLOR, "mean")
+    _draw_line(axes, timesteps, *columns(progress, "AverageReturn"), style.GAIN_COLOR, "mean")
     others = {"BestCandidateReturn": "best candidate", "Evaluation-AverageReturn": "without exploration"}
-    for color, (key, label) in zip(REFERENCE_COLORS[1:], others.items()):
+    for color, (key, label) in zip(style.REFERENCE_COLORS[1:], others.items()):
         if key in progress:
             _draw_line(axes, timesteps, progress[key], color, label, 1.4)
-    style_y(axes, "return of a path")
+    style.label_y(axes, "return of a path")
 
 
 def _draw_gain(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
@@ -112,34 +103,34 @@ def _draw_gain(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
     half_width = np.sqrt(running_mean(np.square(half_widths))[0] / count)
     label = "gain" if count.max() == 1 else f"gain, mean of {count.max()} iterations"
     axes.axhline(0.0, color="black", linewidth=0.8)
-    _draw_line(axes, timesteps, gains, GAIN_COLOR, label)
+    _draw_line(axes, timesteps, gains, style.GAIN_COLOR, label)
     if np.isfinite(half_width).any():  # one task per iteration has no interval
-        axes.fill_between(timesteps, mean - half_width, mean + half_width, color=GAIN_COLOR, alpha=0.25,
+        axes.fill_between(timesteps, mean - half_width, mean + half_width, color=style.GAIN_COLOR, alpha=0.25,
                           linewidth=0.0, label="its 95% interval over tasks")
-    style_y(axes, "gain from adaptation")
+    style.label_y(axes, "gain from adaptation")
 
 
 def _draw_noise(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
     norms, variances = columns(progress, "MetaGradNorm", "MetaGradVariance")
-    _draw_line(axes, timesteps, norms, GAIN_COLOR, "length")
-    _draw_line(axes, timesteps, np.sqrt(variances), NOISE_COLOR, "standard deviation")
-    style_y(axes, "meta-gradient", scale="log")
+    _draw_line(axes, timesteps, norms, style.GAIN_COLOR, "length")
+    _draw_line(axes, timesteps, np.sqrt(variances), style.NOISE_COLOR, "standard deviation")
+    style.label_y(axes, "meta-gradient", scale="log")
 
 
 def _draw_cosines(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
     halves, pre_post = columns(progress, "MetaGradHalvesCosine", "PrePostGradCosine")
     axes.axhline(0.0, color="black", linewidth=0.8)
-    _draw_line(axes, timesteps, halves, GAIN_COLOR, "meta-gradients of two halves of the tasks")
-    _draw_line(axes, timesteps, pre_post, NOISE_COLOR, "gradients before and after adaptation")
-    style_y(axes, "cosine between")
+    _draw_line(axes, timesteps, halves, style.GAIN_COLOR, "meta-gradients of two halves of the tasks")
+    _draw_line(axes, timesteps, pre_post, style.NOISE_COLOR, "gradients before and after adaptation")
+    style.label_y(axes, "cosine between")
     axes.set_ylim(-1.05, 1.05)
 
 
 def _draw_kl(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
     steps, divergences = step_columns(progress, "AdaptationKL")
-    for step, values, color in zip(steps, divergences, step_colors(len(steps)), strict=True):
+    for step, values, color in zip(steps, divergences, style.step_colors(len(steps)), strict=True):
         _draw_line(axes, timesteps, values, color, f"adaptation step {step + 1}")
-    style_y(axes, "divergence, nats", scale="log")
+    style.label_y(axes, "divergence, nats", scale="log")
 
 
 def _draw_line(axes: Any, x: np.ndarray, y: np.ndarray, color: Any, label: str, linewidth: float = 1.8) -> None:
@@ -147,4 +138,4 @@ def _draw_line(axes: Any, x: np.ndarray, y: np.ndarray, color: Any, label: str, 
     mean, count = running_mean(y)
     if count.max() > 1:
         axes.plot(x, y, color=color, alpha=0.25, linewidth=0.6)
-    axes.plot(x, mean, color=color, label=label, linewidth=linewidth, **point_marker(x))
+    axes.plot(x, mean, color=color, label=label, linewidth=linewidth, **style.point_marker(x))

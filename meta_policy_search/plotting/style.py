@@ -28,7 +28,7 @@ def picture(path: str, title: str, height: float, width: float = 8.0) -> Iterato
         figure.savefig(file, format="png", dpi=120)
 
 
-def style_y(axes: Any, label: str, scale: str = "linear") -> None:
+def label_y(axes: Any, label: str, scale: str = "linear") -> None:
     """Labels the vertical axis, and gives the axes their grid."""
     axes.set_ylabel(label)
     axes.set_yscale(scale)
@@ -37,7 +37,7 @@ def style_y(axes: Any, label: str, scale: str = "linear") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def style_x(axes: Any, label: str, is_count: bool = True) -> None:
+def label_x(axes: Any, label: str, is_count: bool = True) -> None:
     """Labels the horizontal axis, which begins at zero; counts have whole numbers."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 

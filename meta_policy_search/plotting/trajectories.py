@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meta_policy_search.envs.scenery import Scenery, draw_scenery
-from meta_policy_search.plotting.style import picture, step_colors, step_label
+from meta_policy_search.plotting import style
 from meta_policy_search.types import Task
 from meta_policy_search.utils.files import PathLike
 
@@ -39,8 +39,8 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: 
     """
     path, num_rounds = os.fspath(path), len(tasks[0].trajectories)
     names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
-    colors = step_colors(num_rounds)
-    with picture(path, title, height=0.8 + 2.4 * num_rounds, width=0.6 + 2.4 * len(tasks)) as figure:
+    colors = style.step_colors(num_rounds)
+    with style.picture(path, title, height=0.8 + 2.4 * num_rounds, width=0.6 + 2.4 * len(tasks)) as figure:
         all_axes = figure.subplots(num_rounds, len(tasks), squeeze=False)
         for task, name, column in zip(tasks, names, all_axes.T, strict=True):
             every = [trajectory for trajectories in task.trajectories for trajectory in trajectories]
@@ -54,7 +54,7 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: 
                 axes.set_xlabel(f"return {mean_return:.2f}", fontsize=9)
             column[0].set_title(textwrap.fill(name, 28), fontsize=9)
         for step, axes in enumerate(all_axes[:, 0]):
-            axes.set_ylabel(step_label(step), fontsize=10)
+            axes.set_ylabel(style.step_label(step), fontsize=10)
     return path
 
 

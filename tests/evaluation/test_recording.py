@@ -8,14 +8,15 @@ from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor
+from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
 
 NUM_TASKS, NUM_PATHS = 3, 4
 
 
-def make_evaluator(env, length=6, **arguments):
+def make_evaluator(env, length=6, nonlinearity=tf.tanh, **arguments):
     policy = MetaGaussianMLPPolicy(2, gym.spaces.flatdim(env.observation_space), gym.spaces.flatdim(env.action_space),
-                                   hidden_sizes=(4,))
+                                   hidden_sizes=(4,), hidden_nonlinearity=nonlinearity)
     algo = VPGMAML(policy, inner_lr=0.5, meta_batch_size=2)
     processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
     return MetaEvaluator(algo, env, processor, NUM_PATHS, length, **arguments)
@@ -27,8 +28,9 @@ def point():
 
 
 def test_the_paths_are_those_that_are_evaluated(point):
-    """Given the same seed, then returns are those of an evaluation, which here has fewer environments at a time."""
+    """Given the same seed, then returns are those of an evaluation, which has more environments at a time."""
     recording = point.record(NUM_TASKS, num_steps=2, step_sizes=[0.5, 0.1], seed=3)
+    point.envs_per_task = None
     evaluation = point.evaluate(NUM_TASKS, num_steps=2, step_sizes=[0.5, 0.1], seeds=[3])
     np.testing.assert_array_equal(recording.returns, evaluation.returns[0])
     assert len(recording.rounds) == 3 and [len(paths) for paths in recording.rounds[0].values()] == [NUM_PATHS] * 3
@@ -37,8 +39,11 @@ def test_the_paths_are_those_that_are_evaluated(point):
     assert not np.array_equal(recording.returns, point.record(NUM_TASKS, 2, [0.5, 0.1], seed=4).returns)
 
 
-def test_a_replay_goes_along_the_path(point):
-    recording = point.record(NUM_TASKS, num_steps=1)
+@pytest.mark.parametrize("arguments", [{}, {"nonlinearity": tf.nn.relu6}, {"parallel": True}])
+def test_a_replay_goes_along_the_path(arguments):
+    """Given a policy on arrays, one that acts in the graph, and worker processes, then starts are those of the time."""
+    evaluator = make_evaluator(normalize(make_env("MetaPointEnvWalls"), normalization_scale=1.0), **arguments)
+    recording = evaluator.record(NUM_TASKS, num_steps=1)
     for step, task, path in ((0, 0, 0), (0, 2, 3), (1, 1, 2)):
         recorded = recording.rounds[step][task][path]
         positions = [env.unwrapped.position for env in recording.replay(step, task, path)]
