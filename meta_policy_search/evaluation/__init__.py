@@ -1,4 +1,4 @@
-"""What policies return in held-out tasks after each adaptation step, and recordings of what they do there."""
+"""What a policy returns in held-out tasks after each adaptation step, and recordings of it."""
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.recording import Recording

@@ -1,4 +1,4 @@
-"""Pictures of runs, drawn from their `progress.csv`, and of what policies do; matplotlib is loaded by the first one."""
+"""Pictures of runs, drawn from their `progress.csv`, and of what policies do."""
 from meta_policy_search.plotting.adaptation import plot_adaptation_curve
 from meta_policy_search.plotting.comparison import Curve, mean_curve, plot_comparison
 from meta_policy_search.plotting.curves import plot_diagnostics, plot_learning_curve, plot_returns
