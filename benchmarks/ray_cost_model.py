@@ -26,7 +26,8 @@ from benchmarks import machine
 from benchmarks.processes import ROOT, Figures
 from experiments import common, pro_mp
 from meta_policy_search.samplers import MetaSampler, RayOptions
-from meta_policy_search.samplers.ray import workers as ray_workers
+from meta_policy_search.samplers.ray.packing import pack
+from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.cores import available_cores
 
@@ -181,7 +182,7 @@ def _measure_transport(sizes: Sizes) -> dict[str, float]:
 
         def make(self, size: int) -> Any:
             if size not in self.packed:
-                self.packed[size] = ray_workers._pack([np.ones(size // 8) for _ in range(8)])
+                self.packed[size] = pack([np.ones(size // 8) for _ in range(8)])
             return self.packed[size]
 
         def take(self, packed: Any) -> int:
@@ -191,10 +192,10 @@ def _measure_transport(sizes: Sizes) -> dict[str, float]:
     echo = echoes[0]
 
     def fetch(size: int) -> None:
-        ray_workers._unpack(*ray.get(echo.make.remote(size)), copy=True)
+        ray.get(echo.make.remote(size)).unpack(copy=True)
 
     def send(size: int) -> None:
-        ray.get(echo.take.remote(ray.put(ray_workers._pack(np.ones(size // 8)))))
+        ray.get(echo.take.remote(ray.put(pack(np.ones(size // 8)))))
 
     def call(count: int) -> None:
         ray.get([echoes[i % 2].take.remote((b"",)) for i in range(count)])
@@ -354,7 +355,7 @@ def _bytes(value: float) -> str:
 
 def measure(sizes: Sizes) -> Figures:
     """Measures everything."""
-    with ray_workers.keep_workers(RayOptions(cpus_per_worker=0.5)), machine.LoadMeter("cost_model") as load:
+    with keep_workers(RayOptions(cpus_per_worker=0.5)), machine.LoadMeter("cost_model") as load:
         constants = measure_constants(sizes)
         checks = measure_checks(sizes, constants)
     return {**machine.describe(), **load.figures, "constants": asdict(constants), "checks": checks,

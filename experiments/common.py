@@ -44,7 +44,7 @@ from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
-from meta_policy_search.samplers.meta_sampler import check_parallel
+from meta_policy_search.samplers.ray.options import check_parallel
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
 from meta_policy_search.utils.cores import available_cores

@@ -40,7 +40,7 @@ else:  # python experiments/evaluate.py
 
 from meta_policy_search.envs import MetaEnv, get_env_class
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
-from meta_policy_search.samplers.ray.workers import keep_workers
+from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.snapshotter import SnapshotError

@@ -9,10 +9,11 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor, join_tasks
+from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.types import Infos
 
 __all__ = ["MetaPolicyActor", "PolicyActor", "SequentialActor", "action_shape_of", "actor_of", "actors_of",
-           "make_actors"]
+           "check_spaces", "make_actors"]
 
 
 def actor_of(policy: Any) -> Actor:
@@ -62,6 +63,24 @@ def action_shape_of(policy: Any) -> Tuple[int, ...]:
     Its distribution or, where it has none, the policy says so (`action_shape`); by default it is `(action_dim,)`.
     """
     return tuple(getattr(getattr(policy, "distribution", policy), "action_shape", (policy.action_dim,)))
+
+
+def check_spaces(policy: Any, env: Any) -> None:
+    """Raises `ValueError` unless the policy's observations and actions are the environment's (or `EnvSpec`'s)."""
+    space, is_index = env.action_space, is_discrete(env.action_space)
+    action_shape = action_shape_of(policy)
+    if is_index != (action_shape == ()):
+        fitting = "CategoricalMLPPolicy" if is_index else "GaussianMLPPolicy"
+        fitting = f"Meta{fitting}" if hasattr(policy, "meta_batch_size") else fitting
+        given = "integers" if action_shape == () else f"arrays of shape {action_shape}"
+        raise ValueError(f"policy: expected one for the environment's action space {space}, such as a {fitting}, got a "
+                         f"{type(policy).__name__}, whose actions are {given}")
+    if is_index and getattr(space, "start", 0) != 0:
+        raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
+    for name, size, shape in (("obs_dim", policy.obs_dim, env.observation_space.shape),
+                              ("action_dim", policy.action_dim, (int(space.n),) if is_index else space.shape)):
+        if tuple(shape) != (size,):
+            raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
 
 
 def _check_actor(method: str, actor: Any) -> Optional[Actor]:

@@ -27,8 +27,8 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.samplers import MetaSampler, RayOptions
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.meta_sampler import check_parallel
-from meta_policy_search.samplers.ray.workers import keep_workers
+from meta_policy_search.samplers.ray.options import check_parallel
+from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive, check_positive_int

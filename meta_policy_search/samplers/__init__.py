@@ -4,7 +4,7 @@ from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProc
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
-from meta_policy_search.samplers.ray_sampler import RayOptions, RaySampler
+from meta_policy_search.samplers.ray.options import RayOptions
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "OffPolicySampler",
     "SingleTaskSampler",
     "RayOptions",
-    "RaySampler",
     "SampleProcessor",
     "Sampler",
 ]

@@ -3,15 +3,15 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import action_shape_of, actor_of
+from meta_policy_search.actors.of_policies import actor_of, check_spaces
 from meta_policy_search.envs.gym_compat import batched_form, check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
-from meta_policy_search.samplers.ray.workers import RayExecutor, RayOptions
+from meta_policy_search.samplers.ray.executor import RayExecutor
+from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
 from meta_policy_search.samplers.rollouts import OnSteps, PathRngs, Round, collect, to_paths
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import logger, seeding
@@ -44,9 +44,9 @@ class MetaSampler(Sampler):
         envs_per_task (int or None): paths of a task that are under way at the same time, at most
             `rollouts_per_meta_task` (the default). Fewer need less memory and more time.
         parallel (bool, str or RayOptions): True for environments that are stepped in worker processes, `'ray'` for
-            workers on a Ray cluster that collect whole paths (see `RaySampler`; `RayOptions` says which cluster). By
-            default they are stepped in this process, as arrays where the environment has such a form, else one after
-            the other.
+            workers on a Ray cluster that collect whole paths; `RayOptions` says which cluster, see there. By default
+            they are stepped in this process, as arrays where the environment has such a form, else one after the
+            other.
         executor (str, callable or None): forces an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`.
 
@@ -208,31 +208,6 @@ class MetaSampler(Sampler):
     def start_at(self, itr: int) -> None:
         """Makes `itr` the number of the iteration that the next `update_tasks` begins."""
         self._itr, self.tasks = check_int_at_least("itr", itr, 0) - 1, None
-
-
-def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
-    """Returns how to sample in parallel, where that is a valid choice; see `MetaSampler`."""
-    if isinstance(parallel, RayOptions):
-        return parallel
-    return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
-
-
-def check_spaces(policy: Any, env: Any) -> None:
-    """Raises `ValueError` unless the policy's observations and actions are the environment's (or `EnvSpec`'s)."""
-    space, is_index = env.action_space, is_discrete(env.action_space)
-    action_shape = action_shape_of(policy)
-    if is_index != (action_shape == ()):
-        fitting = "CategoricalMLPPolicy" if is_index else "GaussianMLPPolicy"
-        fitting = f"Meta{fitting}" if hasattr(policy, "meta_batch_size") else fitting
-        given = "integers" if action_shape == () else f"arrays of shape {action_shape}"
-        raise ValueError(f"policy: expected one for the environment's action space {space}, such as a {fitting}, got a "
-                         f"{type(policy).__name__}, whose actions are {given}")
-    if is_index and getattr(space, "start", 0) != 0:
-        raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
-    for name, size, shape in (("obs_dim", policy.obs_dim, env.observation_space.shape),
-                              ("action_dim", policy.action_dim, (int(space.n),) if is_index else space.shape)):
-        if tuple(shape) != (size,):
-            raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
 
 
 _TIME_KEYS = {"policy_time": "PolicyExecTime", "env_time": "EnvExecTime"}

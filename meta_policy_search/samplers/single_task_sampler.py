@@ -4,10 +4,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import action_shape_of, actor_of, actors_of, make_actors
+from meta_policy_search.actors.of_policies import action_shape_of, actor_of, actors_of, check_spaces, make_actors
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.gym_compat import check_meta_env
-from meta_policy_search.samplers.meta_sampler import ExecutorFactory, MetaSampler, check_spaces
+from meta_policy_search.samplers.meta_sampler import ExecutorFactory, MetaSampler
 from meta_policy_search.samplers.rollouts import PathRngs
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils import seeding

@@ -1,5 +1,6 @@
 """Sampling on Ray: the same data for any number of workers, what is lost and sampled again, and what is left behind."""
 import csv
+import dataclasses
 import json
 import os
 import pathlib
@@ -28,7 +29,7 @@ from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.policies import DeterministicMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions, RaySampler, SingleTaskSampler
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions, SingleTaskSampler
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -52,6 +53,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.thorough]
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 CPUS = 4
+OPTIONS = {field.name for field in dataclasses.fields(RayOptions)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,8 +96,9 @@ class Still:
 
 def ray_sampler_of(env, policy=None, **arguments):
     policy = make_policy(env) if policy is None else policy
-    return RaySampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
-                                      **arguments})
+    options = {name: arguments.pop(name) for name in OPTIONS if name in arguments}
+    return MetaSampler(env, policy, **{"rollouts_per_meta_task": P, "meta_batch_size": M, "max_path_length": T,
+                                       "parallel": RayOptions(**options), **arguments})
 
 
 # The same data
@@ -133,7 +136,7 @@ def test_infos_are_the_same_where_only_some_paths_have_them():
 
     with MetaSampler(OneTaskTells(), FixedPolicy(), 6, 2, 5) as sampler:
         expected = sampler.obtain_samples()
-    with RaySampler(OneTaskTells(), FixedPolicy(), 6, 2, 5, num_workers=2) as sampler:
+    with MetaSampler(OneTaskTells(), FixedPolicy(), 6, 2, 5, parallel=RayOptions(num_workers=2)) as sampler:
         actual = sampler.obtain_samples()
     for task in (0, 1):
         for one, other in zip(actual[task], expected[task], strict=True):
@@ -454,21 +457,21 @@ def test_a_task_that_the_environment_refuses_and_an_environment_that_cannot_be_l
 
 
 def test_after_ctrl_c_the_sampler_can_be_used_again():
-    """Given workers in the middle of a step, when Ctrl-C is pressed, then these end, and others take their place."""
+    """Given all workers in a step, when Ctrl-C is pressed, then these end, and others take their place."""
     class Slow(Scripted):
         def step(self, action):
             if self.task == 9:
                 time.sleep(60.0)
             return super().step(action)
 
-    with ray_sampler_of(Slow(), num_workers=2) as sampler:
+    with ray_sampler_of(Slow(tasks=(9,) * CPUS), Still(), meta_batch_size=CPUS) as sampler:
         timer = subprocess.Popen([sys.executable, "-c", f"import os, signal, time; time.sleep(1.0); "
                                                         f"os.kill({os.getpid()}, signal.SIGINT)"])
         with pytest.raises(KeyboardInterrupt):
             sampler.obtain_samples()
         timer.wait()
-        sampler.update_tasks([1, 2, 3])
-        assert list(sampler.obtain_samples()) == list(range(M))
+        sampler.update_tasks([1] * CPUS)
+        assert list(sampler.obtain_samples()) == list(range(CPUS))
 
 
 # Bad input
@@ -500,8 +503,9 @@ def test_an_environment_that_cannot_be_pickled():
 UNCONNECTED = """
     import socket, sys
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-    from meta_policy_search.samplers.ray import workers as ray_workers
-    from meta_policy_search.samplers.ray.workers import RayExecutor, RayOptions
+    from meta_policy_search.samplers.ray import connection
+    from meta_policy_search.samplers.ray.executor import RayExecutor
+    from meta_policy_search.samplers.ray.options import RayOptions
 
     def attempt(**options):
         try:
@@ -509,7 +513,7 @@ UNCONNECTED = """
         except Exception as error:
             print(f"{type(error).__name__}: {error}")
 
-    ray_workers.CONNECT_TIMEOUT = 0.5
+    connection.CONNECT_TIMEOUT = 0.5
     server = socket.create_server(("127.0.0.1", 0))  # it answers nothing
     attempt(address=f"127.0.0.1:{server.getsockname()[1]}")
     attempt(address="127.0.0.1:1")
@@ -555,7 +559,7 @@ LOCAL = """
     import numpy as np
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
     from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
-    from meta_policy_search.samplers import RaySampler
+    from meta_policy_search.samplers import MetaSampler, RayOptions
 
     class Env(MetaPointEnvCorner):
         slow = False
@@ -573,10 +577,10 @@ LOCAL = """
                       "log_std_network/log_std_var": np.zeros((2, 2), np.float32)}
             return StackedGaussianMLP(params, 0, None, None, -10.0)
 
-    sampler = RaySampler(Env(), Policy(), 3, 2, 5, num_workers=2, cpus_per_worker=0.5)
+    sampler = MetaSampler(Env(), Policy(), 3, 2, 5, parallel=RayOptions(num_workers=2, cpus_per_worker=0.5))
     print(len(sampler.obtain_samples()), flush=True)
     Env.slow = True
-    slow = RaySampler(Env(), Policy(), 3, 2, 5)
+    slow = MetaSampler(Env(), Policy(), 3, 2, 5, parallel="ray")
     print("sampled", flush=True)
     if input() == "sample":
         slow.obtain_samples()
@@ -619,7 +623,7 @@ CLUSTER = """
     from meta_policy_search.meta_algos import VPGMAML
     from meta_policy_search.meta_trainer import Trainer
     from meta_policy_search.policies import MetaGaussianMLPPolicy
-    from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RaySampler
+    from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions
     from meta_policy_search.samplers.vectorized_env_executor import EnvWorkerError
     from meta_policy_search.tf_compat import tf
     from meta_policy_search.utils import logger
@@ -636,10 +640,8 @@ CLUSTER = """
         with tf.Graph().as_default():
             env = Env()
             policy = MetaGaussianMLPPolicy(4, 2, 2, hidden_sizes=(4,))
-            if cluster is None:
-                sampler = MetaSampler(env, policy, 2, 4, 10)
-            else:
-                sampler = RaySampler(env, policy, 2, 4, 10, address=cluster.address, worker_timeout=15.0)
+            parallel = False if cluster is None else RayOptions(cluster.address, worker_timeout=15.0)
+            sampler = MetaSampler(env, policy, 2, 4, 10, parallel=parallel)
             algo = VPGMAML(policy=policy, inner_lr=0.1, meta_batch_size=4)
             trainer = Trainer(algo, env, sampler, MetaSampleProcessor(LinearFeatureBaseline()), policy, 4)
             rows = []

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, TypeVar
 
 import numpy as np
 
+from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.samplers.base import PathBatch, SampleProcessor
-from meta_policy_search.samplers.meta_sampler import check_spaces
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding

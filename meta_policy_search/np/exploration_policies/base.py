@@ -6,11 +6,10 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import make_actors
+from meta_policy_search.actors.of_policies import check_spaces, make_actors
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.envs.spaces import is_box
 from meta_policy_search.np.policies import Policy
-from meta_policy_search.samplers.meta_sampler import check_spaces
 from meta_policy_search.types import Infos
 
 __all__ = ["ExplorationPolicy"]

@@ -1,0 +1,121 @@
+"""Has the paths of one sampler collected on Ray."""
+import itertools
+import os
+import weakref
+from typing import List, Optional, Sequence
+
+import cloudpickle
+
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.samplers.executors.base import pickle_env
+from meta_policy_search.samplers.executors.errors import Failure, tasks_text
+from meta_policy_search.samplers.ray.options import RayOptions
+from meta_policy_search.samplers.ray.packing import pack
+from meta_policy_search.samplers.ray.pool import WorkerPool
+from meta_policy_search.samplers.ray.worker import Share
+from meta_policy_search.samplers.rollouts import Collected, Round, divide
+from meta_policy_search.types import Task
+
+__all__ = ["RayExecutor"]
+
+_NUMBERS = itertools.count()  # of samplers
+
+
+class RayExecutor:
+    """Divides the tasks of a sampler among workers of this process's pool, which collect whole paths.
+
+    Args:
+        env: meta-environment; copies of it are sent to the workers.
+        meta_batch_size: number of tasks.
+        envs_per_task: paths of a task under way at the same time.
+        max_path_length: maximum length of a path.
+        options: which cluster.
+
+    Attributes:
+        num_workers: how many workers it uses.
+        bytes_sent: bytes put into the object store so far: environment and parameters.
+        bytes_received: bytes of the paths that came back.
+
+    Raises:
+        ImportError: Ray is not installed.
+        ConnectionError: there is no cluster at the address.
+        ValueError: the cluster has fewer CPUs than asked for.
+        TypeError: `env` cannot be pickled.
+        EnvWorkerError: the workers did not start.
+    """
+
+    def __init__(
+        self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int, options: RayOptions
+    ) -> None:
+        pickled = pickle_env(env)
+        self._sizes = (envs_per_task, max_path_length)
+        self._meta_batch_size = meta_batch_size
+        self._timeout = options.worker_timeout
+        self._tasks: Optional[List[Task]] = None
+        self._version = 0  # of the tasks
+        self._pool = WorkerPool.open(options)
+        self._number = next(_NUMBERS)
+        self._release = weakref.finalize(self, WorkerPool.release, self._pool, self._number, os.getpid())
+        try:
+            self.num_workers = min(self._pool.check_num_workers(options.num_workers), meta_batch_size)
+            self._pool.start(self.num_workers, self._timeout)
+            self._env = self._pool.put(pickled)
+        except BaseException:
+            self.close()
+            raise
+        self.bytes_sent, self.bytes_received = len(pickled), 0
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        """Sets the tasks of the rounds to come.
+
+        Raises:
+            ValueError: there are not `meta_batch_size` of them.
+        """
+        if len(tasks) != self._meta_batch_size:
+            raise ValueError(f"tasks: expected meta_batch_size={self._meta_batch_size} of them, got {len(tasks)}")
+        self._tasks = list(tasks)
+        self._version += 1
+
+    def collect(self, round_: Round, actor: Actor) -> List[Collected]:
+        """Collects a round of paths in all tasks.
+
+        Args:
+            round_: what to collect.
+            actor: acts for all tasks, and has passed `check_actor`.
+
+        Returns:
+            The paths, those of the first tasks first, in arrays of their own.
+
+        Raises:
+            ValueError: an observation, reward or action is not finite; names task, path and step.
+            EnvWorkerError: the environment failed, and names task, path and step; or workers were lost, and could not
+                be started again in time, or again and again over the same tasks.
+            RuntimeError: this is closed, or Ray was shut down.
+        """
+        if not self._release.alive:
+            raise RuntimeError(f"this {type(self).__name__} is closed")
+        packed = pack((round_, actor))
+        self.bytes_sent += packed.num_bytes
+        shares = [Share(tasks, cloudpickle.dumps(self._tasks[tasks.start:tasks.stop]), self._version, self._number,
+                        [self._env], *self._sizes)
+                  for tasks in divide(range(self._meta_batch_size), self.num_workers)]
+        parts: List[Collected] = []
+        for tasks, number, answer in self._pool.collect(shares, packed, self.num_workers, self._timeout):
+            if isinstance(answer, Failure):
+                answer.raise_as(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
+            self.bytes_received += answer.num_bytes
+            parts += answer.unpack(copy=True)
+        return parts
+
+    @staticmethod
+    def check_actor(actor: Actor) -> None:
+        """Raises `TypeError` unless an actor can be sent to workers, and divided among them."""
+        if not actor.can_divide:
+            raise TypeError("policy: expected one whose make_actor() gives an Actor with can_divide and for_tasks, as "
+                            "Ray's workers act without TensorFlow, each for some of the tasks; sampling in this "
+                            "process or in worker processes (parallel=False or True) takes any policy")
+
+    def close(self) -> None:
+        """Ends the workers, if no other sampler uses them, and Ray, if it was started for them."""
+        self._release()

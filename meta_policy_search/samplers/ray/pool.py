@@ -1,0 +1,262 @@
+"""The workers of this process: shared by its samplers, replaced when they are lost, ended with the last sampler.
+
+They are shared so that evaluation in the course of training needs no processors of its own.
+
+Ray could restart workers and repeat calls by itself (`max_restarts`, `max_task_retries`). It would not tell which were
+lost, and would go on repeating a call on a worker that no machine has room for, while others are idle.
+"""
+import contextlib
+import itertools
+import math
+import os
+import sys
+import time
+from collections import Counter
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
+from meta_policy_search.samplers.ray.connection import check_cluster, check_cpus, connect, import_ray
+from meta_policy_search.samplers.ray.options import RayOptions
+from meta_policy_search.samplers.ray.packing import Packed
+from meta_policy_search.samplers.ray.worker import Share, make_worker_class
+from meta_policy_search.utils import logger
+
+__all__ = ["MAX_LOSSES", "Answer", "WorkerPool", "keep_workers"]
+
+MAX_LOSSES = 3
+"""So many workers may be lost over the same tasks in a round, before their environment is held to be the cause."""
+
+_POLL = 1.0  # seconds between two looks at the clock while waiting for workers
+_NOBODY = -1  # a number that no sampler has
+
+
+class Answer(NamedTuple):
+    """What a worker returned for a share."""
+
+    tasks: range
+    worker: int  # its number
+    value: Any  # of `Worker.collect`
+
+
+class WorkerPool:
+    """The workers of this process, and its connection to Ray.
+
+    A worker is idle, samples a share, or is starting. One that is lost is replaced at once by one that is starting, for
+    as long as it takes.
+    """
+
+    _opened: Optional["WorkerPool"] = None
+
+    @classmethod
+    def open(cls, options: RayOptions) -> "WorkerPool":
+        """Returns the pool of this process, for one more user.
+
+        Raises:
+            ImportError, ConnectionError: see `connection`.
+            ValueError: there are too few CPUs, or the options ask for another pool than the one that is open.
+        """
+        pool = cls._opened
+        if pool is not None and not pool._is_connected():
+            pool._close()  # somebody has shut down Ray
+            pool = None
+        if pool is None:
+            pool = cls._opened = cls(options)
+        else:
+            pool._check_options(options)
+        pool._num_users += 1
+        return pool
+
+    @classmethod
+    def release(cls, pool: "WorkerPool", sampler: int, owner: int) -> None:
+        """Takes back one `open`, of sampler `sampler` in process `owner`; in a fork of that nothing happens."""
+        if os.getpid() != owner:
+            return
+        pool._num_users -= 1
+        if pool._num_users == 0:
+            pool._close()
+            if cls._opened is pool:
+                cls._opened = None
+        elif pool._is_connected():
+            for number in pool._places:
+                pool._actors[number].forget.remote(sampler)
+
+    def __init__(self, options: RayOptions) -> None:
+        self._ray = import_ray()
+        self._num_users = 0
+        self._cpus = 1.0 if options.cpus_per_worker is None else float(options.cpus_per_worker)
+        self._actors: Dict[int, Any] = {}  # by number of the worker
+        self._places: Dict[int, str] = {}  # of those that have started
+        self._starting: Dict[Any, int] = {}  # by what each returns when it has started
+        self._numbers = itertools.count()
+        self._owns_ray = connect(self._ray, options, self._cpus)
+        self._session = self._ray.get_runtime_context().get_job_id()
+
+    def check_num_workers(self, wanted: Optional[int]) -> int:
+        """Returns how many workers a sampler may use; raises `ValueError` if there are too few CPUs for `wanted`."""
+        cpus = self._ray.cluster_resources().get("CPU", 0.0)
+        return check_cpus(wanted, self._cpus, cpus, f"the cluster has {cpus:g} CPUs")
+
+    def put(self, value: Any) -> Any:
+        """Puts a value into the object store; returns its reference."""
+        self._check_connected()
+        return self._ray.put(value)
+
+    def start(self, count: int, timeout: float) -> None:
+        """Waits until there are `count` workers; raises `EnvWorkerError` if they do not start in time."""
+        self._fill(count)
+        deadline = time.monotonic() + timeout
+        while len(self._places) < count:
+            if time.monotonic() > deadline:
+                raise EnvWorkerError(
+                    f"{len(self._places)} of {count} Ray workers have started within {timeout:g} s (worker_timeout): "
+                    "the cluster's CPUs may be taken by others; fewer workers (num_workers) may fit")
+            for ref in self._wait(_POLL):
+                error = self._has_started(ref)
+                if error is not None:
+                    raise EnvWorkerError(f"a Ray worker could not be started: {error}") from error
+
+    def collect(self, shares: Sequence[Share], round_and_actor: Packed, most: int, timeout: float) -> List[Answer]:
+        """Has shares of a round sampled by workers, of which `most` work at a time; the answers are in their order.
+
+        Raises:
+            EnvWorkerError: `MAX_LOSSES` workers were lost over a share; or all were lost, and none could be started
+                again in time.
+        """
+        packed = self.put(round_and_actor)
+        self._fill(most)
+        waiting, losses = list(range(len(shares))), Counter()
+        running: Dict[Any, Tuple[int, int]] = {}  # numbers of worker and share
+        answers: List[Any] = [None] * len(shares)
+        deadline, last_error = math.inf, None
+        try:
+            while waiting or running:
+                for ref in self._wait(0.0):
+                    last_error = self._has_started(ref) or last_error
+                # as a rule the same worker gets the same tasks, for which it has environments
+                for number in self._idle(running)[:most - len(running)]:
+                    if waiting:
+                        i = waiting.pop(0)
+                        running[self._actors[number].collect.remote(shares[i], packed)] = (number, i)
+                if running:
+                    deadline = math.inf
+                elif deadline == math.inf:
+                    deadline = time.monotonic() + timeout
+                elif time.monotonic() > deadline:
+                    raise EnvWorkerError(f"all Ray workers were lost, and none could be started again within "
+                                         f"{timeout:g} s (worker_timeout). {_reason(last_error)}")
+                for ref in self._wait(_POLL, running):
+                    if ref in self._starting:
+                        last_error = self._has_started(ref) or last_error
+                        continue
+                    number, i = running.pop(ref)
+                    try:
+                        answers[i] = Answer(shares[i].tasks, number, self._ray.get(ref))
+                    except self._ray.exceptions.RayTaskError:
+                        raise  # a mistake of ours
+                    except self._ray.exceptions.RayError as error:
+                        last_error = error
+                        losses[i] += 1
+                        self._replace(number, shares[i].tasks, error, losses[i])
+                        waiting.insert(0, i)
+        except BaseException:  # Ctrl-C among them: nobody waits for these answers any more
+            for number, _ in running.values():
+                self._remove(number)
+            raise
+        return answers
+
+    def _close(self) -> None:
+        """Ends the workers, and Ray if it was started here."""
+        if self._is_connected():
+            for number in list(self._actors):
+                self._remove(number)
+            if self._owns_ray:
+                self._ray.shutdown()
+
+    def _check_options(self, options: RayOptions) -> None:
+        """Raises `ValueError` if options ask for another pool than this one."""
+        check_cluster(self._ray, options)
+        if options.cpus_per_worker not in (None, self._cpus):
+            raise ValueError(f"cpus_per_worker: expected {self._cpus:g} or None, as other samplers of this process, "
+                             f"which share their workers, got {options.cpus_per_worker:g}")
+
+    def _is_connected(self) -> bool:
+        return self._ray.is_initialized() and self._ray.get_runtime_context().get_job_id() == self._session
+
+    def _check_connected(self) -> None:
+        if not self._is_connected():
+            raise RuntimeError("this sampler's connection to Ray has ended (ray.shutdown()): make a new sampler")
+
+    def _idle(self, running: Mapping[Any, Tuple[int, int]]) -> List[int]:
+        """Returns which workers could sample."""
+        return sorted(self._places.keys() - {number for number, _ in running.values()})
+
+    def _wait(self, timeout: float, running: Sequence[Any] = ()) -> List[Any]:
+        """Returns which of the calls, and of the starting workers, have an answer."""
+        refs = [*running, *self._starting]
+        return self._ray.wait(refs, num_returns=len(refs) if timeout == 0.0 else 1, timeout=timeout)[0] if refs else []
+
+    def _fill(self, count: int) -> None:
+        """Starts workers until there are `count` of them; does not wait for them."""
+        while len(self._actors) < count:
+            number = next(self._numbers)
+            kind = self._ray.remote(num_cpus=self._cpus, max_restarts=0, max_task_retries=0)(make_worker_class())
+            folders = [os.path.abspath(folder) for folder in sys.path]  # where the user's modules may be
+            self._actors[number] = kind.remote(max(1, math.floor(self._cpus)), folders)
+            self._starting[self._actors[number].ready.remote()] = number
+
+    def _has_started(self, ref: Any) -> Optional[Exception]:
+        """Notes that a worker has started, or replaces it if it could not; then returns why."""
+        number = self._starting[ref]
+        try:
+            self._places[number] = self._ray.get(ref)
+            del self._starting[ref]
+            return None
+        except self._ray.exceptions.RayError as error:
+            self._remove(number)
+            self._fill(len(self._actors) + 1)
+            return error
+
+    def _replace(self, number: int, tasks: range, error: Exception, num_losses: int) -> None:
+        """Puts a new worker in the place of one that was lost; raises `EnvWorkerError` if too many were."""
+        what = (f"Ray worker {number} ({self._places[number]}) was lost while it sampled "
+                f"{tasks_text(tasks.start, tasks.stop - 1)}")
+        self._remove(number)
+        if num_losses >= MAX_LOSSES:
+            raise EnvWorkerError(f"{what}, and is the last of {num_losses} lost over these tasks: the environment may "
+                                 f"end its process. {_reason(error)}")
+        logger.warn(f"{what}; another one samples them again, with the same random numbers. {_reason(error)}")
+        self._fill(len(self._actors) + 1)
+
+    def _remove(self, number: int) -> None:
+        self._starting = {ref: other for ref, other in self._starting.items() if other != number}
+        self._places.pop(number, None)
+        self._ray.kill(self._actors.pop(number), no_restart=True)
+
+
+@contextlib.contextmanager
+def keep_workers(parallel: Any) -> Iterator[None]:
+    """Keeps the workers of samplers within a `with` block for those that follow.
+
+    Args:
+        parallel: `RayOptions`, if these samplers are on Ray; anything else, and nothing happens.
+    """
+    if not isinstance(parallel, RayOptions):
+        yield
+        return
+    pool = WorkerPool.open(parallel)
+    try:
+        yield
+    finally:
+        WorkerPool.release(pool, _NOBODY, os.getpid())
+
+
+def _reason(error: Optional[Exception]) -> str:
+    """Returns what Ray says in a line."""
+    if error is None:
+        return "Ray gives no reason"
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = " ".join(line for line in lines if line and not line.startswith(_IDENTIFIERS))
+    return f"{type(error).__name__}: {said[:300]}" + ("..." if len(said) > 300 else "")
+
+
+_IDENTIFIERS = ("actor_id:", "class_name:", "ip:", "name:", "namespace:", "pid:")

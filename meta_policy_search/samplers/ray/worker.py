@@ -1,0 +1,99 @@
+"""What runs in a worker."""
+import os
+import pickle
+import socket
+from typing import Any, Dict, List, NamedTuple, Tuple, Union
+
+from meta_policy_search.samplers.executors.base import MetaEnvExecutor
+from meta_policy_search.samplers.executors.errors import Failure, failure_of
+from meta_policy_search.samplers.executors.local import make_local_executor
+from meta_policy_search.samplers.ray.packing import Packed, pack
+from meta_policy_search.samplers.rollouts import collect
+from meta_policy_search.utils.cores import THREAD_VARIABLES
+
+__all__ = ["Share", "Worker", "make_worker_class"]
+
+
+class Share(NamedTuple):
+    """The tasks that one worker samples in a round, and what it needs to have environments for them."""
+
+    tasks: range  # their numbers
+    values: bytes  # the tasks themselves, pickled
+    version: int  # how often the sampler's tasks have been set
+    sampler: int  # number of the sampler
+    env: List[Any]  # the reference to the pickled environment, in a list, so that Ray does not fetch it for each call
+    envs_per_task: int
+    max_path_length: int
+
+
+class Worker:
+    """Collects shares of rounds, for any sampler of the process that started it."""
+
+    def __init__(self) -> None:
+        self._executors: Dict[Tuple[int, range], MetaEnvExecutor] = {}  # by sampler and tasks
+        self._versions: Dict[Tuple[int, range], int] = {}  # of the tasks that these have
+
+    def ready(self) -> str:
+        """Says where it runs."""
+        return f"process {os.getpid()} on {socket.gethostname()}"
+
+    def collect(self, share: Share, round_and_actor: Packed) -> Union[Packed, Failure]:
+        """Collects a share of a round; returns a list of `Collected`, packed, or what went wrong."""
+        try:
+            round_, actor = round_and_actor.unpack()
+            executor = self._executor(share)
+            parts = collect(executor, round_, actor.for_tasks(share.tasks.start, share.tasks.stop), share.tasks)
+            return pack([part.without_gaps() for part in parts])
+        except (Exception, SystemExit) as error:
+            return failure_of(error)
+
+    def _executor(self, share: Share) -> MetaEnvExecutor:
+        """Returns environments that have the tasks of a share."""
+        key = (share.sampler, share.tasks)
+        if key not in self._executors:
+            import ray  # an extra
+
+            env = pickle.loads(ray.get(share.env[0]))
+            executor = make_local_executor(env, len(share.tasks), share.envs_per_task, share.max_path_length)
+            executor.first_task = share.tasks.start
+            self._executors[key] = executor
+        if self._versions.get(key) != share.version:
+            self._executors[key].set_tasks(pickle.loads(share.values))
+            self._versions[key] = share.version
+        return self._executors[key]
+
+    def forget(self, sampler: int) -> None:
+        """Drops the environments of a sampler."""
+        for key in [key for key in self._executors if key[0] == sampler]:
+            self._executors.pop(key).close()
+            self._versions.pop(key, None)
+
+
+def make_worker_class() -> type:
+    """Returns the class of Ray's actors, a `Worker` each.
+
+    Ray sends a class that is made in a function by value. So a worker can say how many threads NumPy has before
+    anything loads NumPy, and where modules are before it looks for this one.
+    """
+    thread_variables, module = THREAD_VARIABLES, __name__
+
+    class MetaPolicySearchWorker:
+        def __init__(self, num_threads: int, folders: List[str]) -> None:
+            import importlib
+            import os
+            import sys
+
+            os.environ.update(dict.fromkeys(thread_variables, str(num_threads)))
+            sys.path += [folder for folder in folders if folder not in sys.path]
+            self._worker = importlib.import_module(module).Worker()
+
+        def ready(self) -> str:
+            return self._worker.ready()
+
+        def collect(self, *arguments: Any) -> Any:
+            return self._worker.collect(*arguments)
+
+        def forget(self, sampler: int) -> None:
+            self._worker.forget(sampler)
+
+    return MetaPolicySearchWorker
