@@ -14,16 +14,9 @@ from meta_policy_search.types import PathsMetaBatch
 
 
 class Adaptation(abc.ABC):
-    """Adapts the policy of an algorithm to several tasks, step by step; the algorithm itself stays as it is.
+    """Adapts the policy of an algorithm to several tasks, step by step; the algorithm itself stays as it is."""
 
-    Args:
-        algo: the algorithm.
-
-    Attributes:
-        takes_step_sizes (bool): whether `step` can be given a step size.
-    """
-
-    takes_step_sizes = False
+    takes_step_sizes = False  # whether `step` can be given one
 
     def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm]) -> None:
         self._algo = algo
@@ -59,11 +52,7 @@ class Adaptation(abc.ABC):
 
 
 def make_adaptation(algo: Any, sample_processor: Any, env: MetaEnv) -> Adaptation:
-    """Returns how an algorithm adapts; the arguments are those of `MetaEvaluator`.
-
-    Raises:
-        TypeError: an algorithm of another kind, or a sample processor that it lacks or does not use.
-    """
+    """Returns how an algorithm adapts; arguments as for `MetaEvaluator`, `TypeError` if they do not fit together."""
     if isinstance(algo, MetaAlgo):
         if not callable(getattr(sample_processor, "process_samples", None)):
             raise TypeError(f"sample_processor: expected an object with process_samples, got {sample_processor!r}")

@@ -125,8 +125,7 @@ class Evaluation:
     def save(self, folder: PathLike, *references: "Evaluation") -> str:
         """Writes `evaluation.json`, `returns.csv`, `task_returns.csv` and two pictures; returns the folder.
 
-        These are `adaptation_curve.png`, over adaptation steps, and `return_over_timesteps.png`, over those of the
-        environment.
+        The pictures are `adaptation_curve.png` and `return_over_timesteps.png`.
 
         Args:
             folder: made if missing; files of these names in it are replaced.
@@ -137,11 +136,11 @@ class Evaluation:
         """
         folder = os.fspath(folder)
         os.makedirs(folder, exist_ok=True)
-        self.write_json(os.path.join(folder, "evaluation.json"), *references)
-        self.write_csv(os.path.join(folder, "returns.csv"), *references)
-        self.write_tasks_csv(os.path.join(folder, "task_returns.csv"), *references)
-        self.plot(os.path.join(folder, "adaptation_curve.png"), *references)
-        self.plot_timesteps(os.path.join(folder, "return_over_timesteps.png"), *references)
+        writers = {"evaluation.json": self.write_json, "returns.csv": self.write_csv,
+                   "task_returns.csv": self.write_tasks_csv, "adaptation_curve.png": self.plot,
+                   "return_over_timesteps.png": self.plot_timesteps}
+        for name, write in writers.items():
+            write(os.path.join(folder, name), *references)
         return folder
 
     def _plot(self, path: PathLike, references: Sequence["Evaluation"], title: Optional[str], note: str = "",

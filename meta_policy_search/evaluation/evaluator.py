@@ -165,16 +165,13 @@ class MetaEvaluator:
         """Keeps the paths before and after each adaptation step, to look at them.
 
         They are the paths that `evaluate` has the returns of, for the same arguments and a single seed; all of them
-        are in memory.
+        are in memory. Errors are those of `evaluate`, too.
 
         Args:
             tasks: how many tasks to sample, or a list of tasks.
-            num_steps: adaptation steps; default None, as many as in training.
+            num_steps: see `evaluate`.
             step_sizes: see `evaluate`.
             seed: of all random numbers.
-
-        Raises:
-            ValueError, TypeError, FloatingPointError: see `evaluate`.
         """
         num_tasks, given = _check_tasks(tasks)
         sizes = self._check_steps(num_steps, step_sizes)

@@ -1,6 +1,5 @@
 """Pictures of runs, drawn from their `progress.csv`, and of what policies do."""
-from meta_policy_search.plotting.adaptation import plot_adaptation_curve
-from meta_policy_search.plotting.comparison import Curve, mean_curve, plot_comparison
+from meta_policy_search.plotting.comparison import Curve, mean_curve, plot_adaptation_curve, plot_comparison
 from meta_policy_search.plotting.curves import plot_diagnostics, plot_learning_curve, plot_returns
 from meta_policy_search.plotting.progress import MeanGain, Progress, mean_gain, read_progress, return_columns
 from meta_policy_search.plotting.style import step_label

@@ -1,8 +1,8 @@
-"""Several runs next to each other: their means, intervals and the picture."""
+"""Pictures of several runs, or of several policies that adapt, next to each other: means with their intervals."""
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
@@ -88,6 +88,60 @@ def plot_comparison(
         style.label_x(all_axes[-1], x_label, is_count)
         figure.legend([handles[index] for index in range(len(labels))], legend, loc="outside lower center",
                       frameon=False)
+    return path
+
+
+def plot_adaptation_curve(
+    curves: Sequence[tuple[str, np.ndarray]],
+    path: PathLike,
+    title: str = "Adaptation",
+    note: str = "",
+    timesteps: Optional[Sequence[np.ndarray]] = None,
+) -> str:
+    """Draws mean returns over adaptation steps, with their 95% intervals over tasks (Student's t).
+
+    Behind the first curve, that of each of its tasks is drawn faintly.
+
+    Args:
+        curves: name and returns `[tasks, K + 1]` of each policy, after 0, ..., K steps.
+        path: PNG file to write.
+        title: title of the picture.
+        note: a smaller line under it.
+        timesteps: for a picture over environment steps instead, without single tasks: of each policy `[K + 1]`, how
+            many were taken in a task.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        OSError: the picture cannot be written.
+    """
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    path = os.fspath(path)
+    with style.picture(path, title, height=5.0) as figure:
+        axes = figure.subplots()
+        for index, (name, returns) in enumerate(curves):
+            steps = np.arange(returns.shape[1]) + 0.03 * index  # side by side, or bars would hide each other
+            steps = steps if timesteps is None else timesteps[index]
+            color = style.REFERENCE_COLORS[(index - 1) % len(style.REFERENCE_COLORS)]
+            look = {"linewidth": 1.4, "linestyle": "--", "markersize": 4, "zorder": 2}
+            if index == 0:
+                color, look = style.GAIN_COLOR, {"linewidth": 2.0, "linestyle": "-", "markersize": 6, "zorder": 3}
+                if len(returns) > 1 and timesteps is None:
+                    alpha = np.clip(6.0 / len(returns), 0.15, 0.5)
+                    axes.plot(steps, returns.T, color=color, alpha=alpha, linewidth=0.8, zorder=1)
+            axes.errorbar(steps, *mean_interval(returns), color=color, label=name, marker="o", capsize=4,
+                          elinewidth=1.4, **look)
+        if timesteps is None:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.set_xlabel("adaptation steps in the task")
+        else:
+            axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+            axes.set_xlabel("environment steps in the task, to adapt to it")
+        axes.set_title(note, **style.NOTE_STYLE)
+        style.label_y(axes, "mean return of a path")
+        figure.legend(loc="outside lower center", frameon=False)
     return path
 
 
