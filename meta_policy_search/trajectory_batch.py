@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Sequence
 import numpy as np
 
 from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.samplers.base import PathBatch
+from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Infos, Path
 
 __all__ = ["TrajectoryBatch"]
@@ -94,22 +94,31 @@ class TrajectoryBatch:
         Raises:
             ValueError: there are no paths, or one is malformed; names path and step.
         """
-        batch = PathBatch(paths)
+        rollouts = Rollouts.of({None: paths})
         for index, path in enumerate(paths):
             if "last_observation" not in path:
                 raise ValueError(f"path {index}: expected a key 'last_observation', got only {sorted(path)}")
-        terminals = np.zeros(len(batch.rewards), dtype=bool)
-        terminals[np.cumsum(batch.lengths) - 1] = [bool(path.get("terminated", False)) for path in paths]
+        lengths = rollouts.path_lengths(0)
+        arrays = {key: rollouts.flat(array, 0) for key, array in rollouts.arrays.path.items()}
+        env_infos, agent_infos = ({key: rollouts.flat(array, 0) for key, array in infos.items()}
+                                  for infos in (rollouts.arrays.env_infos, rollouts.arrays.agent_infos))
+        terminals = np.zeros(len(arrays["rewards"]), dtype=bool)
+        terminals[np.cumsum(lengths) - 1] = [bool(path.get("terminated", False)) for path in paths]
         return cls(
             env_spec=env_spec,
-            observations=batch.observations,
+            **arrays,
             last_observations=np.stack([path["last_observation"] for path in paths]),
-            actions=batch.actions,
-            rewards=batch.rewards,
             terminals=terminals,
-            env_infos=batch.env_infos,
-            agent_infos=batch.agent_infos,
-            lengths=batch.lengths,
+            env_infos=env_infos,
+            agent_infos=agent_infos,
+            lengths=lengths,
+        )
+
+    def to_rollouts(self) -> Rollouts:
+        """Returns the trajectories as what a `MetaSampler` returns, of a single task."""
+        return Rollouts.of_steps(
+            {"observations": self.observations, "actions": self.actions, "rewards": self.rewards},
+            self.env_infos, self.agent_infos, self.lengths,
         )
 
     def to_paths(self) -> List[Path]:

@@ -56,7 +56,7 @@ class Unoptimized(VPGMAML):
         return {}
 
     def evaluate(self, fetches):
-        values = self._meta_input_values(self.all_samples)
+        values = self.meta_input_values(self.all_samples)
         feed = {placeholder: values[name] for name, placeholder in self._meta_placeholders(self.chain).items()}
         return self._log_step_sizes.session().run(fetches, feed)
 

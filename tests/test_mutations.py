@@ -125,7 +125,7 @@ INNER_STEPS = [
 # Samples and weights ------------------------------------------------------------------------------------------------
 
 MEANS = [
-    Mutation("the outer loss has the samples from before adaptation", MAMLAlgo, "_meta_input_values",
+    Mutation("the outer loss has the samples from before adaptation", MAMLAlgo, "meta_input_values",
              lambda values: lambda algo, data: values(algo, [*data[:-1], data[0]]), PRO_MP),
     Mutation("padding counts", ragged, "sample_weights",
              lambda weights: lambda mask: weights(tf.ones_like(mask)), PRO_MP),
@@ -137,7 +137,7 @@ MEANS = [
              lambda weights: lambda mask, starts, horizon: ragged.sample_weights(mask), DICE),
     Mutation("sums over samples in place of means", ragged, "sample_weights",
              lambda weights: lambda mask: mask, VPG_RATIO),
-    Mutation("all inner steps have the samples of the first", MAMLAlgo, "_meta_input_values",
+    Mutation("all inner steps have the samples of the first", MAMLAlgo, "meta_input_values",
              lambda values: lambda algo, data: values(algo, [data[0]] * algo.num_inner_grad_steps + data[-1:]),
              PRO_MP_FIRST_ORDER),
     Mutation("DiCE: divided by the length of the longest path", ragged, "path_weights",
@@ -286,8 +286,9 @@ BROKEN_BOXES = [
 ]
 DICES = [
     Mutation("advantages count twice", losses, "loaded_dice_loss", lambda loss: losses.dice_loss, VPG_DICE),
-    Mutation("nothing is subtracted after the end", DICEMAML, "_flat_samples",
-             lambda flat: lambda algo, data: flat(algo, {**data, "adjusted_rewards_after_end": 0.0}), DICE),
+    Mutation("nothing is subtracted after the end", DICEMAML, "input_values",
+             lambda values: lambda algo, inputs, data: values(
+                 algo, inputs, [{**task, "adjusted_rewards_after_end": 0.0} for task in data]), DICE),
     *(Mutation(f"{what}: {kind}", losses, name, mutate, test)
       for what, name, mutate in BROKEN_BOXES for kind, test in [("rewards", DICE), ("advantages", VPG_DICE)]),
     Mutation("boxes of the actions before", losses, "sums_along_paths",
@@ -363,12 +364,12 @@ def with_attribute(name, value):
 
 
 SAMPLES = [
-    Mutation("the baseline is added", samples.PathBatch, "check_predictions",
+    Mutation("the baseline is added", samples, "check_predictions",
              lambda check: lambda *args: -check(*args), BY_HAND),
     Mutation("no discount", samples, "_sums_to_come",
              lambda sums: lambda rewards, discount: sums(rewards, 1.0), BY_HAND),
     Mutation("sums of what is past", samples, "_sums_to_come",
-             lambda sums: lambda rewards, discount: sums(rewards[:, ::-1], discount)[:, ::-1], BY_HAND),
+             lambda sums: lambda rewards, discount: sums(rewards[..., ::-1], discount)[..., ::-1], BY_HAND),
     Mutation("no lambda", samples.SampleProcessor, "_estimate_advantages", with_attribute("gae_lambda", 1.0), BY_HAND),
     Mutation("the mean is left in normalized advantages", samples, "normalize_advantages",
              lambda normalize: lambda advantages: advantages / np.std(advantages),
@@ -376,10 +377,11 @@ SAMPLES = [
     Mutation("advantages are not divided by their standard deviation", samples, "normalize_advantages",
              lambda normalize: lambda advantages: advantages - np.mean(advantages),
              of_samples.test_normalize_adv_and_positive_adv),
-    Mutation("rewards are standardized within a task", meta_sample_processor, "_standardize_rewards",
-             lambda standardize: lambda tasks: [standardize([task]) for task in tasks],
+    Mutation("rewards are standardized within a task", meta_sample_processor, "standardized_rewards",
+             lambda standardize: lambda rollouts: rollouts.map_tasks(
+                 lambda rewards: (rewards - rewards.mean()) / rewards.std(), rollouts.arrays.path["rewards"]),
              of_samples.test_adj_avg_rewards_are_standardized_over_all_tasks),
-    Mutation("DiCE: no discount", DiceSampleProcessor, "_adjust_rewards", with_attribute("discount", 1.0),
+    Mutation("DiCE: no discount", DiceSampleProcessor, "_compute_entries", with_attribute("discount", 1.0),
              of_dice_samples.test_adjusted_rewards_by_hand),
     Mutation("DiCE: nothing is subtracted after the end", DiceSampleProcessor, "process_samples",
              lambda process: lambda *args: {**process(*args), "adjusted_rewards_after_end": np.zeros(4)},

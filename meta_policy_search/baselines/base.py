@@ -29,6 +29,25 @@ class Baseline:
         """Returns the prediction along a path with `observations` `[T, O]`: float64 `[T]`, in the target's unit."""
         raise NotImplementedError
 
+    def fit_predict(
+        self, paths: Sequence[Path], observations: np.ndarray, returns: np.ndarray, path_lengths: np.ndarray
+    ) -> Sequence[np.ndarray]:
+        """Fits the baseline to the returns of one task, then predicts them for each path.
+
+        By default it calls `fit` and `predict`; a subclass may do the same on arrays, which is faster.
+
+        Args:
+            paths: path dicts, which hold `returns`.
+            observations: `[N, O]`, those of all paths, one after the other.
+            returns: `[N]`, likewise.
+            path_lengths: int `[P]`.
+
+        Returns:
+            For each path what `predict` returns.
+        """
+        self.fit(paths)
+        return [self.predict(path) for path in paths]
+
     def get_param_values(self, **tags: Any) -> Any:
         """Returns the parameters in a form that `set_params` takes."""
         raise NotImplementedError

@@ -71,6 +71,20 @@ class LinearBaseline(Baseline):
                              f"but the baseline has {len(self._coeffs)} coefficients")
         return features @ self._coeffs
 
+    def fit_predict(
+        self, paths: Sequence[Path], observations: np.ndarray, returns: np.ndarray, path_lengths: np.ndarray
+    ) -> Sequence[np.ndarray]:
+        """See `Baseline.fit_predict`."""
+        if (type(self).fit, type(self).predict) != (LinearBaseline.fit, LinearBaseline.predict):
+            return super().fit_predict(paths, observations, returns, path_lengths)
+        longest, steps = int(path_lengths.max()), np.concatenate([np.arange(length) for length in path_lengths])
+        features = self._features(observations.astype(np.float64, copy=False), steps)
+        self._coeffs, self._target_key = _solve_damped(features, returns, self._reg_coeff), "returns"
+        if len(returns) == longest * len(path_lengths):
+            return features.reshape(len(path_lengths), longest, -1) @ self._coeffs
+        ends = np.cumsum(path_lengths).tolist()
+        return [features[end - length:end] @ self._coeffs for end, length in zip(ends, path_lengths.tolist())]
+
     def get_param_values(self, **tags: Any) -> Optional[np.ndarray]:
         """Returns a copy of the coefficients, float64 `[F]` in the order of the features; None before a fit."""
         return None if self._coeffs is None else self._coeffs.copy()
@@ -154,8 +168,8 @@ class LinearTimeBaseline(LinearBaseline):
 
 def _time_features(steps: np.ndarray) -> np.ndarray:
     """Returns `[t, t^2, t^3, 1]`, float64 `[N, 4]`, of step counts int `[N]`."""
-    time = steps / _TIME_SCALE
-    return np.stack([time, time ** 2, time ** 3, np.ones_like(time)], axis=1)
+    time = np.arange(steps.max() + 1) / _TIME_SCALE
+    return np.stack([time, time ** 2, time ** 3, np.ones_like(time)], axis=1)[steps]
 
 
 def _read(path: Mapping[str, object], key: str, ndim: int, name: str) -> np.ndarray:

@@ -15,10 +15,11 @@ import numpy as np
 
 from meta_policy_search.meta_algos import diagnostics
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.inputs import StepInputs
-from meta_policy_search.ops import adaptation, losses, ragged
+from meta_policy_search.meta_algos.inputs import StepInputs, make_step_inputs
+from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.policies.base import MetaPolicy, Policy
+from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
@@ -252,75 +253,27 @@ class MAMLAlgo(Serializable, MetaAlgo):
         """Whether the losses need to know where paths start, in an inner step or in the adapted policies' samples."""
         return False
 
-    def _make_inputs(self, prefix: str, is_last: bool) -> StepInputs:
-        """Creates stacked placeholders for one step's samples of all tasks."""
-        policy = self.policy
-        shapes: Dict[str, List[Optional[int]]] = OrderedDict(
-            observations=[None, None, policy.obs_dim],
-            actions=[None, None, *policy.distribution.action_shape],
-            mask=[None, None],
-        )
-        for key, shape in policy.distribution.dist_info_specs:
-            shapes[f"agent_infos/{key}"] = [None, None, *shape]
-        keys = self._sample_keys(is_last)
-        for key in keys:
-            shapes[key] = [None, None]
-        phs = {key: tf.placeholder(tf.float32, shape, name=key.replace("/", "_")) for key, shape in shapes.items()}
-        path_starts = path_weights = None
-        if self._needs_paths(is_last):
-            path_starts = phs["path_starts"] = tf.placeholder(tf.int32, [None, None], name="path_starts")
-            path_weights = ragged.path_weights(phs["mask"], path_starts, self.max_path_length)
-        return StepInputs(
-            placeholders={f"{prefix}/{key}": ph for key, ph in phs.items()},
-            observations=phs["observations"],
-            actions=phs["actions"],
-            mask=phs["mask"],
-            weights=ragged.sample_weights(phs["mask"]),
-            dist_info_old={key: phs[f"agent_infos/{key}"] for key, _ in policy.distribution.dist_info_specs},
-            entries={key: phs[key] for key in keys},
-            path_starts=path_starts,
-            path_weights=path_weights,
-        )
+    def _make_inputs(self, name: str, is_last: bool) -> StepInputs:
+        return make_step_inputs(name, self.policy.obs_dim, self.policy.distribution, self._sample_keys(is_last),
+                                self._needs_paths(is_last), self.max_path_length)
 
-    def _flat_samples(self, samples: TaskSamples) -> TaskSamples:
-        """Returns the samples of a task with all paths stacked, `[N, ...]`, if they have another form."""
-        return samples
+    def _check_form(self, samples: Samples) -> None:
+        """Raises `ValueError` unless the algorithm can work on samples of this form."""
 
-    def _input_values(
-        self, samples: Sequence[TaskSamples], step: str, is_last: bool = False
-    ) -> Dict[str, np.ndarray]:
-        """Returns the values of one step's placeholders by input name.
+    def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
+        """Returns what the placeholders of one step are fed, by their names.
 
         Raises:
-            ValueError: the number of tasks is wrong, or a task lacks an entry or has no samples.
+            ValueError: the number of tasks is wrong, or a task lacks an entry or has no samples; names the step.
         """
-        if len(samples) != self.meta_batch_size:
-            raise ValueError(f"{step}: expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
-        entries: Dict[str, List[np.ndarray]] = OrderedDict()
-        path_starts: List[np.ndarray] = []
-        info_keys = [f"agent_infos/{key}" for key, _ in self.policy.distribution.dist_info_specs]
-        keys = ["observations", "actions", *self._sample_keys(is_last), *info_keys]
-        for task, task_samples in enumerate(samples):
-            try:
-                flat = self._flat_samples(task_samples)
-                infos = {f"agent_infos/{key}": value for key, value in flat["agent_infos"].items()}
-                values = {key: {**flat, **infos}[key] for key in keys}
-                if self._needs_paths(is_last):
-                    path_starts.append(ragged.path_starts(flat["path_lengths"]))
-                    values["path_lengths"] = path_starts[-1]
-            except KeyError as error:
-                raise ValueError(f"{step}: the samples of task {task} lack the entry {error}") from None
-            lengths = {key: len(value) for key, value in values.items()}
-            if len(set(lengths.values())) != 1 or 0 in lengths.values():
-                raise ValueError(f"{step}: expected equally many samples, at least one, of task {task}, got {lengths}")
-            values.pop("path_lengths", None)
-            for key, value in values.items():
-                entries.setdefault(key, []).append(value)
-        stacked = {f"{step}/{key}": ragged.stack_tasks(arrays) for key, arrays in entries.items()}
-        stacked[f"{step}/mask"] = ragged.task_mask([len(array) for array in entries["observations"]])
-        if path_starts:
-            stacked[f"{step}/path_starts"] = ragged.stack_tasks(path_starts, np.int32)
-        return stacked
+        try:
+            if len(samples) != self.meta_batch_size:
+                raise ValueError(f"expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
+            samples = Samples.of(samples)
+            self._check_form(samples)
+            return inputs.values(samples)
+        except ValueError as error:
+            raise ValueError(f"{inputs.name}: {error}") from None
 
     def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
         """Creates placeholders for one step's samples, one per task; for objectives of one's own.
@@ -362,8 +315,8 @@ class MAMLAlgo(Serializable, MetaAlgo):
                 above 0.
             FloatingPointError: a parameter would not be finite; names task and parameter. The policy is as it was.
         """
-        values = self._input_values(samples, "adaptation")
-        feed = {self._adaptation_inputs.placeholders[name]: value for name, value in values.items()}
+        inputs = self._adaptation_inputs
+        feed = {inputs.placeholders[name]: value for name, value in self.input_values(inputs, samples).items()}
         if step_size is not None:
             step_size = check_positive("step_size", step_size)
             feed.update({sizes: np.full(sizes.shape, step_size) for sizes in self._step_sizes.values()})
@@ -376,16 +329,14 @@ class MAMLAlgo(Serializable, MetaAlgo):
                     f"adaptation: {name} of task {np.argmin(finite)} would not be finite, so the step was refused and "
                     "the policy is as it was; its samples hold a number that is not finite, or the step is too long"
                 )
-        self.policy.update_task_parameters(
-            [{name: stacked[task] for name, stacked in adapted.items()} for task in range(self.meta_batch_size)]
-        )
+        self.policy.set_stacked_param_values(adapted)
 
     def get_step_sizes(self) -> "OrderedDict[str, np.ndarray]":
         """Returns the inner step sizes by name of the policy's parameter: scalars, or of the parameter's shape."""
         session = self._log_step_sizes.session()
         return OrderedDict(zip(self._step_sizes, session.run(list(self._step_sizes.values()))))
 
-    def _meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
+    def meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
         """Returns the values of all placeholders of the meta-objective by input name."""
         expected = self.num_inner_grad_steps + 1
         if len(all_samples_data) != expected:
@@ -394,8 +345,8 @@ class MAMLAlgo(Serializable, MetaAlgo):
                 f"got {len(all_samples_data)}"
             )
         values: Dict[str, np.ndarray] = {}
-        for index, samples in enumerate(all_samples_data):
-            values.update(self._input_values(samples, f"step{index}", is_last=index == self.num_inner_grad_steps))
+        for step, samples in zip(self._chain, all_samples_data, strict=True):
+            values.update(self.input_values(step.inputs, samples))
         return values
 
     @staticmethod
@@ -448,7 +399,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
                 single task.
         """
         self.build_diagnostics()
-        values = self._meta_input_values(all_samples_data)
+        values = self.meta_input_values(all_samples_data)
         size = self.meta_batch_size // 2
         halves = [self.optimizer.gradient(self._take_tasks(values, tasks))
                   for tasks in (slice(None, size), slice(size, None))]

@@ -1,12 +1,11 @@
 """DiCE-MAML: meta-learning with an infinitely differentiable estimator (arXiv:1802.05098)."""
-from typing import Any, Dict, Sequence, Tuple
-
-import numpy as np
+from typing import Any, Sequence, Tuple
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.base import MAMLAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
+from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
@@ -53,22 +52,13 @@ class DICEMAML(MAMLAlgo):
     def _needs_paths(self, is_last: bool) -> bool:
         return True
 
-    def _flat_samples(self, samples: TaskSamples) -> TaskSamples:
-        """Stacks the steps that were taken; what follows the end of a path goes to its last step, with its box."""
-        if "mask" not in samples:
+    def _check_form(self, samples: Samples) -> None:
+        if samples.max_path_length is None:
             raise ValueError("samples: expected those of a DiceMetaSampleProcessor, with entries such as 'mask', got "
-                             f"{', '.join(map(repr, sorted(samples)))}")
-        mask = np.asarray(samples["mask"]) > 0
-        lengths = samples["path_lengths"]
-        if mask.shape[1] != self.max_path_length:
+                             f"{', '.join(map(repr, sorted(samples[0])))}")
+        if samples.max_path_length != self.max_path_length:
             raise ValueError(f"samples: expected paths padded to max_path_length={self.max_path_length} steps, as by a "
-                             f"DiceMetaSampleProcessor with the same number, got {mask.shape[1]}")
-        flat: Dict[str, Any] = {key: samples[key][mask] for key in ("observations", "actions", "adjusted_rewards")}
-        flat["adjusted_rewards"][np.cumsum(lengths) - 1] += samples["adjusted_rewards_after_end"]
-        if "advantages" in samples:
-            flat["advantages"] = samples["advantages"][mask]
-        flat["agent_infos"] = {key: values[mask] for key, values in samples["agent_infos"].items()}
-        return {**flat, "path_lengths": lengths}
+                             f"DiceMetaSampleProcessor with the same number, got {samples.max_path_length}")
 
     def _dice_loss(self, step: AdaptationStep) -> tf.Tensor:
         inputs = step.inputs
@@ -102,7 +92,7 @@ class DICEMAML(MAMLAlgo):
             ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
             FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
         """
-        values = self._meta_input_values(all_samples_data)
+        values = self.meta_input_values(all_samples_data)
         loss_before = self.optimizer.optimize(values)
         if log:
             logger.logkv("LossBefore", loss_before)

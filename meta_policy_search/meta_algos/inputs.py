@@ -1,13 +1,19 @@
-"""The samples of a meta-batch as inputs of the graph."""
-from typing import Dict, NamedTuple, Optional
+"""The samples of one adaptation step as inputs of the graph."""
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+import numpy as np
+
+from meta_policy_search.ops import ragged
+from meta_policy_search.policies.distributions.base import Distribution
+from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.tf_compat import tf
 
 
 class StepInputs(NamedTuple):
     """The samples of all tasks at one adaptation step, as placeholders."""
 
-    placeholders: Dict[str, tf.Tensor]  # by input name, all of the below but `weights`
+    name: str  # of the step
+    placeholders: Dict[str, tf.Tensor]  # by `<name>/<entry>`, all of the below but the weights
     observations: tf.Tensor  # [M, N, O]
     actions: tf.Tensor  # [M, N, A]; [M, N] where they are discrete
     mask: tf.Tensor  # [M, N], one for samples, zero on padding
@@ -21,3 +27,54 @@ class StepInputs(NamedTuple):
     def advantages(self) -> tf.Tensor:
         """The advantages, `[M, N]`."""
         return self.entries["advantages"]
+
+    def values(self, samples: Samples) -> Dict[str, np.ndarray]:
+        """Returns what the placeholders are fed, by their names.
+
+        Raises:
+            ValueError: a task lacks an entry, or has no samples.
+        """
+        made = {"mask": samples.mask, "path_starts": samples.path_starts}
+        keys = [name[len(self.name) + 1:] for name in self.placeholders]
+        return {f"{self.name}/{key}": made[key]() if key in made else samples.stacked(key) for key in keys}
+
+
+def make_step_inputs(
+    name: str, obs_dim: int, distribution: Distribution, entries: Sequence[str], needs_paths: bool,
+    max_path_length: Optional[int],
+) -> StepInputs:
+    """Creates stacked placeholders for one step's samples of all tasks.
+
+    Args:
+        name: of the step.
+        obs_dim: size of an observation.
+        distribution: of the actions.
+        entries: names of the entries `[N]` that the losses need.
+        needs_paths: whether the losses need to know where paths start.
+        max_path_length: most steps of a path, for its weights; None for the length of the longest one.
+    """
+    shapes: Dict[str, List[Any]] = {
+        "observations": [obs_dim],
+        "actions": list(distribution.action_shape),
+        "mask": [],
+        **{f"agent_infos/{key}": list(shape) for key, shape in distribution.dist_info_specs},
+        **{key: [] for key in entries},
+    }
+    phs = {key: tf.placeholder(tf.float32, [None, None, *shape], name=key.replace("/", "_"))
+           for key, shape in shapes.items()}
+    path_starts = path_weights = None
+    if needs_paths:
+        path_starts = phs["path_starts"] = tf.placeholder(tf.int32, [None, None], name="path_starts")
+        path_weights = ragged.path_weights(phs["mask"], path_starts, max_path_length)
+    return StepInputs(
+        name=name,
+        placeholders={f"{name}/{key}": ph for key, ph in phs.items()},
+        observations=phs["observations"],
+        actions=phs["actions"],
+        mask=phs["mask"],
+        weights=ragged.sample_weights(phs["mask"]),
+        dist_info_old={key: phs[f"agent_infos/{key}"] for key, _ in distribution.dist_info_specs},
+        entries={key: phs[key] for key in entries},
+        path_starts=path_starts,
+        path_weights=path_weights,
+    )

@@ -119,9 +119,9 @@ class ProMP(MAMLAlgo):
             sample_axes=self._last_step_sample_axes(chain),
         )
 
-    def _meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
+    def meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
         """Adds the present clipping and penalties."""
-        values = super()._meta_input_values(all_samples_data)
+        values = super().meta_input_values(all_samples_data)
         return {**values, "clip_eps": np.float32(self.clip_eps), "inner_kl_coeff": self.inner_kl_coeff}
 
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
@@ -135,7 +135,7 @@ class ProMP(MAMLAlgo):
             ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
             FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
         """
-        values = self._meta_input_values(all_samples_data)
+        values = self.meta_input_values(all_samples_data)
         loss_before = self.optimizer.optimize(values)
         stats = self.optimizer.compute_stats(values)
         if log:

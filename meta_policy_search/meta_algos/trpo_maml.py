@@ -79,7 +79,7 @@ class TRPOMAML(ExploringMAMLAlgo):
             FloatingPointError: the loss, its gradient, the divergence or its curvature is not finite; the parameters
                 are as they were.
         """
-        values = self._meta_input_values(all_samples_data)
+        values = self.meta_input_values(all_samples_data)
         self.optimizer.optimize(values)
         if log:
             logger.logkv("MeanKLBefore", self.optimizer.constraint_before)

@@ -67,7 +67,7 @@ class VPGMAML(ExploringMAMLAlgo):
             ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
             FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
         """
-        values = self._meta_input_values(all_samples_data)
+        values = self.meta_input_values(all_samples_data)
         loss_before = self.optimizer.optimize(values)
         if log:
             logger.logkv("LossBefore", loss_before)

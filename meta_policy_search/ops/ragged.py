@@ -1,54 +1,15 @@
 """Tasks with different numbers of samples, as one array with a mask."""
 from typing import Optional, Sequence, Tuple
 
-import numpy as np
-
 from meta_policy_search.tf_compat import tf
-
-
-def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
-    """Stacks one array per task, padding the shorter ones by repeating their first sample.
-
-    Padding with a real sample keeps likelihood ratios finite there; zero weight makes it count for nothing.
-
-    Args:
-        arrays: `M` arrays `[N_m, ...]`, each with at least one sample.
-        dtype: type of the result.
-
-    Returns:
-        `[M, max N_m, ...]`.
-    """
-    longest = max(len(array) for array in arrays)
-    stacked = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
-    for row, array in zip(stacked, arrays):
-        row[: len(array)] = array
-        row[len(array):] = array[0]
-    return stacked
-
-
-def task_mask(lengths: Sequence[int]) -> np.ndarray:
-    """Returns float32 `[M, max length]`: one for samples, zero on padding.
-
-    Example:
-        >>> task_mask([3, 1])
-        array([[1., 1., 1.],
-               [1., 0., 0.]], dtype=float32)
-    """
-    return (np.arange(max(lengths)) < np.asarray(lengths)[:, None]).astype(np.float32)
-
-
-def path_starts(path_lengths: Sequence[int]) -> np.ndarray:
-    """Returns the index of the first sample of each sample's path, int `[N]`, for paths of these lengths, int `[P]`."""
-    lengths = np.asarray(path_lengths)
-    return np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Optional[int]) -> tf.Tensor:
     """Builds weights for means over paths and steps: `1 / (P_m T)` on samples, zero on padding.
 
     Args:
-        mask: float32 `[M, N]`, see `task_mask`.
-        path_starts: int `[M, N]`, see `path_starts`.
+        mask: float32 `[M, N]`, one for samples.
+        path_starts: int `[M, N]`, index of the first sample of the same path.
         max_path_length: `T`; None for the length of the longest path of all tasks.
 
     Returns:
@@ -68,7 +29,7 @@ def sample_weights(mask: tf.Tensor) -> tf.Tensor:
 
 
 def stack_placeholders(placeholders: Sequence[tf.Tensor]) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Stacks `M` placeholders `[N_m, ...]` in the graph, padding as `stack_tasks` does.
+    """Stacks `M` placeholders `[N_m, ...]` in the graph, padding the shorter ones by their first sample.
 
     Returns:
         The stacked tensor `[M, N, ...]` and its mask `[M, N]`.

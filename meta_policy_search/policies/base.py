@@ -391,7 +391,11 @@ class MetaPolicy(Policy):
             if not finite.all():
                 task = int(np.argmin(finite))
                 raise ValueError(f"updated_policies_parameters[{task}][{name!r}]: expected finite numbers")
-        self._stacked_values = stacked
+        self.set_stacked_param_values(stacked)
+
+    def set_stacked_param_values(self, values: "OrderedDict[str, np.ndarray]") -> None:
+        """Makes each task act with parameters of its own, float32 `[M, ...]` by name; they are taken unchecked."""
+        self._stacked_values = values
 
     def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:
         """Sets parameters from arrays.
@@ -401,10 +405,10 @@ class MetaPolicy(Policy):
                 vector `[D]` or a dict, for the parameters before adaptation.
         """
         if not isinstance(policy_params, Mapping) and np.ndim(policy_params) == 2:
-            stacked = self._unflatten("policy_params", np.asarray(policy_params))
-            self.update_task_parameters(
-                [{name: values[task] for name, values in stacked.items()} for task in range(len(policy_params))]
-            )
+            if len(policy_params) != self.meta_batch_size:
+                raise ValueError(f"policy_params: expected {self.meta_batch_size} vectors (meta_batch_size), got "
+                                 f"{len(policy_params)}")
+            self.set_stacked_param_values(self._unflatten("policy_params", np.asarray(policy_params)))
         else:
             super().load_params(policy_params)
 

@@ -1,14 +1,17 @@
 """Interface of the samplers, and the processing of one task's paths: returns, baseline, advantages."""
-from typing import Any, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.types import Infos, Path, TaskSamples
+from meta_policy_search.baselines.base import Baseline
+from meta_policy_search.samplers.rollouts import Rollouts
+from meta_policy_search.samplers.samples import Samples, stack_rollouts
+from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
 from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages, shift_advantages_to_positive
 
-__all__ = ["PathBatch", "ProcessedTask", "SampleProcessor", "Sampler"]
+__all__ = ["SampleProcessor", "Sampler"]
 
 LOG_LEVELS = (False, True, "reward", "all")
 
@@ -45,156 +48,6 @@ class Sampler:
 
     def close(self) -> None:
         """Ends what the sampler has started, such as worker processes; by default nothing."""
-
-
-class PathBatch:
-    """The paths of one task, checked, and stacked into arrays of its own (copies).
-
-    Two layouts are used: flat, `[N, ...]`, with all steps one path after the other, and padded, `[P, T, ...]`, with
-    zeros after the end of a path. `pad` and `flatten` go from one to the other, for paths of any lengths.
-
-    Args:
-        paths: list of path dicts with `observations` `[T, O]`, `actions` `[T, A]` and `rewards` `[T]`, and
-            where there are any `env_infos` and `agent_infos`.
-        task: name of the task, for error messages; None where there is only one.
-        max_path_length: number of steps `T` to pad to; by default the length of the longest path.
-
-    Attributes:
-        lengths: int `[P]`.
-        mask: bool `[P, T]`, True on the steps that were taken.
-        observations: `[N, O]`, float64 unless the paths hold another floating type; finite.
-        actions: `[N, A]`, of the paths' type; finite.
-        rewards: `[N]`, float64 unless the paths hold another floating type; finite.
-        env_infos: each `[N, ...]`: those that every path has, as an environment may report some things at times.
-        agent_infos: each `[N, ...]`; all paths have the same.
-
-    Raises:
-        TypeError: `paths` is not a list, or observations, actions or rewards are not numbers.
-        ValueError: there are no paths, a key is missing, shapes or lengths do not fit, or a value is not finite;
-            names task, path and step.
-    """
-
-    def __init__(self, paths: Sequence[Path], task: Any = None, max_path_length: Optional[int] = None) -> None:
-        self._task = "" if task is None else f"task {task}, "
-        if not isinstance(paths, (list, tuple)):
-            raise TypeError(f"{self._task}paths: expected a list of path dicts, got {type(paths).__name__}")
-        if not paths:
-            raise ValueError(f"{self._task}paths: expected at least one path, got an empty list")
-        self.paths = paths
-        self.lengths = np.array([self._length_of(index) for index in range(len(paths))])
-        longest = int(self.lengths.max())
-        if max_path_length is not None and longest > max_path_length:
-            raise ValueError(f"{self._task}path {self.lengths.argmax()}: expected at most max_path_length="
-                             f"{max_path_length} steps, got {longest}")
-        self.mask = np.arange(max_path_length or longest) < self.lengths[:, None]
-        self._ends = np.cumsum(self.lengths)
-
-        self.observations = self._stack_numbers("observations")
-        self.actions = self._stack_numbers("actions")
-        self.rewards = self._stack_numbers("rewards")
-        self.env_infos = self._stack_infos("env_infos", needed_everywhere=False)
-        self.agent_infos = self._stack_infos("agent_infos", needed_everywhere=True)
-
-    def pad(self, flat: np.ndarray) -> np.ndarray:
-        """Returns `[N, ...]` as `[P, T, ...]`, of the same type, zero after the end of each path."""
-        padded = np.zeros(self.mask.shape + flat.shape[1:], dtype=flat.dtype)
-        padded[self.mask] = flat
-        return padded
-
-    def flatten(self, padded: np.ndarray) -> np.ndarray:
-        """Returns `[P, T, ...]` without its padding as `[N, ...]`."""
-        return padded[self.mask]
-
-    def successes(self) -> Optional[np.ndarray]:
-        """Returns whether each path succeeded, bool `[P]`; None where the paths do not say.
-
-        A path succeeded if its info `success` says so at any of its steps, by being true, or above zero. (A step that
-        lacks the info, which samplers fill up with NaN, says no.)
-        """
-        values = self.env_infos.get("success")
-        if values is None or values.ndim != 1 or values.dtype.kind not in "biuf":
-            return None
-        return self.pad(values > 0).any(axis=1)
-
-    def store(self, key: str, flat: np.ndarray) -> None:
-        """Puts `[N, ...]` under `key` into the path dicts, to each path its steps (views)."""
-        for path, start, end in zip(self.paths, self._ends - self.lengths, self._ends, strict=True):
-            path[key] = flat[start:end]
-
-    def check_finite(self, name: str, flat: np.ndarray) -> None:
-        """Raises `ValueError` naming task, path and step if one of the numbers `[N, ...]` is infinite or NaN."""
-        finite = np.isfinite(flat)
-        if not finite.all():
-            row = int(np.argwhere(~finite)[0, 0])
-            path = int(np.searchsorted(self._ends, row, side="right"))
-            step = row - int(self._ends[path] - self.lengths[path])
-            raise ValueError(f"{self._task}path {path}, step {step}: {name}: expected finite numbers, got {flat[row]}")
-
-    def check_predictions(self, index: int, values: Any, length: int) -> np.ndarray:
-        """Returns what a baseline predicted for path `index` if that is a vector of `length` finite numbers.
-
-        Raises:
-            ValueError: it is not; names task and path, and the step of a number that is not finite.
-        """
-        values = np.asarray(values, dtype=np.float64)
-        if values.shape != (length,):
-            raise ValueError(f"{self._task}path {index}: baseline.predict: expected an array of shape ({length},), "
-                             f"one value for each step, got shape {values.shape}")
-        if not np.isfinite(values).all():
-            step = int(np.argmin(np.isfinite(values)))
-            raise ValueError(f"{self._task}path {index}, step {step}: baseline.predict: expected finite numbers, got "
-                             f"{values[step]}")
-        return values
-
-    def _length_of(self, index: int) -> int:
-        path = self.paths[index]
-        for key in ("observations", "actions", "rewards"):
-            if key not in path:
-                raise ValueError(f"{self._task}path {index}: expected a key {key!r}, got only {sorted(path)}")
-        shape = np.shape(path["rewards"])
-        if len(shape) != 1 or shape[0] == 0:
-            raise ValueError(f"{self._task}path {index}: rewards: expected shape [T] with T of at least 1, got {shape}")
-        return shape[0]
-
-    def _stack(self, name: str, arrays: Sequence[Any]) -> np.ndarray:
-        """Returns the arrays, one of each path, as one `[N, ...]`."""
-        arrays = [np.asarray(array) for array in arrays]
-        for index, (array, length) in enumerate(zip(arrays, self.lengths, strict=True)):
-            if array.shape[:1] != (length,):
-                raise ValueError(f"{self._task}path {index}: {name}: expected {length} steps, as many as rewards, got "
-                                 f"shape {array.shape}")
-            if array.shape[1:] != arrays[0].shape[1:]:
-                raise ValueError(f"{self._task}path {index}: {name}: expected {arrays[0].shape[1:]} after the axis of "
-                                 f"steps, as in path 0, got shape {array.shape}")
-        return np.concatenate(arrays)
-
-    def _stack_numbers(self, key: str) -> np.ndarray:
-        stacked = self._stack(key, [path[key] for path in self.paths])
-        if stacked.dtype.kind not in "fiub":
-            raise TypeError(f"{self._task}{key}: expected real numbers, got an array of dtype {stacked.dtype}")
-        if stacked.dtype.kind != "f" and key != "actions":
-            stacked = stacked.astype(np.float64)
-        self.check_finite(key, stacked)
-        return stacked
-
-    def _stack_infos(self, key: str, needed_everywhere: bool) -> Infos:
-        infos: list[dict[str, Any]] = [path.get(key, {}) for path in self.paths]
-        for index, info in enumerate(infos):
-            if needed_everywhere and info.keys() != infos[0].keys():
-                raise ValueError(f"{self._task}path {index}: {key}: expected the same keys in all paths, got "
-                                 f"{sorted(info)} here and {sorted(infos[0])} in path 0")
-        common = [name for name in infos[0] if all(name in info for info in infos)]
-        return {name: self._stack(f"{key}[{name!r}]", [info[name] for info in infos]) for name in common}
-
-
-class ProcessedTask(NamedTuple):
-    """What processing the paths of one task gives: the samples, and what the log is made from."""
-
-    samples: TaskSamples
-    rewards: np.ndarray  # [N], in the environment's reward unit
-    path_returns: np.ndarray  # [P], undiscounted sum of each path's rewards
-    discounted_path_returns: np.ndarray  # [P], the same, discounted from the start of the path
-    path_successes: Optional[np.ndarray]  # bool [P], whether each path succeeded; None where the paths do not say
 
 
 class SampleProcessor:
@@ -258,52 +111,81 @@ class SampleProcessor:
             ValueError: a path is malformed, or an observation, action, reward or advantage is not finite; names
                 path and step.
         """
+        return self._process({None: paths}, log, log_prefix)[0]
+
+    def _process(self, paths: Mapping[Any, Sequence[Path]], log: Any, log_prefix: str) -> Samples:
+        """Processes the paths of each task by itself; the task `None` is not named in errors."""
         log = check_choice("log", log, LOG_LEVELS)
-        processed = self._process_task(paths)
-        log_path_statistics([processed], log, log_prefix)
-        return processed.samples
+        rollouts = Rollouts.of(paths)
+        samples = self._stack(rollouts, self._compute_entries(rollouts))
+        _log_path_statistics(rollouts, self.discount, log, log_prefix)
+        return samples
 
-    def _process_task(self, paths: Sequence[Path], task: Any = None) -> ProcessedTask:
-        """Processes the paths of one task, whose name `task` errors mention."""
-        batch = PathBatch(paths, task)
-        returns, advantages = self._estimate_advantages(batch, self.baseline)
-        samples = TaskSamples(
-            observations=batch.observations, actions=batch.actions, rewards=batch.rewards, returns=returns,
-            advantages=self._normalize(advantages), env_infos=batch.env_infos, agent_infos=batch.agent_infos,
-            path_lengths=batch.lengths,
-        )
-        return self._with_path_returns(samples, batch)
+    def _compute_entries(self, rollouts: Rollouts) -> Dict[str, np.ndarray]:
+        """Computes what the samples hold beside the paths, each `[M, P, T]`."""
+        returns, advantages = self._estimate_advantages(rollouts, self.baseline)
+        return {"returns": returns, "advantages": self._normalize(rollouts, advantages)}
 
-    def _estimate_advantages(self, batch: PathBatch, baseline: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Fits `baseline` to the returns; gives returns and GAE advantages, each float64 `[N]`, to the paths too."""
-        rewards = batch.pad(batch.rewards)
-        returns = batch.flatten(_sums_to_come(rewards, self.discount))
-        batch.check_finite("returns", returns)
-        batch.store("returns", returns)
-        baseline.fit(batch.paths)
-        values = batch.pad(np.concatenate([
-            batch.check_predictions(index, baseline.predict(path), length)
-            for index, (path, length) in enumerate(zip(batch.paths, batch.lengths, strict=True))
-        ]))
+    def _stack(self, rollouts: Rollouts, entries: Mapping[str, np.ndarray]) -> Samples:
+        """Stacks the paths of each task."""
+        return stack_rollouts(rollouts, entries)
+
+    def _estimate_advantages(self, rollouts: Rollouts, baseline: Any) -> Tuple[np.ndarray, np.ndarray]:
+        """Fits `baseline` to the returns of each task; gives returns and GAE, each `[M, P, T]`, to the paths too."""
+        rewards = rollouts.zero_padded(rollouts.arrays.path["rewards"])
+        returns = _sums_to_come(rewards, self.discount)
+        rollouts.check_finite("returns", returns)
+        rollouts.add("returns", returns)
+        values = predict_by_task(rollouts, baseline, returns)
         deltas = rewards - values
-        deltas[:, :-1] += self.discount * values[:, 1:]
-        advantages = batch.flatten(_sums_to_come(deltas, self.discount * self.gae_lambda))
-        batch.check_finite("advantages", advantages)
-        batch.store("advantages", advantages)
+        deltas[..., :-1] += self.discount * values[..., 1:]
+        advantages = _sums_to_come(deltas, self.discount * self.gae_lambda)
+        rollouts.check_finite("advantages", advantages)
+        rollouts.add("advantages", advantages)
         return returns, advantages
 
-    def _normalize(self, advantages: np.ndarray) -> np.ndarray:
-        """Normalizes and shifts the advantages `[N]` of one task as the arguments say."""
+    def _normalize(self, rollouts: Rollouts, advantages: np.ndarray) -> np.ndarray:
+        """Normalizes and shifts the advantages `[M, P, T]` of each task as the arguments say."""
         if self.normalize_adv:
-            advantages = normalize_advantages(advantages)
+            advantages = rollouts.map_tasks(normalize_advantages, advantages)
         if self.positive_adv:
-            advantages = shift_advantages_to_positive(advantages)
+            advantages = rollouts.map_tasks(shift_advantages_to_positive, advantages)
         return advantages
 
-    def _with_path_returns(self, samples: TaskSamples, batch: PathBatch) -> ProcessedTask:
-        rewards = batch.pad(batch.rewards)
-        discounts = self.discount ** np.arange(rewards.shape[1])
-        return ProcessedTask(samples, batch.rewards, rewards.sum(axis=1), rewards @ discounts, batch.successes())
+
+def predict_by_task(rollouts: Rollouts, baseline: Any, returns: np.ndarray) -> np.ndarray:
+    """Fits a baseline to the returns `[M, P, T]` of each task; returns what it predicts then, zero after ends."""
+    fit_predict = getattr(type(baseline), "fit_predict", Baseline.fit_predict)  # any object may serve as a baseline
+    observations, values = rollouts.arrays.path["observations"], np.zeros(returns.shape)
+    for m, paths in enumerate(rollouts.values()):
+        lengths = rollouts.path_lengths(m)
+        predictions = fit_predict(baseline, paths, rollouts.flat(observations, m), rollouts.flat(returns, m), lengths)
+        values[m][rollouts.mask[m]] = check_predictions(rollouts.name(m), predictions, lengths)
+    return values
+
+
+def check_predictions(name: str, predictions: Sequence[Any], lengths: Sequence[int]) -> np.ndarray:
+    """Returns what a baseline predicted for each path of a task, one after the other, float64 `[N]`.
+
+    Args:
+        name: what errors begin with.
+        predictions: for each path what `baseline.predict` returned.
+        lengths: int `[P]`, steps of each path.
+
+    Raises:
+        ValueError: a prediction is not a vector of as many finite numbers as the path has steps; names path and step.
+    """
+    predictions = [np.asarray(values, dtype=np.float64) for values in predictions]
+    for p, (values, length) in enumerate(zip(predictions, lengths, strict=True)):
+        if values.shape != (length,):
+            raise ValueError(f"{name}path {p}: baseline.predict: expected an array of shape ({length},), one value for "
+                             f"each step, got shape {values.shape}")
+    flat = np.concatenate(predictions)
+    if not np.isfinite(flat).all():
+        p, values = next((p, values) for p, values in enumerate(predictions) if not np.isfinite(values).all())
+        step = int(np.argmin(np.isfinite(values)))
+        raise ValueError(f"{name}path {p}, step {step}: baseline.predict: expected finite numbers, got {values[step]}")
+    return flat
 
 
 def check_baseline(name: str, baseline: Any) -> Any:
@@ -314,31 +196,26 @@ def check_baseline(name: str, baseline: Any) -> Any:
     return baseline
 
 
-def log_path_statistics(processed: Sequence[ProcessedTask], log: Any, log_prefix: str) -> None:
-    """Logs statistics over the paths of all tasks; `SampleProcessor.process_samples` says which.
-
-    Args:
-        processed: one `ProcessedTask` per task.
-        log: a member of `LOG_LEVELS`.
-        log_prefix: put before each key.
-    """
+def _log_path_statistics(rollouts: Rollouts, discount: float, log: Any, log_prefix: str) -> None:
+    """Logs statistics over the paths of all tasks; `SampleProcessor.process_samples` says which."""
     if log is False:
         return
-    returns = np.concatenate([task.path_returns for task in processed])
+    tasks = range(len(rollouts))
+    returns = np.concatenate([rollouts.path_returns(m) for m in tasks])
     logger.logkv(log_prefix + "AverageReturn", returns.mean())
     if log == "reward":
         return
-    discounted_returns = np.concatenate([task.discounted_path_returns for task in processed])
+    discounted_returns = np.concatenate([rollouts.path_returns(m, discount) for m in tasks])
     logger.logkv(log_prefix + "AverageDiscountedReturn", discounted_returns.mean())
     logger.logkv(log_prefix + "NumTrajs", len(returns))
     logger.logkv(log_prefix + "StdReturn", returns.std())
     logger.logkv(log_prefix + "MaxReturn", returns.max())
     logger.logkv(log_prefix + "MinReturn", returns.min())
-    successes = [task.path_successes for task in processed if task.path_successes is not None]
+    successes = [success for success in map(rollouts.successes, tasks) if success is not None]
     if successes:
         logger.logkv(log_prefix + "SuccessRate", np.concatenate(successes).mean())
 
 
 def _sums_to_come(padded: np.ndarray, discount: float) -> np.ndarray:
-    """Returns `y_t = x_t + discount y_{t+1}` along the second axis of `[P, T]`."""
-    return discount_cumsum(padded.T, discount).T
+    """Returns `y_t = x_t + discount y_{t+1}` along the last axis."""
+    return np.moveaxis(discount_cumsum(np.moveaxis(padded, -1, 0), discount), 0, -1)

@@ -20,12 +20,14 @@ Two things bias a DiCE gradient. One is taken care of here, the other is the use
   reached are left alone, where a baseline would extrapolate and only add noise. (What bias that leaves vanishes with
   the probability that no path gets as far as it might.)
 """
-from typing import Any, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 import numpy as np
 
-from meta_policy_search.samplers.base import PathBatch, ProcessedTask, SampleProcessor, check_baseline
+from meta_policy_search.samplers.base import SampleProcessor, check_baseline, check_predictions
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
+from meta_policy_search.samplers.rollouts import Rollouts
+from meta_policy_search.samplers.samples import Samples, stack_rollouts
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
 
@@ -95,49 +97,65 @@ class DiceSampleProcessor(SampleProcessor):
         """
         return super().process_samples(paths, log, log_prefix)
 
-    def _process_task(self, paths: Sequence[Path], task: Any = None) -> ProcessedTask:
-        batch = PathBatch(paths, task, self.max_path_length)
-        samples: dict[str, Any] = dict(
-            mask=batch.mask.astype(np.float64), observations=batch.pad(batch.observations),
-            actions=batch.pad(batch.actions), rewards=batch.pad(batch.rewards),
-            env_infos={name: batch.pad(values) for name, values in batch.env_infos.items()},
-            agent_infos={name: batch.pad(values) for name, values in batch.agent_infos.items()},
-            path_lengths=batch.lengths,
-        )
-        adjusted = self._adjust_rewards(batch, samples)
-        reached = np.arange(self.max_path_length) < batch.lengths.max()
-        samples["adjusted_rewards"] = np.where(batch.mask, adjusted, 0.0)
-        samples["adjusted_rewards_after_end"] = np.where(reached & ~batch.mask, adjusted, 0.0).sum(axis=1)
+    def _compute_entries(self, rollouts: Rollouts) -> Dict[str, np.ndarray]:
+        longest = int(rollouts.lengths.max())
+        if longest > self.max_path_length:
+            m, p = np.argwhere(rollouts.lengths > self.max_path_length)[0].tolist()
+            raise ValueError(f"{rollouts.name(m)}path {p}: expected at most max_path_length={self.max_path_length} "
+                             f"steps, got {rollouts.lengths[m, p]}")
+        entries = {"adjusted_rewards": np.zeros(rollouts.mask.shape),
+                   "adjusted_rewards_after_end": np.zeros(rollouts.lengths.shape)}
+        rewards = rollouts.zero_padded(rollouts.arrays.path["rewards"])
+        discounted = rewards * self.discount ** np.arange(longest)
+        rollouts.add("discounted_rewards", discounted)
+        for m in range(len(rollouts)):
+            adjusted = self._adjust_rewards(rollouts, m, discounted[m], rewards[m])
+            mask = rollouts.mask[m]
+            entries["adjusted_rewards"][m] = np.where(mask, adjusted, 0.0)
+            after_end = np.zeros((len(mask), self.max_path_length))
+            reached = np.arange(longest) < rollouts.lengths[m].max()
+            after_end[:, :longest] = np.where(reached & ~mask, adjusted, 0.0)
+            entries["adjusted_rewards_after_end"][m] = after_end.sum(axis=1)
+        rollouts.check_finite("adjusted_rewards", entries["adjusted_rewards"])
         if self.return_baseline is not None:
-            _, advantages = self._estimate_advantages(batch, self.return_baseline)
-            samples["advantages"] = batch.pad(self._normalize(advantages))
-        return self._with_path_returns(samples, batch)
+            _, advantages = self._estimate_advantages(rollouts, self.return_baseline)
+            entries["advantages"] = rollouts.zero_padded(self._normalize(rollouts, advantages))
+        return entries
 
-    def _adjust_rewards(self, batch: PathBatch, samples: dict[str, Any]) -> np.ndarray:
-        """Returns discounted rewards minus baseline, normalized if desired, float64 `[P, T]`.
+    def _stack(self, rollouts: Rollouts, entries: Mapping[str, np.ndarray]) -> Samples:
+        return stack_rollouts(rollouts, entries, self.max_path_length)
+
+    def _adjust_rewards(
+        self, rollouts: Rollouts, m: int, discounted: np.ndarray, rewards: np.ndarray
+    ) -> np.ndarray:
+        """Returns discounted rewards minus baseline, normalized if desired, of task `m`, float64 `[P, T]`.
 
         After the end of a path this is what a step with reward zero gets.
         """
-        discounted = samples["rewards"] * self.discount ** np.arange(self.max_path_length)
-        batch.store("discounted_rewards", batch.flatten(discounted))
-        self.baseline.fit(batch.paths, target_key="discounted_rewards")
-        adjusted = discounted - self._predict(batch, samples)
-        batch.check_finite("adjusted_rewards", batch.flatten(adjusted))
+        paths, mask = list(rollouts.values())[m], rollouts.mask[m]
+        self.baseline.fit(paths, target_key="discounted_rewards")
+        adjusted = discounted - self._predict(rollouts, m, paths, rewards)
         if self.normalize_adv:
-            taken = batch.flatten(adjusted)
+            taken = adjusted[mask]
             adjusted = (adjusted - taken.mean()) / (taken.std() + _EPSILON)
         if self.positive_adv:
-            adjusted = adjusted - batch.flatten(adjusted).min() + _EPSILON
+            adjusted = adjusted - adjusted[mask].min() + _EPSILON
         return adjusted
 
-    def _predict(self, batch: PathBatch, samples: dict[str, Any]) -> np.ndarray:
+    def _predict(self, rollouts: Rollouts, m: int, paths: Sequence[Path], rewards: np.ndarray) -> np.ndarray:
         """Returns the baseline up to the task's longest path, also after the end of a path; float64 `[P, T]`."""
-        values = np.zeros(batch.mask.shape)
-        longest = int(batch.lengths.max())
-        for index, path in enumerate(batch.paths):
-            if batch.lengths[index] < longest:
-                path = {key: samples[key][index, :longest] for key in ("observations", "actions", "rewards")}
-            values[index, :longest] = batch.check_predictions(index, self.baseline.predict(path), longest)
+        lengths = rollouts.path_lengths(m)
+        longest = int(lengths.max())
+        padded = {key: np.where(rollouts.mask[m].reshape(*rollouts.mask[m].shape, *[1] * (array.ndim - 3)), array[m], 0)
+                  for key, array in rollouts.arrays.path.items()}
+        predictions = [
+            self.baseline.predict(path if length == longest else {key: array[p, :longest]
+                                                                  for key, array in padded.items()})
+            for p, (path, length) in enumerate(zip(paths, lengths, strict=True))
+        ]
+        values = np.zeros(rewards.shape)
+        values[:len(paths), :longest] = check_predictions(
+            rollouts.name(m), predictions, [longest] * len(paths)).reshape(len(paths), longest)
         return values
 
 

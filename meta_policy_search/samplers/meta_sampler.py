@@ -12,8 +12,9 @@ from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, 
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.samplers.ray.executor import RayExecutor
 from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
-from meta_policy_search.samplers.rollouts import OnSteps, PathRngs, Round, collect, to_paths
-from meta_policy_search.types import PathsMetaBatch, Task
+from meta_policy_search.samplers.rollout_loop import OnSteps, PathRngs, RolloutRequest, collect
+from meta_policy_search.samplers.rollouts import Rollouts
+from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, check_same
 
@@ -129,7 +130,7 @@ class MetaSampler(Sampler):
         self.vec_env.set_tasks(tasks)
         self._itr, self._step, self.tasks = itr, step, tasks
 
-    def obtain_samples(self, log: bool = False, log_prefix: str = "") -> PathsMetaBatch:
+    def obtain_samples(self, log: bool = False, log_prefix: str = "") -> Rollouts:
         """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
 
         Args:
@@ -138,7 +139,7 @@ class MetaSampler(Sampler):
             log_prefix: put before these keys.
 
         Returns:
-            Ordered dict of task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path`.
+            Dict of task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path` (a `Rollouts`).
 
         Raises:
             ValueError: an observation, reward or action is not finite; names task, path and step.
@@ -146,25 +147,24 @@ class MetaSampler(Sampler):
         """
         if self.tasks is None:
             self.update_tasks()
-        round_ = Round(self.batch_size, self.max_path_length, self.policy.obs_dim, self.policy.action_dim,
-                       tuple(self.env.action_space.shape), self._path_rngs())
+        request = RolloutRequest(self.batch_size, self.max_path_length, self.policy.obs_dim, self.policy.action_dim,
+                                 tuple(self.env.action_space.shape), self._path_rngs())
         if isinstance(self.vec_env, RayExecutor):
-            parts = self.vec_env.collect(round_, actor_of(self.policy))
+            paths = self.vec_env.collect(request, actor_of(self.policy))
         else:
-            parts = collect(self.vec_env, round_, actor_of(self.policy), range(self.meta_batch_size), self.on_steps)
-        paths = to_paths(parts)
+            paths = collect(self.vec_env, request, actor_of(self.policy), range(self.meta_batch_size), self.on_steps)
         if log:
-            for key in ("policy_time", "env_time"):
-                logger.logkv(log_prefix + _TIME_KEYS[key], sum(getattr(part, key) for part in parts) / len(parts))
+            logger.logkv(log_prefix + "PolicyExecTime", paths.policy_time)
+            logger.logkv(log_prefix + "EnvExecTime", paths.env_time)
             if isinstance(self.vec_env, RayExecutor):
                 self._log_as_rllib(paths)
         self._step += 1
-        self.total_timesteps_sampled += sum(part.num_steps for part in parts)
+        self.total_timesteps_sampled += paths.num_steps
         return paths
 
-    def _log_as_rllib(self, paths: PathsMetaBatch) -> None:
+    def _log_as_rllib(self, paths: Rollouts) -> None:
         """Logs returns by the names that RLlib's MAML gives them."""
-        returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
+        returns = np.concatenate([paths.path_returns(m) for m in range(len(paths))])
         suffix = f"_adapt_{self._step}" if self._step else ""
         logger.logkvs({f"episode_reward_{name}{suffix}": float(getattr(returns, name)())
                        for name in ("max", "mean", "min")})

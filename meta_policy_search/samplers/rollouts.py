@@ -1,342 +1,370 @@
-"""A round of sampling: paths of some tasks are collected, wherever their environments are stepped."""
+"""The paths of a meta-batch as arrays, which show themselves as the documented dict of lists of path dicts."""
 import functools
-import time
-from collections import OrderedDict
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.actors.actor import Actor
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
-from meta_policy_search.types import Infos, PathsMetaBatch
-from meta_policy_search.utils import seeding
+from meta_policy_search.types import Infos, Path
+from meta_policy_search.utils.lazy_dict import LazyDict
 
-__all__ = ["Collected", "OnSteps", "PathRngs", "Round", "collect", "divide", "to_paths"]
+__all__ = ["RolloutArrays", "Rollouts", "missing_value"]
 
-Rows = Union[slice, np.ndarray]
-"""Which paths: what an array with a row per path is indexed by."""
-
-Steps = Union[int, np.ndarray]
-"""Which step of each of these paths."""
-
-_KINDS = ("path", "env_infos", "agent_infos")
+_NUMBERS = ("observations", "actions", "rewards")
+_INFOS = ("env_infos", "agent_infos")
 
 
-class PathRngs(NamedTuple):
-    """Makes the generators that paths draw everything from, in any process."""
+class RolloutArrays(NamedTuple):
+    """What the paths of `M` tasks hold. `T` is at least the length of the longest path; later steps mean nothing."""
 
-    root: int
-    itr: int
-    step: int
+    path: Infos  # `observations` [M, P, T, O], `actions` [M, P, T, A], `rewards` [M, P, T]
+    env_infos: Infos  # each [M, P, T, ...]
+    agent_infos: Infos  # each [M, P, T, ...]
+    lengths: np.ndarray  # int [M, P], zero where a task has fewer paths than another
+    terminated: Optional[np.ndarray] = None  # bool [M, P]
+    last_observations: Optional[np.ndarray] = None  # float64 [M, P, O]
 
-    def __call__(self, task: int, rollout: int) -> np.random.Generator:
-        """Returns the generator of a path."""
-        return seeding.rng_for(seeding.Stream.ROLLOUT, self.itr, self.step, task, rollout, root=self.root)
-
-
-class Round(NamedTuple):
-    """What is collected in a round. It can be pickled."""
-
-    num_rollouts: int  # paths of each task
-    max_path_length: int
-    obs_dim: int
-    action_dim: int
-    action_shape: Tuple[int, ...]
-    path_rng: Callable[[int, int], np.random.Generator]  # such as a `PathRngs`
+    def map(self, function: Any) -> "RolloutArrays":
+        """Returns the same with `function` applied to each array `[M, P, T, ...]`."""
+        mapped = ({key: function(array) for key, array in infos.items()} for infos in self[:3])
+        return RolloutArrays(*mapped, *self[3:])
 
 
-class Collected(NamedTuple):
-    """The paths of some tasks as arrays, one path after the other: `k` paths in arrays of `rows` rows."""
+class Rollouts(dict):
+    """The paths of some tasks: a dict of task to its list of path dicts, over arrays `[M, P, T, ...]`.
 
-    tasks: range
-    buffers: Dict[str, Infos]  # "path", "env_infos" and "agent_infos", each key to [rows, ...]
-    starts: np.ndarray  # int [k], the row of each path's first step
-    lengths: np.ndarray  # int [k]
-    terminated: np.ndarray  # bool [k]
-    last_observations: np.ndarray  # float64 [k, O]
-    policy_time: float  # seconds
-    env_time: float
+    The path dicts (see `types.Path`) are filled when somebody looks into them, with views of the arrays. Whoever
+    changes an entry of one of them, or the lists, is heard: `of` then takes the dicts for what they are.
+
+    Args:
+        tasks: `M` names of the tasks, such as their numbers.
+        arrays: what the paths hold; finite.
+        paths: for each task, the path dicts that `arrays` were made from; by default views of `arrays`.
+        absent: infos that the paths of a task do not have: its index, `env_infos` or `agent_infos`, and the name.
+
+    Attributes:
+        arrays (RolloutArrays): the arrays.
+        mask (np.ndarray): bool `[M, P, T]`, which steps were taken.
+        is_full (bool): whether all paths have `T` steps.
+        policy_time (float): seconds that the policy took to act.
+        env_time (float): seconds that the environments took.
+    """
+
+    def __init__(self, tasks: Sequence[Any], arrays: RolloutArrays, paths: Optional[Sequence[List[Path]]] = None,
+                 absent: FrozenSet[Tuple[int, str, str]] = frozenset()) -> None:
+        longest = max(int(arrays.lengths.max()), 1)
+        self.arrays = arrays.map(lambda array: array[:, :, :longest])
+        self.mask = np.arange(longest) < arrays.lengths[..., None]
+        self.is_full = bool(self.mask.all())
+        self.policy_time = self.env_time = 0.0
+        self._absent = absent
+        self._rows: Optional[np.ndarray] = None  # int [M, N], see `stacked`
+        self._added: Infos = {}  # what processing adds to paths, each [M, P, T]
+        if paths is None:
+            num_paths = arrays.lengths.shape[1]
+            paths = [[LazyDict(functools.partial(self._path, m, p)) for p in range(num_paths)]
+                     for m in range(len(arrays.lengths))]
+        super().__init__(zip(tasks, paths, strict=True))
+        self._made = [(task, task_paths, list(task_paths)) for task, task_paths in self.items()]
+
+    @classmethod
+    def of(cls, paths: Mapping[Any, Sequence[Path]]) -> "Rollouts":
+        """Returns paths in this form: `paths` itself where it is unchanged, else arrays made from its path dicts.
+
+        Args:
+            paths: dict of task to a list of path dicts with `observations` `[T, O]`, `actions` `[T, A]` and `rewards`
+                `[T]`, and where there are any `env_infos` and `agent_infos`. The task `None` is not named in errors.
+                Env infos that not all paths of a task have are left out there.
+
+        Raises:
+            TypeError: the paths of a task are not a list, or observations, actions or rewards are not numbers.
+            ValueError: a task has no paths, a key is missing, shapes or lengths do not fit, or a value is not finite;
+                names task, path and step.
+        """
+        if isinstance(paths, cls) and not paths._is_changed():
+            return paths
+        tasks = [_StackedTask("" if task is None else f"task {task}, ", task_paths)
+                 for task, task_paths in paths.items()]
+        lengths = np.zeros((len(tasks), max(len(task.lengths) for task in tasks)), int)
+        for row, task in zip(lengths, tasks):
+            row[:len(task.lengths)] = task.lengths
+        mask = np.arange(lengths.max()) < lengths[..., None]
+        parts = {kind: {key: _padded(key, [getattr(task, kind).get(key) for task in tasks], mask)
+                        for key in dict.fromkeys(key for task in tasks for key in getattr(task, kind))}
+                 for kind in ("path", *_INFOS)}
+        absent = frozenset((m, kind, key) for m, task in enumerate(tasks) for kind in _INFOS for key in parts[kind]
+                           if key not in getattr(task, kind))
+        return cls(list(paths), RolloutArrays(**parts, lengths=lengths),
+                   [list(task_paths) for task_paths in paths.values()], absent)
+
+    @classmethod
+    def of_steps(cls, path: Infos, env_infos: Infos, agent_infos: Infos, lengths: np.ndarray) -> "Rollouts":
+        """Returns the paths of one task, given as arrays `[N, ...]` of steps, one path after the other; all finite.
+
+        Args:
+            path: `observations`, `actions` and `rewards`.
+            env_infos: by name.
+            agent_infos: by name.
+            lengths: int `[P]`, steps of each path.
+        """
+        mask = np.arange(lengths.max()) < lengths[None, :, None]
+        return cls([0], RolloutArrays(path, env_infos, agent_infos, lengths[None]).map(
+            lambda steps: _scattered(steps, mask)))
+
+    @classmethod
+    def join(cls, parts: Sequence["Rollouts"]) -> "Rollouts":
+        """Returns the paths of several parts, each of some tasks, as one.
+
+        An info that only some of the parts have is missing in the others, and all have the same type, as if all paths
+        had been collected together.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        width = max(part.mask.shape[2] for part in parts)
+        shapes = [part.mask.shape for part in parts]
+        kinds = [_in_agreement([getattr(part.arrays, kind) for part in parts], shapes, width)
+                 for kind in RolloutArrays._fields[:3]]
+        rest = [np.concatenate([getattr(part.arrays, name) for part in parts]) for name in RolloutArrays._fields[3:]]
+        joined = cls([task for part in parts for task in part], RolloutArrays(*kinds, *rest))
+        joined.policy_time = sum(part.policy_time for part in parts) / len(parts)  # the parts took the same time
+        joined.env_time = sum(part.env_time for part in parts) / len(parts)
+        return joined
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Steps of each path, int `[M, P]`."""
+        return self.arrays.lengths
 
     @property
     def num_steps(self) -> int:
         """Environment steps of all paths."""
         return int(self.lengths.sum())
 
-    def without_gaps(self) -> "Collected":
-        """Returns the same with just the rows that belong to paths."""
-        rows = np.concatenate([np.arange(start, start + n) for start, n in zip(self.starts, self.lengths)])
-        buffers = {kind: OrderedDict((key, array if len(array) == len(rows) else array[rows])
-                                     for key, array in arrays.items()) for kind, arrays in self.buffers.items()}
-        return self._replace(buffers=buffers, starts=np.cumsum(self.lengths) - self.lengths)
+    def path_lengths(self, m: int) -> np.ndarray:
+        """Returns the steps of each path of task `m`, int `[P]`."""
+        return self.lengths[m][self.lengths[m] > 0]
 
+    def path_returns(self, m: int, discount: float = 1.0) -> np.ndarray:
+        """Returns the sum of the (discounted) rewards of each path of task `m`, `[P]`."""
+        lengths = self.path_lengths(m)
+        rewards = self.padded(self.arrays.path["rewards"], m, int(lengths.max()))
+        return rewards.sum(axis=1) if discount == 1.0 else rewards @ discount ** np.arange(rewards.shape[1])
 
-OnSteps = Callable[[int], None]
-"""Is told how many more steps of the round are done, or will not be taken as their path has ended."""
+    def stacked(self, array: np.ndarray) -> np.ndarray:
+        """Returns the steps of `[M, P, T, ...]`, of each task one path after the other, `[M, N, ...]`.
 
-
-def collect(
-    executor: MetaEnvExecutor, round_: Round, actor: Actor, tasks: range, on_steps: Optional[OnSteps] = None
-) -> List[Collected]:
-    """Collects the paths of tasks, divided among as many threads as the executor wants.
-
-    Args:
-        executor: has environments for these tasks; the first one is its `first_task`.
-        round_: what to collect.
-        actor: acts in all of these tasks; in one thread, unless it can be divided.
-        tasks: numbers of the tasks.
-        on_steps: is called after every step, from all of the threads; default None.
-
-    Returns:
-        The paths, those of the first tasks first.
-
-    Raises:
-        ValueError: an observation, reward or action is not finite; names task, path and step.
-        EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
-    """
-    if actor.can_divide:
-        shares = [(share, actor.for_tasks(share.start - tasks.start, share.stop - tasks.start))
-                  for share in divide(tasks, executor.max_threads)]
-    else:
-        shares = [(tasks, actor)]
-    return _run([RolloutLoop(executor, round_, share_actor, share, on_steps) for share, share_actor in shares])
-
-
-def divide(tasks: range, count: int) -> List[range]:
-    """Divides tasks as evenly as possible among `count`; returns fewer shares where there are fewer tasks."""
-    count = min(count, len(tasks))
-    bounds = [tasks.start + i * len(tasks) // count for i in range(count + 1)]
-    return [range(*ends) for ends in zip(bounds[:-1], bounds[1:], strict=True)]
-
-
-def to_paths(parts: Sequence[Collected]) -> PathsMetaBatch:
-    """Returns the paths as dicts (views of the arrays).
-
-    An info that only some of `parts` have is missing in the others, and all have the same type, as if all paths had
-    been collected together.
-    """
-    buffers = {kind: _in_agreement(parts, kind) for kind in _KINDS}
-    batch: PathsMetaBatch = OrderedDict()
-    for i, part in enumerate(parts):
-        num_rollouts = len(part.lengths) // len(part.tasks)
-        for p, (start, length) in enumerate(zip(part.starts.tolist(), part.lengths.tolist())):
-            steps = slice(start, start + length)
-            path = {key: buffer[steps] for key, buffer in buffers["path"][i].items()}
-            for kind in ("env_infos", "agent_infos"):
-                path[kind] = {key: buffer[steps] for key, buffer in buffers[kind][i].items()}
-            path["last_observation"] = part.last_observations[p]
-            path["terminated"] = bool(part.terminated[p])
-            batch.setdefault(part.tasks[p // num_rollouts], []).append(path)
-    return batch
-
-
-def _in_agreement(parts: Sequence[Collected], kind: str) -> List[Infos]:
-    """Returns each part's arrays of a kind, all with the same keys and types."""
-    agreed: List[Infos] = [OrderedDict() for _ in parts]
-    for key in dict.fromkeys(key for part in parts for key in part.buffers[kind]):
-        given = [part.buffers[kind][key] for part in parts if key in part.buffers[kind]]
-        dtypes = [array.dtype for array in given] + [np.dtype(np.float64)] * (len(given) < len(parts))
-        dtype = functools.reduce(np.promote_types, dtypes)
-        for part, arrays in zip(parts, agreed):
-            if key in part.buffers[kind]:
-                arrays[key] = part.buffers[kind][key].astype(dtype, copy=False)
-            else:
-                rows = len(part.buffers["path"]["rewards"])
-                arrays[key] = np.full((rows, *given[0].shape[1:]), _missing(dtype), dtype)
-    return agreed
-
-
-class _Place(NamedTuple):
-    """Where something happened, for error messages."""
-
-    task: int
-    path: int
-    step: int
-
-    def __str__(self) -> str:
-        return f"task {self.task}, path {self.path}, step {self.step}"
-
-
-class RolloutLoop:
-    """One round of sampling in some tasks: which path each environment is on, and what the paths hold so far.
-
-    Path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks. The policy always
-    computes all rows, whichever paths are under way: the numbers a matrix product gives for a row may depend on the
-    number of rows.
-    """
-
-    def __init__(self, executor: MetaEnvExecutor, round_: Round, actor: Actor, tasks: range,
-                 on_steps: Optional[OnSteps] = None) -> None:
-        self._executor, self._actor, self._on_steps = executor, actor, on_steps
-        self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), round_.num_rollouts
-        self._first_env = tasks.start * executor.envs_per_task
-        self._max_path_length = round_.max_path_length
-        self._path_rng = round_.path_rng
-        self._is_stopped = False
-        self._action_shape = round_.action_shape
-        num_paths = self._num_tasks * self._num_rollouts
-        self._noise = np.empty((num_paths, self._max_path_length, actor.noise_dim), np.float32)
-        self._last_observations = np.zeros((num_paths, round_.obs_dim))  # also: what the policy sees now
-        self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
-        self._buffers: Dict[str, "OrderedDict[str, np.ndarray]"] = {kind: OrderedDict() for kind in _KINDS}
-        self._lengths = np.zeros(num_paths, int)
-        self._terminated = np.zeros(num_paths, bool)
-        self.num_steps = 0
-        self.policy_time = self.env_time = 0.0
-
-    def stop(self) -> None:
-        """Makes `run` return after the current step; it may run in another thread."""
-        self._is_stopped = True
-
-    def run(self) -> Collected:
-        """Collects all paths."""
-        tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
-        env_ids = np.arange(self._num_tasks * envs_per_task)
-        path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
-        waiting = [list(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
-        self._start(env_ids, path_of)
-        while len(env_ids) and not self._is_stopped:
-            paths = path_of[env_ids]
-            ended = self._step(env_ids, paths)
-            if ended.any():
-                restarted = []
-                for e in env_ids[ended]:
-                    task_waiting = waiting[e // envs_per_task]
-                    if task_waiting:
-                        path_of[e] = task_waiting.pop(0)
-                        restarted.append(e)
-                if restarted:
-                    self._start(np.asarray(restarted), path_of[restarted])
-                env_ids = np.sort(np.concatenate([env_ids[~ended], np.asarray(restarted, int)]))
-        return self._collect()
-
-    def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
-        """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
-        rngs = []
-        for p in paths:
-            task, rollout = divmod(int(p), self._num_rollouts)
-            rng = self._path_rng(self._tasks[task], rollout)
-            self._actor.draw_noise(rng, self._noise[p])
-            rngs.append(rng)
-        started = time.perf_counter()
-        observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
-        self.env_time += time.perf_counter() - started
-        self._check_finite("observation", observations, paths)
-        self._last_observations[paths] = observations
-
-    def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
-        """Takes one step of each path under way; returns which of them ended."""
-        rows: Rows = paths
-        steps: Steps = self._lengths[paths]
-        if len(paths) == len(self._lengths):  # all are under way, and so in step: slices are faster than index arrays
-            rows, steps = slice(None), int(steps[0])
-        observations = self._last_observations[rows]
-        actions, agent_infos = self._act(paths, rows, steps)
-        started = time.perf_counter()
-        answer = self._in_env(lambda ids: self._executor.step_envs(actions, ids), env_ids, paths)
-        self.env_time += time.perf_counter() - started
-        self._check_finite("observation", answer.observations, paths)
-        self._check_finite("reward", answer.rewards, paths)
-        self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, rows, steps)
-        self._store("env_infos", answer.env_infos, rows, steps)
-        self._store("agent_infos", agent_infos, rows, steps)
-        self._last_observations[rows] = answer.observations
-        self._lengths[rows] += 1
-        self._terminated[rows] = answer.terminated
-        self.num_steps += len(paths)
-        ended = answer.terminated | answer.truncated | (self._lengths[rows] >= self._max_path_length)
-        if self._on_steps is not None:
-            self._on_steps(len(paths) + int(np.sum(self._max_path_length - self._lengths[rows][ended])))
-        return ended
-
-    def _act(self, paths: np.ndarray, rows: Rows, steps: Steps) -> Tuple[np.ndarray, Infos]:
-        started = time.perf_counter()
-        self._noise_now[rows] = self._noise[rows, steps]
-        shape = (self._num_tasks, self._num_rollouts, -1)
-        actions, infos = self._actor.act(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
-        num_paths = len(self._lengths)
-        actions = actions.reshape(num_paths, *self._action_shape)[rows]
-        infos = {key: value.reshape(num_paths, *value.shape[2:])[rows] for key, value in infos.items()}
-        self._check_finite("action", actions, paths)
-        self.policy_time += time.perf_counter() - started
-        return actions, infos
-
-    def _store(self, kind: str, values: Dict[str, np.ndarray], rows: Rows, steps: Steps) -> None:
-        """Writes one step of the paths under way.
-
-        An info that any step lacks is NaN there (None, if it is not numeric), and of type float64 in all steps. So
-        the data do not depend on which paths are under way together.
+        Tasks with fewer steps than others are padded by their first one.
         """
-        buffers = self._buffers[kind]
-        lacking = {key: _missing(buffer.dtype) for key, buffer in buffers.items() if key not in values}
-        for key, value in {**values, **lacking}.items():
-            value = np.asarray(value)
-            if key not in buffers:
-                buffers[key] = self._new_buffer(value)
-            elif not np.can_cast(value.dtype, buffers[key].dtype):
-                buffers[key] = buffers[key].astype(np.promote_types(buffers[key].dtype, value.dtype))
-            buffers[key][rows, steps] = value
+        if self.is_full:
+            return array.reshape(len(array), -1, *array.shape[3:])
+        if self._rows is None:
+            steps = [np.flatnonzero(mask) for mask in self.mask]
+            self._rows = np.stack([np.pad(rows, (0, max(map(len, steps)) - len(rows)), constant_values=rows[0])
+                                   for rows in steps])
+        num_tasks, num_paths, num_steps = self.mask.shape
+        by_row = array.reshape(num_tasks, num_paths * num_steps, *array.shape[3:])
+        return by_row[np.arange(num_tasks)[:, None], self._rows]
 
-    def _new_buffer(self, value: np.ndarray) -> np.ndarray:
-        """Returns a buffer for rows like those of `value`, which the steps taken so far lack."""
-        is_late = self.num_steps > 0
-        dtype = np.promote_types(value.dtype, np.float64) if is_late else value.dtype
-        buffer = np.empty((len(self._lengths), self._max_path_length, *value.shape[1:]), dtype)
-        if is_late:
-            buffer[:] = _missing(dtype)
-        return buffer
+    def padded(self, array: np.ndarray, m: int, num_steps: int) -> np.ndarray:
+        """Returns the paths of task `m` of `[M, P, T, ...]` as `[P, num_steps, ...]`, zero after their ends."""
+        lengths = self.path_lengths(m)
+        steps = min(num_steps, self.mask.shape[2])
+        padded = np.zeros((len(lengths), num_steps, *array.shape[3:]), array.dtype)
+        mask = self.mask[m, :len(lengths), :steps]
+        padded[:, :steps][mask] = array[m, :len(lengths), :steps][mask]
+        return padded
 
-    def _in_env(self, call: Callable[[np.ndarray], Any], env_ids: np.ndarray, paths: np.ndarray) -> Any:
-        """Calls the executor with its own numbers of the environments; an error then also names path and step."""
-        env_ids = self._first_env + env_ids  # among those of all tasks, as errors have them
-        try:
-            return call(env_ids - self._executor.first_task * self._executor.envs_per_task)
-        except EnvWorkerError as error:
-            blamed = paths[np.isin(env_ids, error.env_ids)]
-            places = [self._place(p) for p in (blamed if len(blamed) else paths)]
-            where = str(places[0]) if len(places) == 1 else f"{len(places)} paths, the first one {places[0]}"
-            raise type(error)(f"{error} [while sampling {where}]", error.env_ids) from error
+    def map_tasks(self, function: Callable[[np.ndarray], np.ndarray], array: np.ndarray) -> np.ndarray:
+        """Returns `[M, P, T]` with `function` applied to the steps `[N]` of each task; zero after ends."""
+        mapped = np.zeros_like(array)
+        for m, mask in enumerate(self.mask):
+            mapped[m][mask] = function(self.flat(array, m))
+        return mapped
 
-    def _place(self, path: int) -> _Place:
-        task, rollout = divmod(int(path), self._num_rollouts)
-        return _Place(self._tasks[task], rollout, int(self._lengths[path]))
+    def flat(self, array: np.ndarray, m: int) -> np.ndarray:
+        """Returns the steps of task `m` of `[M, P, T, ...]`, one path after the other, `[N, ...]`."""
+        if self.is_full:
+            return array[m].reshape(-1, *array.shape[3:])
+        return array[m][self.mask[m]]
 
-    def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
-        finite = np.isfinite(values)
+    def zero_padded(self, array: np.ndarray) -> np.ndarray:
+        """Returns `[M, P, T]` with zeros after the end of each path."""
+        return array if self.is_full else np.where(self.mask, array, np.zeros((), array.dtype))
+
+    def add(self, key: str, array: np.ndarray) -> None:
+        """Puts `[M, P, T]` into the path dicts under `key`, to each path its steps (views)."""
+        self._added[key] = array
+        for (_, _, task_paths), lengths, rows in zip(self._made, self.lengths, array):
+            for path, length, row in zip(task_paths, lengths.tolist(), rows):
+                if isinstance(path, LazyDict):
+                    path.add(key, row[:length])
+                else:
+                    path[key] = row[:length]
+
+    def infos_of(self, kind: str, m: int) -> Dict[str, np.ndarray]:
+        """Returns the infos (`env_infos` or `agent_infos`) that task `m` has, each `[M, P, T, ...]`."""
+        infos = getattr(self.arrays, kind)
+        return {key: array for key, array in infos.items() if (m, kind, key) not in self._absent}
+
+    def successes(self, m: int) -> Optional[np.ndarray]:
+        """Returns whether each path of task `m` succeeded, bool `[P]`; None where the paths do not say.
+
+        A path succeeded if its info `success` says so at any of its steps, by being true, or above zero. (A step that
+        lacks the info, which samplers fill up with NaN, says no.)
+        """
+        values = self.infos_of("env_infos", m).get("success")
+        if values is None or values.ndim != 3 or values.dtype.kind not in "biuf":
+            return None
+        return ((values[m] > 0) & self.mask[m]).any(axis=1)[self.lengths[m] > 0]
+
+    def check_finite(self, name: str, array: np.ndarray) -> None:
+        """Raises `ValueError` naming task, path and step if a number of `[M, P, T]` is infinite or NaN in a path."""
+        wrong = ~np.isfinite(array)
+        if wrong.any() and (wrong & self.mask).any():
+            m, p, t = np.argwhere(wrong & self.mask)[0].tolist()
+            raise ValueError(f"{self.name(m)}path {p}, step {t}: {name}: expected finite numbers, got {array[m, p, t]}")
+
+    def name(self, m: int) -> str:
+        """Returns what errors begin with that are about task `m`."""
+        task = self._made[m][0]
+        return "" if task is None else f"task {task}, "
+
+    def _path(self, m: int, p: int) -> Dict[str, Any]:
+        """Makes a path dict: views."""
+        arrays, length = self.arrays, int(self.lengths[m, p])
+        path: Dict[str, Any] = {key: array[m, p, :length] for key, array in arrays.path.items()}
+        for kind in _INFOS:
+            path[kind] = {key: array[m, p, :length] for key, array in getattr(arrays, kind).items()}
+        if arrays.last_observations is not None:
+            path["last_observation"] = arrays.last_observations[m, p]
+            path["terminated"] = bool(arrays.terminated[m, p])
+        path.update((key, array[m, p, :length]) for key, array in self._added.items())
+        return path
+
+    def _is_changed(self) -> bool:
+        """Whether somebody has changed the dict, its lists or the path dicts."""
+        return [task for task, _, _ in self._made] != list(self) or not all(
+            self[task] is made and len(made) == len(paths) and all(
+                path is as_made and not path.is_changed for path, as_made in zip(made, paths, strict=True))
+            for task, made, paths in self._made)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Is pickled without the steps after the end of paths; as a plain dict, where it is changed."""
+        if any(not isinstance(path, LazyDict) for _, _, paths in self._made for path in paths) or self._is_changed():
+            return dict, (dict(self),)
+        packed = self.arrays.map(np.ascontiguousarray if self.is_full else lambda array: array[self.mask])
+        return _unpacked, (list(self), packed, self._added, self.is_full, (self.policy_time, self.env_time))
+
+
+def _unpacked(tasks: List[Any], packed: RolloutArrays, added: Infos, is_full: bool, times: Tuple[float, float]
+              ) -> Rollouts:
+    if not is_full:
+        mask = np.arange(packed.lengths.max()) < packed.lengths[..., None]
+        packed = packed.map(lambda flat: _scattered(flat, mask))
+    rollouts = Rollouts(tasks, packed)
+    rollouts._added = added
+    rollouts.policy_time, rollouts.env_time = times
+    return rollouts
+
+
+class _StackedTask:
+    """The path dicts of one task, checked, and stacked one after the other, `[N, ...]` (copies)."""
+
+    def __init__(self, name: str, paths: Sequence[Path]) -> None:
+        self._name, self._paths = name, paths
+        if not isinstance(paths, (list, tuple)):
+            raise TypeError(f"{name}paths: expected a list of path dicts, got {type(paths).__name__}")
+        if not paths:
+            raise ValueError(f"{name}paths: expected at least one path, got an empty list")
+        self.lengths = [self._length_of(index) for index in range(len(paths))]
+        self.path = {key: self._stack_numbers(key) for key in _NUMBERS}
+        self.env_infos = self._stack_infos("env_infos", needed_everywhere=False)
+        self.agent_infos = self._stack_infos("agent_infos", needed_everywhere=True)
+
+    def _length_of(self, index: int) -> int:
+        path = self._paths[index]
+        for key in _NUMBERS:
+            if key not in path:
+                raise ValueError(f"{self._name}path {index}: expected a key {key!r}, got only {sorted(path)}")
+        shape = np.shape(path["rewards"])
+        if len(shape) != 1 or shape[0] == 0:
+            raise ValueError(f"{self._name}path {index}: rewards: expected shape [T] with T of at least 1, got {shape}")
+        return shape[0]
+
+    def _stack(self, name: str, arrays: Sequence[Any]) -> np.ndarray:
+        arrays = [np.asarray(array) for array in arrays]
+        for index, (array, length) in enumerate(zip(arrays, self.lengths, strict=True)):
+            if array.shape[:1] != (length,):
+                raise ValueError(f"{self._name}path {index}: {name}: expected {length} steps, as many as rewards, got "
+                                 f"shape {array.shape}")
+            if array.shape[1:] != arrays[0].shape[1:]:
+                raise ValueError(f"{self._name}path {index}: {name}: expected {arrays[0].shape[1:]} after the axis of "
+                                 f"steps, as in path 0, got shape {array.shape}")
+        return np.concatenate(arrays)
+
+    def _stack_numbers(self, key: str) -> np.ndarray:
+        stacked = self._stack(key, [path[key] for path in self._paths])
+        if stacked.dtype.kind not in "fiub":
+            raise TypeError(f"{self._name}{key}: expected real numbers, got an array of dtype {stacked.dtype}")
+        if stacked.dtype.kind != "f" and key != "actions":
+            stacked = stacked.astype(np.float64)
+        finite = np.isfinite(stacked)
         if not finite.all():
             row = int(np.argwhere(~finite)[0, 0])
-            raise ValueError(f"{what}: expected finite numbers, got {values[row]} in {self._place(paths[row])}")
+            ends = np.cumsum(self.lengths)
+            path = int(np.searchsorted(ends, row, side="right"))
+            step = row - int(ends[path] - self.lengths[path])
+            raise ValueError(f"{self._name}path {path}, step {step}: {key}: expected finite numbers, got "
+                             f"{stacked[row]}")
+        return stacked
 
-    def _collect(self) -> Collected:
-        buffers = {kind: OrderedDict((key, buffer.reshape(-1, *buffer.shape[2:])) for key, buffer in arrays.items())
-                   for kind, arrays in self._buffers.items()}
-        return Collected(
-            tasks=self._tasks,
-            buffers=buffers,
-            starts=np.arange(len(self._lengths)) * self._max_path_length,
-            lengths=self._lengths,
-            terminated=self._terminated,
-            last_observations=self._last_observations,
-            policy_time=self.policy_time,
-            env_time=self.env_time,
-        )
-
-
-def _run(collections: Sequence[RolloutLoop]) -> List[Collected]:
-    """Runs collections, each in a thread of its own if there are several."""
-    if len(collections) == 1:
-        return [collections[0].run()]
-    with ThreadPoolExecutor(len(collections), "sampling") as threads:
-        futures = [threads.submit(collection.run) for collection in collections]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        finally:  # without effect unless one has failed, or Ctrl-C was pressed
-            for collection in collections:
-                collection.stop()
-    return [future.result() for future in futures]
+    def _stack_infos(self, kind: str, needed_everywhere: bool) -> Infos:
+        infos: List[Dict[str, Any]] = [path.get(kind, {}) for path in self._paths]
+        for index, info in enumerate(infos):
+            if needed_everywhere and info.keys() != infos[0].keys():
+                raise ValueError(f"{self._name}path {index}: {kind}: expected the same keys in all paths, got "
+                                 f"{sorted(info)} here and {sorted(infos[0])} in path 0")
+        common = [name for name in infos[0] if all(name in info for info in infos)]
+        return {name: self._stack(f"{kind}[{name!r}]", [info[name] for info in infos]) for name in common}
 
 
-def _missing(dtype: np.dtype) -> Optional[float]:
-    """Returns what stands for a value that was not given."""
+def _padded(name: str, stacked: Sequence[Optional[np.ndarray]], mask: np.ndarray) -> np.ndarray:
+    """Returns `[N_m, ...]` of each task (None where a task has nothing) as `[M, P, T, ...]`, zero elsewhere."""
+    given = [flat for flat in stacked if flat is not None]
+    shapes = sorted({flat.shape[1:] for flat in given})
+    if len(shapes) > 1:
+        raise ValueError(f"{name}: expected the same shape after the axis of steps in all tasks, got {shapes}")
+    padded = np.zeros((*mask.shape, *given[0].shape[1:]), functools.reduce(np.promote_types, [a.dtype for a in given]))
+    for rows, flat, is_step in zip(padded, stacked, mask):
+        if flat is not None:
+            rows[is_step] = flat
+    return padded
+
+
+def _scattered(flat: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Returns the steps `[N, ...]` of all tasks as `[M, P, T, ...]`, zero elsewhere."""
+    padded = np.zeros((*mask.shape, *flat.shape[1:]), flat.dtype)
+    padded[mask] = flat
+    return padded
+
+
+def _in_agreement(parts: Sequence[Infos], shapes: Sequence[Tuple[int, ...]], width: int) -> Infos:
+    """Returns the arrays of all parts as one, with the keys of any of them; `T` becomes `width`."""
+    joined: Infos = {}
+    for key in dict.fromkeys(key for part in parts for key in part):
+        given = [part[key] for part in parts if key in part]
+        dtypes = [array.dtype for array in given] + [np.dtype(np.float64)] * (len(given) < len(parts))
+        dtype = functools.reduce(np.promote_types, dtypes)
+        num_tasks, num_paths = sum(shape[0] for shape in shapes), shapes[0][1]
+        joined[key] = np.full((num_tasks, num_paths, width, *given[0].shape[3:]), missing_value(dtype), dtype) if len(
+            given) < len(parts) else np.empty((num_tasks, num_paths, width, *given[0].shape[3:]), dtype)
+        start = 0
+        for part, shape in zip(parts, shapes):
+            if key in part:
+                joined[key][start:start + shape[0], :, :shape[2]] = part[key]
+            start += shape[0]
+    return joined
+
+
+def missing_value(dtype: np.dtype) -> Optional[float]:
+    """Returns what stands for a value of an info that was not given."""
     return None if dtype.kind == "O" else np.nan

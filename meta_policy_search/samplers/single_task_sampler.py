@@ -8,7 +8,7 @@ from meta_policy_search.actors.of_policies import action_shape_of, actor_of, act
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.gym_compat import check_meta_env
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, MetaSampler
-from meta_policy_search.samplers.rollouts import PathRngs
+from meta_policy_search.samplers.rollout_loop import PathRngs
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int

@@ -38,7 +38,7 @@ def reference(algo, data, theta):
 def input_values(algo, data):
     if isinstance(algo, DICE):
         data = [[padded(samples) for samples in step] for step in data]
-    values = algo._meta_input_values(data)
+    values = algo.meta_input_values(data)
     if isinstance(algo, ProMP):
         values.update(clip_eps=CLIP_EPS, inner_kl_coeff=np.full(algo.num_inner_grad_steps, KL_COEFF))
     return values

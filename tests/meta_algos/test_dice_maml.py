@@ -64,7 +64,7 @@ def test_padding_counts_for_nothing_and_samples_stay_as_they_are():
             for key in ("observations", "actions", "adjusted_rewards"):
                 samples[key][samples["mask"] == 0] = np.nan
     before = copy.deepcopy(garbage)
-    one, other = (algo.optimizer.loss(algo._meta_input_values(values)) for values in (data, garbage))
+    one, other = (algo.optimizer.loss(algo.meta_input_values(values)) for values in (data, garbage))
     assert one == other
     np.testing.assert_equal(garbage, before)
 
@@ -82,7 +82,7 @@ def test_longer_padding_shrinks_the_objective_alone():
                         samples[key] = np.pad(values, [(0, 0), (0, horizon - T), *[(0, 0)] * (values.ndim - 2)])
                 samples["agent_infos"] = {key: np.pad(values, [(0, 0), (0, horizon - T), (0, 0)])
                                           for key, values in samples["agent_infos"].items()}
-        losses[horizon] = algo.optimizer.loss(algo._meta_input_values(data))
+        losses[horizon] = algo.optimizer.loss(algo.meta_input_values(data))
     assert losses[T] == pytest.approx(2 * losses[2 * T], rel=1e-5)
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.ops import losses, ragged
+from meta_policy_search.ops import losses
 from meta_policy_search.policies import MetaCategoricalMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor
+from meta_policy_search.samplers.samples import path_starts, stack_tasks, task_mask
 from meta_policy_search.tf_compat import tf
 from tests.helpers.small_world import meta_gradient
 from tests.helpers.tiny_worlds import (
@@ -138,7 +139,7 @@ class Enumeration:
                     *case, advantages=self.adaptation.advantages(sequence[step])))
             last_samples = padded_samples if self.is_dice else last_flat_samples
             data[-1].append(last_samples(*last, weight=p * len(self.histories), **last_step))
-        values = self.algo._meta_input_values(data)
+        values = self.algo.meta_input_values(data)
         if isinstance(self.algo, ProMP):
             values.update(clip_eps=0.2, inner_kl_coeff=np.ones(self.algo.num_inner_grad_steps))
         _, gradient = self._gradient(values)
@@ -310,16 +311,16 @@ def expected_derivatives(world, loss, values, weights_of=None):
     theta, data, columns = initial_theta(world), datasets(world, 2), []
     for paths in data:
         states, actions = (np.concatenate([getattr(path, key) for path in paths]) for key in ("states", "actions"))
-        columns.append((states, actions, ragged.path_starts([len(path) for path in paths]), values(paths)))
+        columns.append((states, actions, path_starts([len(path) for path in paths]), values(paths)))
     states, actions, starts, entries = zip(*columns)
-    mask = ragged.task_mask([len(task) for task in states]).astype(float)
+    mask = task_mask([len(task) for task in states]).astype(float)
     weights = mask / (2 * world.horizon) if weights_of is None else weights_of(mask)
-    indices = np.stack([ragged.stack_tasks(states, int), ragged.stack_tasks(actions, int)], axis=-1)
+    indices = np.stack([stack_tasks(states, int), stack_tasks(actions, int)], axis=-1)
     with tf.Session() as session:
         x = tf.constant(theta)
         table = tf.nn.log_softmax(tf.matmul(features(world), tf.reshape(x, [-1, world.num_actions])))
-        losses_of_tasks = loss(tf.gather_nd(table, indices), tf.constant(ragged.stack_tasks(entries, float)),
-                               tf.constant(weights), tf.constant(ragged.stack_tasks(starts, np.int32))).loss
+        losses_of_tasks = loss(tf.gather_nd(table, indices), tf.constant(stack_tasks(entries, float)),
+                               tf.constant(weights), tf.constant(stack_tasks(starts, np.int32))).loss
         expected = tf.reduce_sum([probability(world, theta, paths) for paths in data] * -losses_of_tasks)
         return session.run([tf.gradients(expected, x)[0], tf.hessians(expected, x)[0]])
 

@@ -41,7 +41,7 @@ class BuildsNothing(MAMLAlgo):
         self.chain = chain
 
     def optimize_policy(self, all_samples_data, log=True):
-        self.values = self._meta_input_values(all_samples_data)
+        self.values = self.meta_input_values(all_samples_data)
 
 
 def build_nothing(**arguments):
@@ -93,7 +93,7 @@ class FedTaskByTask(MAMLAlgo):
                                    {**self.per_task, **self._meta_placeholders(chain[:-1])})
 
     def optimize_policy(self, all_samples_data, log=True):
-        values = self._input_values(all_samples_data[0], "step0")
+        values = self.input_values(self._chain[0].inputs, all_samples_data[0])
         for m, samples in enumerate(all_samples_data[1]):
             values.update({f"obs{m}": samples["observations"], f"act{m}": samples["actions"],
                            f"adv{m}": samples["advantages"]})
@@ -220,7 +220,7 @@ def test_name_is_the_scope_of_the_operations():
 
 
 def test_what_stands_on_the_padding_counts_for_nothing(finalized):
-    values = finalized._meta_input_values(draw_data())
+    values = finalized.meta_input_values(draw_data())
     # given the same samples, with other numbers on the padding and more of it
     padded = {}
     for key in values:

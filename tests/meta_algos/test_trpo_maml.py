@@ -62,7 +62,7 @@ def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
     data, theta = draw_data(), set_theta(policy)
     mean_kl = Objective(shapes_of(policy), data).mean_kl
     hessian = central_differences(lambda x: central_differences(mean_kl, x, h=1e-4), theta, h=1e-4)
-    values = algos[0]._meta_input_values(data)
+    values = algos[0].meta_input_values(data)
     exact, finite_difference = (hvp.at(values) for hvp in hvps)
     for x in np.random.default_rng(0).normal(size=(4, len(theta))):
         assert relative_error(exact(x), hessian @ x) < 1e-4

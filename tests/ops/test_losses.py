@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.ops import losses, ragged
+from meta_policy_search.samplers import samples
 from meta_policy_search.tf_compat import tf
 
 LENGTHS = (4, 7, 1)
@@ -29,12 +30,12 @@ def data():
 
 @pytest.fixture
 def stacked(data):
-    return [tf.constant(ragged.stack_tasks(arrays)) for arrays in data]
+    return [tf.constant(samples.stack_tasks(arrays)) for arrays in data]
 
 
 @pytest.fixture
 def weights():
-    return ragged.sample_weights(tf.constant(ragged.task_mask(LENGTHS)))
+    return ragged.sample_weights(tf.constant(samples.task_mask(LENGTHS)))
 
 
 def test_likelihood_ratio_loss_is_the_mean_over_valid_samples(data, stacked, weights):
@@ -130,14 +131,14 @@ def test_no_gradient_flows_through_old_densities_and_advantages(stacked, weights
 
 def test_padding_counts_for_nothing_neither_in_loss_nor_in_gradient(data, weights):
     # given other numbers on the padding than the repeated sample
-    advantages = tf.constant(ragged.stack_tasks(data[2]))
+    advantages = tf.constant(samples.stack_tasks(data[2]))
     results = []
     for padding in (0.0, 3.0):
-        log_prob = ragged.stack_tasks(data[0])
-        log_prob[ragged.task_mask(LENGTHS) == 0.0] = padding
+        log_prob = samples.stack_tasks(data[0])
+        log_prob[samples.task_mask(LENGTHS) == 0.0] = padding
         log_prob = tf.constant(log_prob)
         loss = losses.likelihood_ratio_loss(log_prob, tf.zeros_like(log_prob), advantages, weights).loss
-        score = losses.exploration_score(log_prob, tf.zeros_like(log_prob), tf.constant(ragged.task_mask(LENGTHS)))
+        score = losses.exploration_score(log_prob, tf.zeros_like(log_prob), tf.constant(samples.task_mask(LENGTHS)))
         results.append(run([loss, score, tf.gradients(loss, log_prob)[0]]))
     for one, other in zip(*results):
         np.testing.assert_array_equal(one, other)
@@ -145,14 +146,14 @@ def test_padding_counts_for_nothing_neither_in_loss_nor_in_gradient(data, weight
 
 def test_exploration_score_is_the_sum_over_samples_and_zero_at_the_sampling_policy(data, stacked):
     log_prob, old_log_prob, _ = stacked
-    mask = tf.constant(ragged.task_mask(LENGTHS))
+    mask = tf.constant(samples.task_mask(LENGTHS))
     expected = [np.sum(np.exp(new - old) - 1.0) for new, old, _ in zip(*data)]
     at_sampling = losses.exploration_score(log_prob, log_prob, mask)
     gradient = tf.gradients(at_sampling, log_prob)[0]
     score, zero, gradient = run([losses.exploration_score(log_prob, old_log_prob, mask), at_sampling, gradient])
     np.testing.assert_allclose(score, expected, rtol=1e-5)
     assert not zero.any()
-    np.testing.assert_array_equal(gradient, ragged.task_mask(LENGTHS))  # that of sum_n log pi(a_n)
+    np.testing.assert_array_equal(gradient, samples.task_mask(LENGTHS))  # that of sum_n log pi(a_n)
 
 
 PATHS = ((1, 3), (4, 2, 1), (1,))  # lengths of the paths of each task
@@ -160,8 +161,8 @@ PATHS = ((1, 3), (4, 2, 1), (1,))  # lengths of the paths of each task
 
 @pytest.fixture
 def path_starts():
-    starts = [ragged.path_starts(lengths) for lengths in PATHS]
-    return tf.constant(ragged.stack_tasks(starts, np.int32))
+    starts = [samples.path_starts(lengths) for lengths in PATHS]
+    return tf.constant(samples.stack_tasks(starts, np.int32))
 
 
 def paths_of(task, values):
@@ -179,7 +180,7 @@ def test_sums_along_paths_begin_anew_with_each_path(data, stacked, path_starts):
 def test_dice_is_the_sum_of_rewards_and_its_derivatives_are_those_of_the_boxes(data, stacked, path_starts):
     # with u_p = sum of log pi over path p's first t actions, d^k box / d u_p^k = 1 for every k
     log_prob, _, rewards = stacked
-    mask = ragged.task_mask(LENGTHS)
+    mask = samples.task_mask(LENGTHS)
     loss = losses.dice_loss(log_prob, rewards, tf.constant(mask), path_starts).loss
     first = tf.gradients(loss, log_prob)[0]
     second = tf.gradients(first, log_prob)[0]  # row sums of the Hessian
@@ -199,7 +200,7 @@ def test_dice_is_the_sum_of_rewards_and_its_derivatives_are_those_of_the_boxes(d
 
 def test_loaded_dice_counts_each_advantage_once_and_remembers_earlier_actions(data, stacked, path_starts):
     log_prob, _, advantages = stacked
-    mask = ragged.task_mask(LENGTHS)
+    mask = samples.task_mask(LENGTHS)
     loss = losses.loaded_dice_loss(log_prob, advantages, tf.constant(mask), path_starts).loss
     first = tf.gradients(loss, log_prob)[0]
     second = tf.gradients(first, log_prob)[0]

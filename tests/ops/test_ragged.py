@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.ops import ragged
+from meta_policy_search.samplers.samples import path_starts, stack_tasks, task_mask
 from meta_policy_search.tf_compat import tf
 
 
@@ -13,13 +14,13 @@ def run(tensors, feed=None):
 
 def test_short_tasks_are_padded_by_their_first_sample():
     arrays = [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])]
-    stacked = ragged.stack_tasks(arrays)
+    stacked = stack_tasks(arrays)
     assert stacked.dtype == np.float32
     np.testing.assert_array_equal(stacked, [[[1, 2], [1, 2], [1, 2]], [[3, 4], [5, 6], [7, 8]]])
 
 
 def test_the_mask_is_one_on_samples():
-    mask = ragged.task_mask([1, 3, 2])
+    mask = task_mask([1, 3, 2])
     assert mask.dtype == np.float32
     np.testing.assert_array_equal(mask, [[1, 0, 0], [1, 1, 1], [1, 1, 0]])
 
@@ -35,17 +36,17 @@ def test_the_graph_pads_as_numpy_does(lengths):
     arrays = [rng.normal(size=(n, 2)).astype("f") for n in lengths]
     placeholders = [tf.placeholder(tf.float32, [None, 2]) for _ in lengths]
     stacked, mask = run(ragged.stack_placeholders(placeholders), dict(zip(placeholders, arrays)))
-    np.testing.assert_array_equal(stacked, ragged.stack_tasks(arrays))
-    np.testing.assert_array_equal(mask, ragged.task_mask(lengths))
+    np.testing.assert_array_equal(stacked, stack_tasks(arrays))
+    np.testing.assert_array_equal(mask, task_mask(lengths))
     assert mask.dtype == np.float32
 
 
 def test_path_starts():
-    np.testing.assert_array_equal(ragged.path_starts([2, 1, 3]), [0, 0, 2, 3, 3, 3])
+    np.testing.assert_array_equal(path_starts([2, 1, 3]), [0, 0, 2, 3, 3, 3])
 
 
 @pytest.mark.parametrize("max_path_length, longest", [(None, 3), (5, 5)])
 def test_path_weights_count_paths_and_steps(max_path_length, longest):
-    starts = ragged.stack_tasks([ragged.path_starts([2, 1, 3]), ragged.path_starts([2])], np.int32)
-    weights = run(ragged.path_weights(tf.constant(ragged.task_mask([6, 2])), tf.constant(starts), max_path_length))
+    starts = stack_tasks([path_starts([2, 1, 3]), path_starts([2])], np.int32)
+    weights = run(ragged.path_weights(tf.constant(task_mask([6, 2])), tf.constant(starts), max_path_length))
     np.testing.assert_allclose(weights, [[1 / (3 * longest)] * 6, [1 / longest] * 2 + [0] * 4], rtol=1e-6)

@@ -9,8 +9,9 @@ from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
-from meta_policy_search.samplers.base import PathBatch, SampleProcessor
+from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
+from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int
@@ -192,9 +193,8 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         Raises:
             ValueError: there are no paths, or one is malformed.
         """
-        batch = PathBatch(paths)
         return {
-            "undiscounted_returns": batch.pad(batch.rewards).sum(axis=1).tolist(),
+            "undiscounted_returns": Rollouts.of({None: paths}).path_returns(0).tolist(),
             "success_history": [float(_has_success(path)) for path in paths],
             "complete": [bool(path.get("complete", True)) for path in paths],
         }

@@ -14,7 +14,8 @@ from meta_policy_search.samplers.ray.options import RayOptions
 from meta_policy_search.samplers.ray.packing import pack
 from meta_policy_search.samplers.ray.pool import WorkerPool
 from meta_policy_search.samplers.ray.worker import Share
-from meta_policy_search.samplers.rollouts import Collected, Round, divide
+from meta_policy_search.samplers.rollout_loop import RolloutRequest, divide
+from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Task
 
 __all__ = ["RayExecutor"]
@@ -77,15 +78,15 @@ class RayExecutor:
         self._tasks = list(tasks)
         self._version += 1
 
-    def collect(self, round_: Round, actor: Actor) -> List[Collected]:
+    def collect(self, request: RolloutRequest, actor: Actor) -> Rollouts:
         """Collects a round of paths in all tasks.
 
         Args:
-            round_: what to collect.
+            request: what to collect.
             actor: acts for all tasks, and has passed `check_actor`.
 
         Returns:
-            The paths, those of the first tasks first, in arrays of their own.
+            The paths, in arrays of their own.
 
         Raises:
             ValueError: an observation, reward or action is not finite; names task, path and step.
@@ -95,18 +96,18 @@ class RayExecutor:
         """
         if not self._release.alive:
             raise RuntimeError(f"this {type(self).__name__} is closed")
-        packed = pack((round_, actor))
+        packed = pack((request, actor))
         self.bytes_sent += packed.num_bytes
         shares = [Share(tasks, cloudpickle.dumps(self._tasks[tasks.start:tasks.stop]), self._version, self._number,
                         [self._env], *self._sizes)
                   for tasks in divide(range(self._meta_batch_size), self.num_workers)]
-        parts: List[Collected] = []
+        parts: List[Rollouts] = []
         for tasks, number, answer in self._pool.collect(shares, packed, self.num_workers, self._timeout):
             if isinstance(answer, Failure):
                 answer.raise_as(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
             self.bytes_received += answer.num_bytes
-            parts += answer.unpack(copy=True)
-        return parts
+            parts.append(answer.unpack(copy=True))
+        return Rollouts.join(parts)
 
     @staticmethod
     def check_actor(actor: Actor) -> None:

@@ -8,7 +8,7 @@ from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.errors import Failure, failure_of
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.samplers.ray.packing import Packed, pack
-from meta_policy_search.samplers.rollouts import collect
+from meta_policy_search.samplers.rollout_loop import collect
 from meta_policy_search.utils.cores import THREAD_VARIABLES
 
 __all__ = ["Share", "Worker", "make_worker_class"]
@@ -37,13 +37,12 @@ class Worker:
         """Says where it runs."""
         return f"process {os.getpid()} on {socket.gethostname()}"
 
-    def collect(self, share: Share, round_and_actor: Packed) -> Union[Packed, Failure]:
-        """Collects a share of a round; returns a list of `Collected`, packed, or what went wrong."""
+    def collect(self, share: Share, requestand_actor: Packed) -> Union[Packed, Failure]:
+        """Collects a share of a round; returns `Rollouts`, packed, or what went wrong."""
         try:
-            round_, actor = round_and_actor.unpack()
+            request, actor = requestand_actor.unpack()
             executor = self._executor(share)
-            parts = collect(executor, round_, actor.for_tasks(share.tasks.start, share.tasks.stop), share.tasks)
-            return pack([part.without_gaps() for part in parts])
+            return pack(collect(executor, request, actor.for_tasks(share.tasks.start, share.tasks.stop), share.tasks))
         except (Exception, SystemExit) as error:
             return failure_of(error)
 

@@ -1,0 +1,275 @@
+"""Collects the paths of some tasks, wherever their environments are stepped."""
+import time
+from collections import OrderedDict
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.samplers.executors.base import MetaEnvExecutor
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.rollouts import RolloutArrays, Rollouts, missing_value
+from meta_policy_search.types import Infos
+from meta_policy_search.utils import seeding
+
+__all__ = ["OnSteps", "PathRngs", "RolloutLoop", "RolloutRequest", "collect", "divide"]
+
+Rows = Union[slice, np.ndarray]
+"""Which paths: what an array with a row per path is indexed by."""
+
+Steps = Union[int, np.ndarray]
+"""Which step of each of these paths."""
+
+_KINDS = ("path", "env_infos", "agent_infos")
+
+
+class PathRngs(NamedTuple):
+    """Makes the generators that paths draw everything from, in any process."""
+
+    root: int
+    itr: int
+    step: int
+
+    def __call__(self, task: int, rollout: int) -> np.random.Generator:
+        """Returns the generator of a path."""
+        return seeding.rng_for(seeding.Stream.ROLLOUT, self.itr, self.step, task, rollout, root=self.root)
+
+
+class RolloutRequest(NamedTuple):
+    """What is collected in a round. It can be pickled."""
+
+    num_rollouts: int  # paths of each task
+    max_path_length: int
+    obs_dim: int
+    action_dim: int
+    action_shape: Tuple[int, ...]
+    path_rng: Callable[[int, int], np.random.Generator]  # such as a `PathRngs`
+
+
+OnSteps = Callable[[int], None]
+"""Is told how many more steps of the round are done, or will not be taken as their path has ended."""
+
+
+def collect(
+    executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, tasks: range, on_steps: Optional[OnSteps] = None
+) -> Rollouts:
+    """Collects the paths of tasks, divided among as many threads as the executor wants.
+
+    Args:
+        executor: has environments for these tasks; the first one is its `first_task`.
+        request: what to collect.
+        actor: acts in all of these tasks; in one thread, unless it can be divided.
+        tasks: numbers of the tasks.
+        on_steps: is called after every step, from all of the threads; default None.
+
+    Returns:
+        The paths.
+
+    Raises:
+        ValueError: an observation, reward or action is not finite; names task, path and step.
+        EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
+    """
+    if actor.can_divide:
+        shares = [(share, actor.for_tasks(share.start - tasks.start, share.stop - tasks.start))
+                  for share in divide(tasks, executor.max_threads)]
+    else:
+        shares = [(tasks, actor)]
+    loops = [RolloutLoop(executor, request, share_actor, share, on_steps) for share, share_actor in shares]
+    return Rollouts.join(_run(loops))
+
+
+def divide(tasks: range, count: int) -> List[range]:
+    """Divides tasks as evenly as possible among `count`; returns fewer shares where there are fewer tasks."""
+    count = min(count, len(tasks))
+    bounds = [tasks.start + i * len(tasks) // count for i in range(count + 1)]
+    return [range(*ends) for ends in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+class _Place(NamedTuple):
+    """Where something happened, for error messages."""
+
+    task: int
+    path: int
+    step: int
+
+    def __str__(self) -> str:
+        return f"task {self.task}, path {self.path}, step {self.step}"
+
+
+class RolloutLoop:
+    """Steps policy and environments of some tasks: which path each environment is on, and what the paths hold so far.
+
+    Path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks. The policy always
+    computes all rows, whichever paths are under way: the numbers a matrix product gives for a row may depend on the
+    number of rows.
+    """
+
+    def __init__(self, executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, tasks: range,
+                 on_steps: Optional[OnSteps] = None) -> None:
+        self._executor, self._actor, self._on_steps = executor, actor, on_steps
+        self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), request.num_rollouts
+        self._first_env = tasks.start * executor.envs_per_task
+        self._max_path_length = request.max_path_length
+        self._path_rng = request.path_rng
+        self._is_stopped = False
+        self._action_shape = request.action_shape
+        num_paths = self._num_tasks * self._num_rollouts
+        self._noise = np.empty((num_paths, self._max_path_length, actor.noise_dim), np.float32)
+        self._last_observations = np.zeros((num_paths, request.obs_dim))  # also: what the policy sees now
+        self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
+        self._buffers: Dict[str, "OrderedDict[str, np.ndarray]"] = {kind: OrderedDict() for kind in _KINDS}
+        self._lengths = np.zeros(num_paths, int)
+        self._terminated = np.zeros(num_paths, bool)
+        self.num_steps = 0
+        self.policy_time = self.env_time = 0.0
+
+    def stop(self) -> None:
+        """Makes `run` return after the current step; it may run in another thread."""
+        self._is_stopped = True
+
+    def run(self) -> Rollouts:
+        """Collects all paths."""
+        tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
+        env_ids = np.arange(self._num_tasks * envs_per_task)
+        path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
+        waiting = [list(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
+        self._start(env_ids, path_of)
+        while len(env_ids) and not self._is_stopped:
+            paths = path_of[env_ids]
+            ended = self._step(env_ids, paths)
+            if ended.any():
+                restarted = []
+                for e in env_ids[ended]:
+                    task_waiting = waiting[e // envs_per_task]
+                    if task_waiting:
+                        path_of[e] = task_waiting.pop(0)
+                        restarted.append(e)
+                if restarted:
+                    self._start(np.asarray(restarted), path_of[restarted])
+                env_ids = np.sort(np.concatenate([env_ids[~ended], np.asarray(restarted, int)]))
+        return self._rollouts()
+
+    def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
+        """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
+        rngs = []
+        for p in paths:
+            task, rollout = divmod(int(p), self._num_rollouts)
+            rng = self._path_rng(self._tasks[task], rollout)
+            self._actor.draw_noise(rng, self._noise[p])
+            rngs.append(rng)
+        started = time.perf_counter()
+        observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
+        self.env_time += time.perf_counter() - started
+        self._check_finite("observation", observations, paths)
+        self._last_observations[paths] = observations
+
+    def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
+        """Takes one step of each path under way; returns which of them ended."""
+        rows: Rows = paths
+        steps: Steps = self._lengths[paths]
+        if len(paths) == len(self._lengths):  # all are under way, and so in step: slices are faster than index arrays
+            rows, steps = slice(None), int(steps[0])
+        observations = self._last_observations[rows]
+        actions, agent_infos = self._act(paths, rows, steps)
+        started = time.perf_counter()
+        answer = self._in_env(lambda ids: self._executor.step_envs(actions, ids), env_ids, paths)
+        self.env_time += time.perf_counter() - started
+        self._check_finite("observation", answer.observations, paths)
+        self._check_finite("reward", answer.rewards, paths)
+        self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, rows, steps)
+        self._store("env_infos", answer.env_infos, rows, steps)
+        self._store("agent_infos", agent_infos, rows, steps)
+        self._last_observations[rows] = answer.observations
+        self._lengths[rows] += 1
+        self._terminated[rows] = answer.terminated
+        self.num_steps += len(paths)
+        ended = answer.terminated | answer.truncated | (self._lengths[rows] >= self._max_path_length)
+        if self._on_steps is not None:
+            self._on_steps(len(paths) + int(np.sum(self._max_path_length - self._lengths[rows][ended])))
+        return ended
+
+    def _act(self, paths: np.ndarray, rows: Rows, steps: Steps) -> Tuple[np.ndarray, Infos]:
+        started = time.perf_counter()
+        self._noise_now[rows] = self._noise[rows, steps]
+        shape = (self._num_tasks, self._num_rollouts, -1)
+        actions, infos = self._actor.act(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
+        num_paths = len(self._lengths)
+        actions = actions.reshape(num_paths, *self._action_shape)[rows]
+        infos = {key: value.reshape(num_paths, *value.shape[2:])[rows] for key, value in infos.items()}
+        self._check_finite("action", actions, paths)
+        self.policy_time += time.perf_counter() - started
+        return actions, infos
+
+    def _store(self, kind: str, values: Dict[str, np.ndarray], rows: Rows, steps: Steps) -> None:
+        """Writes one step of the paths under way.
+
+        An info that any step lacks is NaN there (None, if it is not numeric), and of type float64 in all steps. So
+        the data do not depend on which paths are under way together.
+        """
+        buffers = self._buffers[kind]
+        lacking = {key: missing_value(buffer.dtype) for key, buffer in buffers.items() if key not in values}
+        for key, value in {**values, **lacking}.items():
+            value = np.asarray(value)
+            if key not in buffers:
+                buffers[key] = self._new_buffer(value)
+            elif not np.can_cast(value.dtype, buffers[key].dtype):
+                buffers[key] = buffers[key].astype(np.promote_types(buffers[key].dtype, value.dtype))
+            buffers[key][rows, steps] = value
+
+    def _new_buffer(self, value: np.ndarray) -> np.ndarray:
+        """Returns a buffer for rows like those of `value`, which the steps taken so far lack."""
+        is_late = self.num_steps > 0
+        dtype = np.promote_types(value.dtype, np.float64) if is_late else value.dtype
+        buffer = np.empty((len(self._lengths), self._max_path_length, *value.shape[1:]), dtype)
+        if is_late:
+            buffer[:] = missing_value(dtype)
+        return buffer
+
+    def _in_env(self, call: Callable[[np.ndarray], Any], env_ids: np.ndarray, paths: np.ndarray) -> Any:
+        """Calls the executor with its own numbers of the environments; an error then also names path and step."""
+        env_ids = self._first_env + env_ids  # among those of all tasks, as errors have them
+        try:
+            return call(env_ids - self._executor.first_task * self._executor.envs_per_task)
+        except EnvWorkerError as error:
+            blamed = paths[np.isin(env_ids, error.env_ids)]
+            places = [self._place(p) for p in (blamed if len(blamed) else paths)]
+            where = str(places[0]) if len(places) == 1 else f"{len(places)} paths, the first one {places[0]}"
+            raise type(error)(f"{error} [while sampling {where}]", error.env_ids) from error
+
+    def _place(self, path: int) -> _Place:
+        task, rollout = divmod(int(path), self._num_rollouts)
+        return _Place(self._tasks[task], rollout, int(self._lengths[path]))
+
+    def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.argwhere(~finite)[0, 0])
+            raise ValueError(f"{what}: expected finite numbers, got {values[row]} in {self._place(paths[row])}")
+
+    def _rollouts(self) -> Rollouts:
+        shape = (self._num_tasks, self._num_rollouts)
+        infos = ({key: buffer.reshape(*shape, *buffer.shape[1:]) for key, buffer in self._buffers[kind].items()}
+                 for kind in _KINDS)
+        rollouts = Rollouts(self._tasks, RolloutArrays(
+            *infos,
+            lengths=self._lengths.reshape(shape),
+            terminated=self._terminated.reshape(shape),
+            last_observations=self._last_observations.reshape(*shape, -1),
+        ))
+        rollouts.policy_time, rollouts.env_time = self.policy_time, self.env_time
+        return rollouts
+
+
+def _run(loops: Sequence[RolloutLoop]) -> List[Rollouts]:
+    """Runs collections, each in a thread of its own if there are several."""
+    if len(loops) == 1:
+        return [loops[0].run()]
+    with ThreadPoolExecutor(len(loops), "sampling") as threads:
+        futures = [threads.submit(loop.run) for loop in loops]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:  # without effect unless one has failed, or Ctrl-C was pressed
+            for loop in loops:
+                loop.stop()
+    return [future.result() for future in futures]
