@@ -1,5 +1,5 @@
 """Interface of the samplers, and the processing of one task's paths: returns, baseline, advantages."""
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -87,6 +87,7 @@ class SampleProcessor:
         self.gae_lambda = check_fraction("gae_lambda", gae_lambda, low_open=False)
         self.normalize_adv = check_bool("normalize_adv", normalize_adv)
         self.positive_adv = check_bool("positive_adv", positive_adv)
+        self.max_path_length: Optional[int] = None  # number of steps that paths are padded to
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
@@ -118,7 +119,7 @@ class SampleProcessor:
         log = check_choice("log", log, LOG_LEVELS)
         rollouts = Rollouts.of(paths)
         samples = self._stack(rollouts, self._compute_entries(rollouts))
-        _log_path_statistics(rollouts, self.discount, log, log_prefix)
+        self._log_path_statistics(rollouts, log, log_prefix)
         return samples
 
     def _compute_entries(self, rollouts: Rollouts) -> Dict[str, np.ndarray]:
@@ -151,6 +152,26 @@ class SampleProcessor:
         if self.positive_adv:
             advantages = rollouts.map_tasks(shift_advantages_to_positive, advantages)
         return advantages
+
+    def _log_path_statistics(self, rollouts: Rollouts, log: Any, log_prefix: str) -> None:
+        """Logs statistics over the paths of all tasks; `process_samples` says which."""
+        if log is False:
+            return
+        tasks = range(len(rollouts))
+        returns = np.concatenate([rollouts.path_returns(m, None, self.max_path_length) for m in tasks])
+        logger.logkv(log_prefix + "AverageReturn", returns.mean())
+        if log == "reward":
+            return
+        discounted_returns = np.concatenate(
+            [rollouts.path_returns(m, self.discount, self.max_path_length) for m in tasks])
+        logger.logkv(log_prefix + "AverageDiscountedReturn", discounted_returns.mean())
+        logger.logkv(log_prefix + "NumTrajs", len(returns))
+        logger.logkv(log_prefix + "StdReturn", returns.std())
+        logger.logkv(log_prefix + "MaxReturn", returns.max())
+        logger.logkv(log_prefix + "MinReturn", returns.min())
+        successes = [success for success in map(rollouts.successes, tasks) if success is not None]
+        if successes:
+            logger.logkv(log_prefix + "SuccessRate", np.concatenate(successes).mean())
 
 
 def predict_by_task(rollouts: Rollouts, baseline: Any, returns: np.ndarray) -> np.ndarray:
@@ -194,26 +215,6 @@ def check_baseline(name: str, baseline: Any) -> Any:
         raise TypeError(f"{name}: expected an object with the methods fit and predict (ZeroBaseline() for none), got "
                         f"{baseline!r}")
     return baseline
-
-
-def _log_path_statistics(rollouts: Rollouts, discount: float, log: Any, log_prefix: str) -> None:
-    """Logs statistics over the paths of all tasks; `SampleProcessor.process_samples` says which."""
-    if log is False:
-        return
-    tasks = range(len(rollouts))
-    returns = np.concatenate([rollouts.path_returns(m) for m in tasks])
-    logger.logkv(log_prefix + "AverageReturn", returns.mean())
-    if log == "reward":
-        return
-    discounted_returns = np.concatenate([rollouts.path_returns(m, discount) for m in tasks])
-    logger.logkv(log_prefix + "AverageDiscountedReturn", discounted_returns.mean())
-    logger.logkv(log_prefix + "NumTrajs", len(returns))
-    logger.logkv(log_prefix + "StdReturn", returns.std())
-    logger.logkv(log_prefix + "MaxReturn", returns.max())
-    logger.logkv(log_prefix + "MinReturn", returns.min())
-    successes = [success for success in map(rollouts.successes, tasks) if success is not None]
-    if successes:
-        logger.logkv(log_prefix + "SuccessRate", np.concatenate(successes).mean())
 
 
 def _sums_to_come(padded: np.ndarray, discount: float) -> np.ndarray:

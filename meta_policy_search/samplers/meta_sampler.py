@@ -164,7 +164,7 @@ class MetaSampler(Sampler):
 
     def _log_as_rllib(self, paths: Rollouts) -> None:
         """Logs returns by the names that RLlib's MAML gives them."""
-        returns = np.concatenate([paths.path_returns(m) for m in range(len(paths))])
+        returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
         suffix = f"_adapt_{self._step}" if self._step else ""
         logger.logkvs({f"episode_reward_{name}{suffix}": float(getattr(returns, name)())
                        for name in ("max", "mean", "min")})

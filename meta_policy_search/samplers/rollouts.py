@@ -143,11 +143,13 @@ class Rollouts(dict):
         """Returns the steps of each path of task `m`, int `[P]`."""
         return self.lengths[m][self.lengths[m] > 0]
 
-    def path_returns(self, m: int, discount: float = 1.0) -> np.ndarray:
-        """Returns the sum of the (discounted) rewards of each path of task `m`, `[P]`."""
-        lengths = self.path_lengths(m)
-        rewards = self.padded(self.arrays.path["rewards"], m, int(lengths.max()))
-        return rewards.sum(axis=1) if discount == 1.0 else rewards @ discount ** np.arange(rewards.shape[1])
+    def path_returns(self, m: int, discount: Optional[float] = None, num_steps: Optional[int] = None) -> np.ndarray:
+        """Returns the sum of the (discounted) rewards of each path of task `m`, `[P]`.
+
+        They are summed over `num_steps` steps, by default those of the longest path: zeros round otherwise, too.
+        """
+        rewards = self.padded(self.arrays.path["rewards"], m, num_steps or int(self.lengths[m].max()))
+        return rewards.sum(axis=1) if discount is None else rewards @ discount ** np.arange(rewards.shape[1])
 
     def stacked(self, array: np.ndarray) -> np.ndarray:
         """Returns the steps of `[M, P, T, ...]`, of each task one path after the other, `[M, N, ...]`.
