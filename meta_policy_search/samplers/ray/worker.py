@@ -37,10 +37,10 @@ class Worker:
         """Says where it runs."""
         return f"process {os.getpid()} on {socket.gethostname()}"
 
-    def collect(self, share: Share, requestand_actor: Packed) -> Union[Packed, Failure]:
+    def collect(self, share: Share, request_and_actor: Packed) -> Union[Packed, Failure]:
         """Collects a share of a round; returns `Rollouts`, packed, or what went wrong."""
         try:
-            request, actor = requestand_actor.unpack()
+            request, actor = request_and_actor.unpack()
             executor = self._executor(share)
             return pack(collect(executor, request, actor.for_tasks(share.tasks.start, share.tasks.stop), share.tasks))
         except (Exception, SystemExit) as error:
