@@ -20,7 +20,8 @@ import numpy as np
 
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
-from experiments import common
+from experiments.parts import Parts, build_parts
+from experiments.settings import MetaConfig
 from meta_policy_search.actors.of_policies import actor_of
 from meta_policy_search.envs import make_env
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
@@ -58,8 +59,8 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
     """
     things: dict[str, Callable[[], float]] = {}
     for name, num_threads in (("one_thread", 1), ("all_cores", available_cores())):
-        config = common.Config(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
-        parts = common.build_parts(config)
+        config = MetaConfig(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
+        parts = build_parts(config)
         recording = _record(config, parts)
         things[f"{name}.sampling"] = lambda sampler=parts.sampler: collect(sampler)
         if robot == next(iter(ROBOTS)):
@@ -78,7 +79,7 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
     return figures
 
 
-def _record(config: common.Config, parts: common.Parts) -> Recording:
+def _record(config: MetaConfig, parts: Parts) -> Recording:
     """Samples paths and takes from them what was simulated."""
     sampler, policy = parts.sampler, parts.policy
     sampler.update_tasks()
@@ -102,14 +103,14 @@ def _record(config: common.Config, parts: common.Parts) -> Recording:
                      np.array([path["last_observation"] for path in paths]))
 
 
-def _make_batched(config: common.Config, tasks: list) -> Any:
+def _make_batched(config: MetaConfig, tasks: list) -> Any:
     """Returns as many copies of the environment as there are tasks, each in its task."""
     batched = make_env(config.env, **config.env_kwargs).make_batched(len(tasks))
     batched.set_tasks(tasks)
     return batched
 
 
-def _make_population(config: common.Config, parts: common.Parts) -> Callable[[], float]:
+def _make_population(config: MetaConfig, parts: Parts) -> Callable[[], float]:
     """Returns a function that collects paths of as many candidates as there are tasks, and returns steps per second."""
     algo = SimpleNamespace(policy=parts.policy, max_path_length=config.max_path_length)
     sampler = SingleTaskSampler(algo, parts.env)
@@ -126,7 +127,7 @@ def _make_population(config: common.Config, parts: common.Parts) -> Callable[[],
     return population
 
 
-def _make_alone(config: common.Config, recording: Recording, num_threads: int) -> Callable[[], float]:
+def _make_alone(config: MetaConfig, recording: Recording, num_threads: int) -> Callable[[], float]:
     """Returns a function that simulates path after path and returns the control steps per second."""
     batched = _make_batched(config, recording.tasks)
     model, frame_skip = batched.engine.model, batched.frame_skip
@@ -168,7 +169,7 @@ def _model_of(task: Any, model: mujoco.MjModel) -> mujoco.MjModel:
     return model
 
 
-def _make_stepwise(config: common.Config, recording: Recording) -> Callable[[], float]:
+def _make_stepwise(config: MetaConfig, recording: Recording) -> Callable[[], float]:
     """Returns a function that simulates step by step and returns the control steps per second."""
     batched = _make_batched(config, recording.tasks)
     engine, lengths = batched.engine, recording.lengths

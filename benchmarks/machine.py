@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import Figures
-from experiments import common
+from experiments.record import describe_process
 from meta_policy_search.utils.cores import available_cores
 
 BUSY = 0.05
@@ -16,7 +16,7 @@ BUSY = 0.05
 
 def describe() -> Figures:
     """Returns processor, cores, system, commit and versions."""
-    process = common.describe_process(sys.argv)
+    process = describe_process(sys.argv)
     return {
         "machine.cpu_model": _cpu_model(),
         "machine.cores": available_cores(),

@@ -24,7 +24,8 @@ if not __package__:  # python benchmarks/ray_cost_model.py
 
 from benchmarks import machine
 from benchmarks.processes import ROOT, Figures
-from experiments import common, pro_mp
+from experiments import pro_mp
+from experiments.parts import Parts, build_parts
 from meta_policy_search.samplers import MetaSampler, RayOptions
 from meta_policy_search.samplers.ray.packing import pack
 from meta_policy_search.samplers.ray.pool import keep_workers
@@ -128,7 +129,7 @@ def measure_constants(sizes: Sizes) -> Constants:
     update, update_step = _measure_update(sizes)
     transport = _measure_transport(sizes)
     config = _config(sizes, sizes.tasks[-1], sizes.length)
-    parts = common.build_parts(config)
+    parts = build_parts(config)
     with _sampler(parts, config, RayOptions(num_workers=1)) as sampler:
         sampler.update_tasks()
         before = (sampler.vec_env.bytes_sent, sampler.vec_env.bytes_received)
@@ -154,7 +155,7 @@ def _measure_worker(sizes: Sizes) -> tuple[float, float, float]:
     for tasks in sizes.tasks:
         for length in (sizes.length, sizes.length // 5):
             config = _config(sizes, tasks, length, num_threads=1)
-            parts = common.build_parts(config)
+            parts = build_parts(config)
             with _sampler(parts, config, False) as sampler:
                 times.append(_median(lambda: _collect(sampler), sizes.repeats))
             rows.append((length, tasks * sizes.rollouts * length, tasks * sizes.rollouts))
@@ -244,7 +245,7 @@ def _config(sizes: Sizes, tasks: int, length: int, num_threads: Optional[int] = 
                          rollouts_per_meta_task=sizes.rollouts, num_inner_grad_steps=STEPS, **settings)
 
 
-def _sampler(parts: common.Parts, config: Any, parallel: Any) -> MetaSampler:
+def _sampler(parts: Parts, config: Any, parallel: Any) -> MetaSampler:
     return MetaSampler(parts.env, parts.policy, config.rollouts_per_meta_task, config.meta_batch_size,
                        config.max_path_length, parallel=parallel)
 

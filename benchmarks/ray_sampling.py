@@ -8,7 +8,8 @@ from benchmarks import machine
 from benchmarks.processes import Figures
 from benchmarks.sampling import collect
 from benchmarks.training import ENVS
-from experiments import common
+from experiments.parts import build_parts
+from experiments.settings import MetaConfig
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.types import PathsMetaBatch
 
@@ -21,8 +22,8 @@ def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
         settings: settings of an experiment that differ from its defaults.
         rounds: how many turns each has, at least one; there is one more, which does not count.
     """
-    config = common.Config(**{**settings, "env": ENVS[env]})
-    parts = common.build_parts(config)
+    config = MetaConfig(**{**settings, "env": ENVS[env]})
+    parts = build_parts(config)
     sizes = (parts.env, parts.policy, config.rollouts_per_meta_task, config.meta_batch_size, config.max_path_length)
     with MetaSampler(*sizes, parallel="ray") as on_ray, MetaSampler(*sizes) as here, machine.LoadMeter("ray") as load:
         turns = [(collect(here), collect(on_ray)) for _ in range(1 + rounds)]

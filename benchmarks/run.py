@@ -22,7 +22,7 @@ if not __package__:  # python benchmarks/run.py
 
 from benchmarks import machine
 from benchmarks.processes import Figures, Measurement, measure_apart
-from experiments import common
+from experiments.settings import SMOKE as SMALL
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 
@@ -39,7 +39,7 @@ class Sizes:
     rounds: int = 7  # in which engine and sampling take turns
 
 
-SMOKE = Sizes(settings=common.SMOKE, processes=1, warm_up=0, iterations=1, seconds=0.0, rounds=1)
+SMOKE = Sizes(settings=SMALL, processes=1, warm_up=0, iterations=1, seconds=0.0, rounds=1)
 
 
 def startup(sizes: Sizes) -> Iterator[Measurement]:

@@ -6,7 +6,8 @@ from typing import Any, Mapping
 
 from benchmarks.processes import Figures
 from benchmarks.training import ENVS
-from experiments import common
+from experiments.parts import build_parts
+from experiments.settings import MetaConfig
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 
@@ -27,8 +28,8 @@ def measure_executors(env: str, settings: Mapping[str, Any], seconds: float) -> 
         seconds: how long to sample with each executor, after a first collection of paths that does not count; at
             least one collection counts.
     """
-    config = common.Config(**{**settings, "env": ENVS[env]})
-    parts = common.build_parts(config)
+    config = MetaConfig(**{**settings, "env": ENVS[env]})
+    parts = build_parts(config)
     figures: Figures = {}
     for name, executor in EXECUTORS.items():
         with MetaSampler(parts.env, parts.policy, config.rollouts_per_meta_task, config.meta_batch_size,

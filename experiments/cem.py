@@ -11,21 +11,18 @@ import sys
 from dataclasses import dataclass
 from typing import Optional, Sequence
 
-if __package__:  # python -m experiments.cem
-    from experiments import common, single_task
-else:  # python experiments/cem.py
-    import common  # type: ignore[no-redef]
-    import single_task  # type: ignore[no-redef]
+from experiments import single_task
+from experiments.settings import setting
 
 
 @dataclass(frozen=True)
 class Config(single_task.SearchConfig):
     """The settings."""
 
-    init_std: float = common.setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
-    best_frac: float = common.setting(0.2, "share of the candidates, the best, that the distribution is fitted to")
-    extra_std: float = common.setting(0.5, "standard deviation that is added (in variance) at first, and decays")
-    extra_decay_time: float = common.setting(10.0, "epochs until there is none of it left")
+    init_std: float = setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
+    best_frac: float = setting(0.2, "share of the candidates, the best, that the distribution is fitted to")
+    extra_std: float = setting(0.5, "standard deviation that is added (in variance) at first, and decays")
+    extra_decay_time: float = setting(10.0, "epochs until there is none of it left")
 
 
 def build(config: Config) -> single_task.Training:

@@ -11,18 +11,15 @@ import sys
 from dataclasses import dataclass
 from typing import Optional, Sequence
 
-if __package__:  # python -m experiments.cma_es
-    from experiments import common, single_task
-else:  # python experiments/cma_es.py
-    import common  # type: ignore[no-redef]
-    import single_task  # type: ignore[no-redef]
+from experiments import single_task
+from experiments.settings import setting
 
 
 @dataclass(frozen=True)
 class Config(single_task.SearchConfig):
     """The settings."""
 
-    sigma0: float = common.setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
+    sigma0: float = setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
 
 
 def build(config: Config) -> single_task.Training:

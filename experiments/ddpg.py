@@ -10,11 +10,8 @@ import sys
 from dataclasses import dataclass
 from typing import Optional, Sequence
 
-if __package__:  # python -m experiments.ddpg
-    from experiments import common, single_task
-else:  # python experiments/ddpg.py
-    import common  # type: ignore[no-redef]
-    import single_task  # type: ignore[no-redef]
+from experiments import single_task
+from experiments.settings import NONLINEARITY_NAMES, setting
 
 SMOKE = {"n_itr": 2, "steps_per_epoch": 2, "batch_size": 10, "max_path_length": 10, "n_train_steps": 2,
          "min_buffer_size": 10, "hidden_sizes": (8,)}
@@ -24,32 +21,31 @@ SMOKE = {"n_itr": 2, "steps_per_epoch": 2, "batch_size": 10, "max_path_length": 
 class Config(single_task.Config):
     """The settings."""
 
-    env: str = common.setting("Pendulum-v1", "class of an environment of this library, in a task drawn for the seed, "
-                              "or name of one of Gymnasium; of continuous actions")
-    n_itr: int = common.setting(15, "epochs, of which each is a row")
-    max_path_length: int = common.setting(200, "steps of a path, at most")
-    discount: float = common.setting(0.98, "discount factor per step, in [0, 1]")
-    hidden_sizes: tuple[int, ...] = common.setting((64, 64), "units of each hidden layer of policy and values")
-    hidden_nonlinearity: Optional[str] = common.setting("relu", "of the hidden layers, or none",
-                                                        sorted(single_task.NONLINEARITIES))
-    output_nonlinearity: Optional[str] = common.setting("tanh", "of the policy's output, as actions are in [-1, 1]",
-                                                        sorted(single_task.NONLINEARITIES))
-    steps_per_epoch: int = common.setting(5, "cycles of an epoch, each of which samples and then learns")
-    batch_size: int = common.setting(200, "environment steps per cycle, rounded up to whole paths")
-    rollout_batch_size: int = common.setting(1, "environments that step together")
-    n_train_steps: int = common.setting(200, "updates per cycle")
-    buffer_batch_size: int = common.setting(64, "transitions of an update")
-    buffer_size: int = common.setting(100_000, "transitions that are kept")
-    min_buffer_size: int = common.setting(1000, "transitions before updates begin")
-    use_target: bool = common.setting(True, "learn from the values of target networks")
-    target_update_tau: float = common.setting(0.01, "share of the way that the targets go with each update")
-    policy_lr: float = common.setting(1e-3, "step size of Adam for the policy")
-    qf_lr: float = common.setting(1e-3, "step size of Adam for the values")
-    reward_scale: float = common.setting(1.0, "factor of the rewards that are learnt from")
-    smooth_return: bool = common.setting(True, "log the return while exploring over 100 paths, not over the epoch's")
-    noise: str = common.setting("OrnsteinUhlenbeckPolicy", "class of the policy that explores",
-                                ["GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"])
-    sigma: float = common.setting(0.2, "size of its noise; actions are in [-1, 1]")
+    env: str = setting("Pendulum-v1", "class of an environment of this library, in a task drawn for the seed, or name "
+                       "of one of Gymnasium; of continuous actions")
+    n_itr: int = setting(15, "epochs, of which each is a row")
+    max_path_length: int = setting(200, "steps of a path, at most")
+    discount: float = setting(0.98, "discount factor per step, in [0, 1]")
+    hidden_sizes: tuple[int, ...] = setting((64, 64), "units of each hidden layer of policy and values")
+    hidden_nonlinearity: Optional[str] = setting("relu", "of the hidden layers, or none", NONLINEARITY_NAMES)
+    output_nonlinearity: Optional[str] = setting("tanh", "of the policy's output, as actions are in [-1, 1]",
+                                               NONLINEARITY_NAMES)
+    steps_per_epoch: int = setting(5, "cycles of an epoch, each of which samples and then learns")
+    batch_size: int = setting(200, "environment steps per cycle, rounded up to whole paths")
+    rollout_batch_size: int = setting(1, "environments that step together")
+    n_train_steps: int = setting(200, "updates per cycle")
+    buffer_batch_size: int = setting(64, "transitions of an update")
+    buffer_size: int = setting(100_000, "transitions that are kept")
+    min_buffer_size: int = setting(1000, "transitions before updates begin")
+    use_target: bool = setting(True, "learn from the values of target networks")
+    target_update_tau: float = setting(0.01, "share of the way that the targets go with each update")
+    policy_lr: float = setting(1e-3, "step size of Adam for the policy")
+    qf_lr: float = setting(1e-3, "step size of Adam for the values")
+    reward_scale: float = setting(1.0, "factor of the rewards that are learnt from")
+    smooth_return: bool = setting(True, "log the return while exploring over 100 paths, not over the epoch's")
+    noise: str = setting("OrnsteinUhlenbeckPolicy", "class of the policy that explores",
+                         ["GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"])
+    sigma: float = setting(0.2, "size of its noise; actions are in [-1, 1]")
 
 
 def build(config: Config) -> single_task.Training:

@@ -11,11 +11,9 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
-if __package__:  # python -m experiments.dice_maml
-    from experiments import common
-else:  # python experiments/dice_maml.py
-    import common  # type: ignore[no-redef]
-
+from experiments.command import run
+from experiments.parts import build_parts, build_trainer, maml_arguments, processor_arguments
+from experiments.settings import BASELINES, MetaConfig, setting
 from meta_policy_search import baselines
 from meta_policy_search.samplers import DiceMetaSampleProcessor
 
@@ -24,16 +22,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Config(common.Config):
+class Config(MetaConfig):
     """The shared settings, with a baseline of time alone, as a state-dependent one would bias DiCE."""
 
-    baseline: str = common.setting("LinearTimeBaseline", "class of the baseline of the rewards", common.BASELINES)
-    learning_rate: float = common.setting(1e-3, "step size of Adam on the meta-objective")
-    outer_type: str = common.setting(
+    baseline: str = setting("LinearTimeBaseline", "class of the baseline of the rewards", BASELINES)
+    learning_rate: float = setting(1e-3, "step size of Adam on the meta-objective")
+    outer_type: str = setting(
         "dice", "objective after adaptation: DiCE, or the policy gradient on advantages", ("dice", "log_likelihood")
     )
-    return_baseline: str = common.setting(
-        "LinearFeatureBaseline", "class of the baseline of those advantages", common.BASELINES
+    return_baseline: str = setting(
+        "LinearFeatureBaseline", "class of the baseline of those advantages", BASELINES
     )
 
 
@@ -45,21 +43,21 @@ def build(config: Config) -> "Trainer":
     sample_processor = DiceMetaSampleProcessor(
         max_path_length=config.max_path_length,
         return_baseline=getattr(baselines, config.return_baseline)() if has_advantages else None,
-        **common.processor_arguments(config),
+        **processor_arguments(config),
     )
-    parts = common.build_parts(config)._replace(sample_processor=sample_processor)
+    parts = build_parts(config)._replace(sample_processor=sample_processor)
     algo_class = VPG_DICEMAML if has_advantages else DICEMAML
     algo = algo_class(
         max_path_length=config.max_path_length,
         learning_rate=config.learning_rate,
-        **common.maml_arguments(config, parts),
+        **maml_arguments(config, parts),
     )
-    return common.build_trainer(config, parts, algo)
+    return build_trainer(config, parts, algo)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Trains as the flags say; returns the exit status."""
-    return common.run(Config, build, argv)
+    return run(Config, build, argv)
 
 
 if __name__ == "__main__":

@@ -11,18 +11,16 @@ import sys
 from dataclasses import dataclass
 from typing import Optional, Sequence
 
-if __package__:  # python -m experiments.e_maml
-    from experiments import common, maml_trpo
-else:  # python experiments/e_maml.py
-    import common  # type: ignore[no-redef]
-    import maml_trpo  # type: ignore[no-redef]
+from experiments import maml_trpo
+from experiments.command import run
+from experiments.settings import setting
 
 
 @dataclass(frozen=True)
 class Config(maml_trpo.Config):
     """Those of TRPO-MAML, with the term that E-MAML adds."""
 
-    exploration: bool = common.setting(True, "add the exploration term, without which this is TRPO-MAML")
+    exploration: bool = setting(True, "add the exploration term, without which this is TRPO-MAML")
 
 
 build = maml_trpo.build
@@ -30,7 +28,7 @@ build = maml_trpo.build
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Trains as the flags say; returns the exit status."""
-    return common.run(Config, build, argv)
+    return run(Config, build, argv)
 
 
 if __name__ == "__main__":

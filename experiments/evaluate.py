@@ -33,27 +33,24 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
-if __package__:  # python -m experiments.evaluate
-    from experiments import common
-else:  # python experiments/evaluate.py
-    import common  # type: ignore[no-redef]
-
+from experiments import record
+from experiments.command import run_tool
+from experiments.flags import Parser, add_output_flags, add_parallel_flags
+from experiments.settings import PARALLEL_SETTINGS, MetaConfig, find_script, make_config
 from meta_policy_search.envs import MetaEnv, get_env_class
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
-from meta_policy_search.utils.snapshotter import SnapshotError
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import MetaEvaluator
+    from meta_policy_search.evaluation.recording import Recording
     from meta_policy_search.meta_trainer import Trainer
 
 LAST = "last"
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
 BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
-MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
 
 
 def load_evaluator(
@@ -74,7 +71,7 @@ def load_evaluator(
         max_path_length: most steps of a path; default None, as in the run.
         env: environment that the tasks belong to; default None, that of the run.
         render_mode: what the run's environment is to draw, such as `"rgb_array"`; default None, nothing.
-        parallel: how to sample in parallel, settings out of `common.PARALLEL_SETTINGS`; default None, as in the run.
+        parallel: how to sample in parallel, settings out of `settings.PARALLEL_SETTINGS`; default None, as in the run.
 
     Raises:
         ValueError: the folder is not that of a run, or holds settings or a snapshot that this version cannot use.
@@ -88,7 +85,7 @@ def load_evaluator(
         if render_mode not in get_env_class(config.env).metadata["render_modes"]:
             raise ValueError(f"render_mode: there are no pictures ({render_mode}) of {config.env}")
         config = dataclasses.replace(config, env_kwargs={**config.env_kwargs, "render_mode": render_mode})
-    serial = {name: getattr(common.Config(), name) for name in common.PARALLEL_SETTINGS}
+    serial = {name: getattr(MetaConfig(), name) for name in PARALLEL_SETTINGS}
     if parallel:
         config = dataclasses.replace(config, **{**serial, **parallel})
 
@@ -155,7 +152,7 @@ def make_search_evaluator(
 
 def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> int:
     """Restores policy and step sizes from the snapshot of an iteration; returns which one that was."""
-    snapshot = common.load_in_own_graph(run_folder, itr)
+    snapshot = record.load_in_own_graph(run_folder, itr)
     try:
         trainer.policy.set_params(snapshot["state"]["policy_params"])
         trainer.algo.set_state(snapshot["state"]["algo"])
@@ -164,29 +161,21 @@ def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> int:
         raise ValueError(f"{run_folder}: the snapshot does not fit this version of the script: {error!r}") from error
 
 
-def _read_run(run_folder: str) -> tuple[Any, common.Config]:
+def _read_run(run_folder: str) -> tuple[Any, MetaConfig]:
     """Returns the module of the script that a run is of, and the settings."""
     try:
-        params = common.read_json(os.path.join(run_folder, common.PARAMS_FILE))
-        script, settings = common.import_script(params.get("script"), common.Config), params.get("settings")
+        params = record.read_params(run_folder)
+        script, settings = find_script(params.get("script"), MetaConfig), params.get("settings")
         if not isinstance(settings, dict):
-            raise ValueError(f"expected settings in {common.PARAMS_FILE}, got {settings!r}")
-        return script, common.make_config(script.Config, settings)
+            raise ValueError(f"expected settings in {record.PARAMS_FILE}, got {settings!r}")
+        return script, make_config(script.Config, settings)
     except (TypeError, ValueError) as error:
         raise ValueError(f"run_folder: expected the folder of a run, got {run_folder}: {error}") from error
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Evaluates as the flags say; returns the exit status."""
-    parser = _make_parser()
-    arguments = parser.parse_args(argv)
-    try:
-        evaluate(arguments)
-    except MISTAKES as error:
-        parser.error(str(error))
-    except KeyboardInterrupt:
-        return common.INTERRUPTED
-    return 0
+    return run_tool(_make_parser(), evaluate, argv)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -196,7 +185,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--output: expected a folder without an evaluation, got {output}; choose another one, or "
                          "have it replaced (--overwrite)")
     sizes = (arguments.rollouts, arguments.max_path_length)
-    parallel = {name: value for name, value in vars(arguments).items() if name in common.PARALLEL_SETTINGS}
+    parallel = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
     how = {"parallel": parallel} if parallel else {}
     evaluator = load_evaluator(arguments.run_folder, arguments.snapshot, *sizes, **how)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
@@ -207,7 +196,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     num_steps = arguments.num_steps if arguments.compare_steps is None else check_int_at_least(
         "compare_steps", arguments.compare_steps, 1)
     os.makedirs(output, exist_ok=True)
-    tasks = wanted_tasks(arguments)
+    tasks = _wanted_tasks(arguments)
     with keep_workers(evaluator.parallel):
         evaluation, *others = [each.evaluate(tasks, arguments.num_steps, arguments.step_sizes, arguments.seeds)
                                for each in (evaluator, *references)]
@@ -216,12 +205,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
     print(f"Files: {evaluation.save(output, *others)}")
 
 
-def _make_parser() -> argparse.ArgumentParser:
-    parser = common.Parser(prog=os.path.basename(__file__), description=__doc__, allow_abbrev=False,
-                           formatter_class=argparse.RawDescriptionHelpFormatter)
+def _make_parser() -> Parser:
+    parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts beside this one")
-    add_task_flags(parser, num_tasks=40)
+    _add_task_flags(parser, num_tasks=40)
     add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
         help="of all random numbers, sampled tasks among them (default: 1)")
     add("--reference", action="append", default=[], metavar="NAME",
@@ -235,19 +223,30 @@ def _make_parser() -> argparse.ArgumentParser:
         help="parameters that a search tries in a step, sharing its paths (default: one for each path)")
     add("--search_std", type=float, nargs="+", default=[0.1], metavar="FLOAT", help="standard deviation of a "
         "parameter in the first step of a search; several of them for a curve each (default: 0.1)")
-    add("--output", metavar="DIR", help="where the files go (default: RUN_FOLDER/evaluation)")
-    add("--overwrite", action="store_true", help="replace an earlier evaluation there")
-    common.add_parallel_flags(parser)
+    add_output_flags(parser, "DIR", "where the files go (default: RUN_FOLDER/evaluation)", "evaluation")
+    add_parallel_flags(parser)
     return parser
 
 
-def add_task_flags(parser: Any, num_tasks: int) -> None:
-    """Gives a parser, or a group of one, the flags that say of what snapshot the policy is and how it adapts to what.
+def add_recording_flags(parser: Any, num_tasks: int) -> None:
+    """Gives a parser the flags that `record_paths` reads, and those of a snapshot and of sizes.
 
     Args:
-        parser: an `argparse.ArgumentParser`.
+        parser: an `argparse.ArgumentParser`, or a group of one.
         num_tasks: how many tasks are sampled if nothing is said.
     """
+    _add_task_flags(parser, num_tasks)
+    parser.add_argument("--seed", type=int, default=1, metavar="INT",
+                        help="of all random numbers, sampled tasks among them (default: 1)")
+
+
+def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "Recording":
+    """Adapts the policy to the tasks that the flags say, and returns its paths before and after each step."""
+    return evaluator.record(_wanted_tasks(arguments), arguments.num_steps, arguments.step_sizes, arguments.seed)
+
+
+def _add_task_flags(parser: Any, num_tasks: int) -> None:
+    """Gives a parser the flags that say which snapshot is used, and how it adapts to which tasks."""
     add = parser.add_argument
     add("--snapshot", type=_snapshot, default=LAST, metavar="ITR", help="iteration whose snapshot is used (default: "
         "last)")
@@ -264,7 +263,7 @@ def add_task_flags(parser: Any, num_tasks: int) -> None:
     add("--max_path_length", type=int, metavar="INT", help="steps of a path, at most (default: as in the run)")
 
 
-def wanted_tasks(arguments: argparse.Namespace) -> Union[int, list[Any]]:
+def _wanted_tasks(arguments: argparse.Namespace) -> Union[int, list[Any]]:
     """Returns the tasks that are asked for, or how many of them."""
     return arguments.num_tasks if arguments.tasks is None else arguments.tasks
 

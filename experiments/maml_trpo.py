@@ -10,34 +10,33 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
-if __package__:  # python -m experiments.maml_trpo
-    from experiments import common
-else:  # python experiments/maml_trpo.py
-    import common  # type: ignore[no-redef]
+from experiments.command import run
+from experiments.parts import build_parts, build_trainer, exploring_arguments
+from experiments.settings import ExploringConfig, setting
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Config(common.ExploringConfig):
+class Config(ExploringConfig):
     """The settings that ProMP was compared with (arXiv:1810.06784)."""
 
-    step_size: float = common.setting(0.01, "largest mean divergence per meta-update, nats")
+    step_size: float = setting(0.01, "largest mean divergence per meta-update, nats")
 
 
 def build(config: Config) -> "Trainer":
     """Builds TRPO-MAML and everything that it trains with."""
     from meta_policy_search.meta_algos import TRPOMAML  # loads TensorFlow, which takes seconds
 
-    parts = common.build_parts(config)
-    algo = TRPOMAML(**common.exploring_arguments(config, parts), step_size=config.step_size)
-    return common.build_trainer(config, parts, algo)
+    parts = build_parts(config)
+    algo = TRPOMAML(**exploring_arguments(config, parts), step_size=config.step_size)
+    return build_trainer(config, parts, algo)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Trains as the flags say; returns the exit status."""
-    return common.run(Config, build, argv)
+    return run(Config, build, argv)
 
 
 if __name__ == "__main__":

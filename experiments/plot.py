@@ -22,21 +22,19 @@ import os
 import sys
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-if __package__:  # python -m experiments.plot
-    from experiments import common, evaluate
-else:  # python experiments/plot.py
-    import common  # type: ignore[no-redef]
-    import evaluate  # type: ignore[no-redef]
-
 import numpy as np
 
+from experiments import evaluate, record
+from experiments.command import run_tool
+from experiments.flags import Parser, add_output_flags, check_is_new, similar
+from experiments.settings import PARALLEL_SETTINGS, RunConfig, find_script
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import Curve, Progress, plot_comparison, read_progress, return_columns
 from meta_policy_search.utils.checks import check_positive_int
 
 PROGRESS_FILE = "progress.csv"
 WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
-                  *common.PARALLEL_SETTINGS, "envs_per_task", "candidates_at_once")
+                  *PARALLEL_SETTINGS, "envs_per_task", "candidates_at_once")
 """Settings that runs of one curve may differ in: they change how long a run is and what is kept of it."""
 
 X_COLUMNS = {"iterations": "Itr", "steps": "n_timesteps", "time": "Time"}
@@ -92,8 +90,8 @@ def read_run(folder: str) -> Run:
         ValueError: it has no row yet, or a `params.json` that cannot be read.
     """
     settings: Mapping[str, Any] = {"folder": folder}
-    if os.path.exists(os.path.join(folder, common.PARAMS_FILE)):
-        params = common.read_json(os.path.join(folder, common.PARAMS_FILE))
+    if record.is_run(folder):
+        params = record.read_params(folder)
         if isinstance(params.get("settings"), dict):
             settings = {"script": params.get("script"), **params["settings"]}
     return Run(folder, settings, read_progress(folder))
@@ -129,7 +127,7 @@ def _is_default(name: str, runs: Sequence[Run]) -> bool:
 @functools.lru_cache(maxsize=None)
 def _defaults(script: Any) -> Mapping[str, Any]:
     try:
-        return dataclasses.asdict(common.import_script(script, common.RunConfig).Config())
+        return dataclasses.asdict(find_script(script, RunConfig).Config())
     except ValueError:  # a script of another version
         return {}
 
@@ -192,7 +190,7 @@ def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[s
     for column in columns:
         if column not in known:
             raise ValueError(f"--columns: expected columns of {PROGRESS_FILE}, got {column!r}; "
-                             + common.similar(column, known))
+                             + similar(column, known))
     return {column: {run.folder: column for run in runs if column in run.progress} for column in columns}
 
 
@@ -209,9 +207,7 @@ def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -
     """Draws where the policy of a run goes before and after each adaptation step in some tasks."""
     evaluator = evaluate.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length)
     check_is_planar(evaluator.env)  # before it takes time
-    recording = evaluator.record(evaluate.wanted_tasks(arguments), arguments.num_steps, arguments.step_sizes,
-                                 arguments.seed)
-    recording.plot_trajectories(output, arguments.title or "", arguments.num_paths)
+    evaluate.record_paths(evaluator, arguments).plot_trajectories(output, arguments.title or "", arguments.num_paths)
 
 
 # The command -----------------------------------------------------------------------------------------------------
@@ -219,41 +215,36 @@ def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Draws as the flags say; returns the exit status."""
-    parser = _make_parser()
-    arguments = parser.parse_args(argv)
-    try:
-        folders = find_runs(arguments.run_folders)
-        output = arguments.output or _default_output(arguments, folders)
-        check_positive_int("--smooth", arguments.smooth)
-        common.check_is_new("--output", output, arguments.overwrite)
-        if arguments.trajectories:
-            if len(folders) > 1:
-                raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {', '.join(folders)}")
-            draw_trajectories(arguments, folders[0], output)
-        else:
-            compare(arguments, folders, output)
-        print(f"Picture: {output}")
-    except evaluate.MISTAKES as error:
-        parser.error(str(error))
-    except KeyboardInterrupt:
-        return common.INTERRUPTED
-    return 0
+    return run_tool(_make_parser(), draw, argv)
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """Draws the picture that is asked for."""
+    folders = find_runs(arguments.run_folders)
+    output = arguments.output or _default_output(arguments, folders)
+    check_positive_int("--smooth", arguments.smooth)
+    check_is_new(output, arguments.overwrite)
+    if arguments.trajectories:
+        if len(folders) > 1:
+            raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {', '.join(folders)}")
+        draw_trajectories(arguments, folders[0], output)
+    else:
+        compare(arguments, folders, output)
+    print(f"Picture: {output}")
 
 
 def _default_output(arguments: argparse.Namespace, folders: Sequence[str]) -> str:
     """Returns the path of a picture in the run folder, or in the folder that all runs are in."""
     common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
-    return common.shortest(os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
+    return record.shortest(os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
 
 
-def _make_parser() -> argparse.ArgumentParser:
-    parser = common.Parser(prog=os.path.basename(__file__), description=__doc__, allow_abbrev=False,
-                           formatter_class=argparse.RawDescriptionHelpFormatter)
+def _make_parser() -> Parser:
+    parser = Parser(__file__, __doc__)
     parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
                         help="folder of a run, or one that runs are in or below; patterns such as 'data/*' too")
-    parser.add_argument("--output", metavar="FILE", help=f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} "
-                        "in the run folder, or in the folder that all runs are in)")
-    parser.add_argument("--overwrite", action="store_true", help="replace an earlier picture there")
+    add_output_flags(parser, "FILE", f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} in the run folder, "
+                     "or in the folder that all runs are in)", "picture")
     parser.add_argument("--title", metavar="TEXT", help="title of the picture")
     curves = parser.add_argument_group("curves").add_argument
     curves("--x", choices=list(X_COLUMNS), default="iterations",
@@ -264,9 +255,7 @@ def _make_parser() -> argparse.ArgumentParser:
            help="rows of a run that are averaged around each row (default: 1, none but it)")
     trajectories = parser.add_argument_group("trajectories")
     trajectories.add_argument("--trajectories", action="store_true", help="draw where the policy of a run goes")
-    evaluate.add_task_flags(trajectories, num_tasks=4)
-    trajectories.add_argument("--seed", type=int, default=1, metavar="INT",
-                              help="of all random numbers, sampled tasks among them (default: 1)")
+    evaluate.add_recording_flags(trajectories, num_tasks=4)
     trajectories.add_argument("--num_paths", type=int, default=5, metavar="INT",
                               help="paths that are drawn in each panel, at most (default: 5)")
     return parser

@@ -12,36 +12,35 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
-if __package__:  # python -m experiments.pro_mp
-    from experiments import common
-else:  # python experiments/pro_mp.py
-    import common  # type: ignore[no-redef]
+from experiments.command import run
+from experiments.parts import build_parts, build_trainer, maml_arguments
+from experiments.settings import MetaConfig, setting
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Config(common.Config):
+class Config(MetaConfig):
     """The published settings."""
 
-    learning_rate: float = common.setting(1e-3, "step size of Adam on the meta-objective")
-    num_ppo_steps: int = common.setting(5, "gradient steps per meta-update, without sampling again")
-    num_minibatches: int = common.setting(1, "parts that the samples after adaptation are split into in each step")
-    clip_eps: float = common.setting(0.3, "half-width of the interval that likelihood ratios are clipped to")
-    init_inner_kl_penalty: float = common.setting(5e-4, "coefficient of the divergence of an adaptation step, at first")
-    adaptive_inner_kl_penalty: bool = common.setting(False, "change that coefficient to reach target_inner_step")
-    target_inner_step: float = common.setting(0.01, "divergence per adaptation step that it aims at, nats")
-    anneal_factor: float = common.setting(1.0, "clip_eps is multiplied by it after every meta-update, in (0, 1]")
+    learning_rate: float = setting(1e-3, "step size of Adam on the meta-objective")
+    num_ppo_steps: int = setting(5, "gradient steps per meta-update, without sampling again")
+    num_minibatches: int = setting(1, "parts that the samples after adaptation are split into in each step")
+    clip_eps: float = setting(0.3, "half-width of the interval that likelihood ratios are clipped to")
+    init_inner_kl_penalty: float = setting(5e-4, "coefficient of the divergence of an adaptation step, at first")
+    adaptive_inner_kl_penalty: bool = setting(False, "change that coefficient to reach target_inner_step")
+    target_inner_step: float = setting(0.01, "divergence per adaptation step that it aims at, nats")
+    anneal_factor: float = setting(1.0, "clip_eps is multiplied by it after every meta-update, in (0, 1]")
 
 
 def build(config: Config) -> "Trainer":
     """Builds ProMP and everything that it trains with."""
     from meta_policy_search.meta_algos import ProMP  # loads TensorFlow, which takes seconds
 
-    parts = common.build_parts(config)
+    parts = build_parts(config)
     algo = ProMP(
-        **common.maml_arguments(config, parts),
+        **maml_arguments(config, parts),
         learning_rate=config.learning_rate,
         num_ppo_steps=config.num_ppo_steps,
         num_minibatches=config.num_minibatches,
@@ -51,12 +50,12 @@ def build(config: Config) -> "Trainer":
         target_inner_step=config.target_inner_step,
         anneal_factor=config.anneal_factor,
     )
-    return common.build_trainer(config, parts, algo)
+    return build_trainer(config, parts, algo)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Trains as the flags say; returns the exit status."""
-    return common.run(Config, build, argv)
+    return run(Config, build, argv)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple
 
-if __package__:  # python -m experiments.render
-    from experiments import common, evaluate
-else:  # python experiments/render.py
-    import common  # type: ignore[no-redef]
-    import evaluate  # type: ignore[no-redef]
-
 import numpy as np
 
+from experiments import evaluate
+from experiments.command import run_tool
+from experiments.flags import Parser, add_output_flags, check_is_new
 from meta_policy_search.envs.gym_compat import reset_env
 from meta_policy_search.plotting import describe_task, step_label
 from meta_policy_search.utils.video import check_encoder, mp4_file
@@ -40,14 +37,13 @@ VIDEO = "video.mp4"
 def render(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run, and writes the video."""
     output = arguments.output or os.path.join(arguments.run_folder, VIDEO)
-    common.check_is_new("--output", output, arguments.overwrite)
+    check_is_new(output, arguments.overwrite)
     check_encoder()
     evaluator = evaluate.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
                                         arguments.max_path_length, render_mode="rgb_array")
     envs = copy.deepcopy(evaluator.env), copy.deepcopy(evaluator.env)
     _check_pictures(envs[0])
-    recording = evaluator.record(evaluate.wanted_tasks(arguments), arguments.num_steps, arguments.step_sizes,
-                                 arguments.seed)
+    recording = evaluate.record_paths(evaluator, arguments)
     fps = envs[0].metadata["render_fps"] if arguments.fps is None else arguments.fps
     count = 0
     with mp4_file(output, fps) as append:
@@ -120,29 +116,17 @@ def _side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Writes the video as the flags say; returns the exit status."""
-    parser = _make_parser()
-    arguments = parser.parse_args(argv)
-    try:
-        render(arguments)
-    except evaluate.MISTAKES as error:
-        parser.error(str(error))
-    except KeyboardInterrupt:
-        return common.INTERRUPTED
-    return 0
+    return run_tool(_make_parser(), render, argv)
 
 
-def _make_parser() -> argparse.ArgumentParser:
-    parser = common.Parser(prog=os.path.basename(__file__), description=__doc__, allow_abbrev=False,
-                           formatter_class=argparse.RawDescriptionHelpFormatter)
+def _make_parser() -> Parser:
+    parser = Parser(__file__, __doc__)
     parser.add_argument("run_folder", metavar="RUN_FOLDER",
                         help="folder of a run of one of the scripts beside this one")
-    evaluate.add_task_flags(parser, num_tasks=3)
-    parser.add_argument("--seed", type=int, default=1, metavar="INT",
-                        help="of all random numbers, sampled tasks among them (default: 1)")
+    evaluate.add_recording_flags(parser, num_tasks=3)
     parser.add_argument("--fps", type=float, metavar="FLOAT",
                         help="pictures per second, of which each is a step (default: real time)")
-    parser.add_argument("--output", metavar="FILE", help=f"MP4 file to write (default: RUN_FOLDER/{VIDEO})")
-    parser.add_argument("--overwrite", action="store_true", help="replace an earlier video there")
+    add_output_flags(parser, "FILE", f"MP4 file to write (default: RUN_FOLDER/{VIDEO})", "video")
     return parser
 
 

@@ -2,13 +2,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
-if __package__:  # python -m experiments.cem
-    from experiments import common
-else:  # python experiments/cem.py
-    import common  # type: ignore[no-redef]
-
+from experiments import command
+from experiments.settings import BASELINES, NONLINEARITY_NAMES, RunConfig, setting
 from meta_policy_search import baselines
-from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.envs import MetaEnv, available_envs, make_env
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.env_spec import EnvSpec
@@ -26,37 +22,36 @@ if TYPE_CHECKING:
     from meta_policy_search.np.algos import RLAlgorithm
 
 NUM_FINAL_PATHS = 20
-_NONLINEARITIES = sorted(NONLINEARITIES)
 
 
 # Settings --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Config(common.RunConfig):
-    """The settings that experiments in a single task have; raises like `common.RunConfig`."""
+class Config(RunConfig):
+    """The settings that experiments in a single task have; raises like `RunConfig`."""
 
-    env: str = common.setting("CartPole-v1", "class of an environment of this library, in a task drawn for the seed, "
-                              "or name of one of Gymnasium")
-    n_itr: int = common.setting(30, "epochs, of which each is a row")
-    snapshot_gap: int = common.setting(10, "epochs between those kept by the modes gap and last_gap")
-    plot_gap: int = common.setting(10, "epochs between two drawings of the learning curve; 0 for one at the end")
-    max_path_length: int = common.setting(500, "steps of a path, at most")
-    discount: float = common.setting(0.99, "discount factor per step, in [0, 1]")
-    hidden_sizes: tuple[int, ...] = common.setting((), "units of each hidden layer of the policy, linear if none")
-    hidden_nonlinearity: Optional[str] = common.setting("tanh", "of the hidden layers, or none", _NONLINEARITIES)
-    output_nonlinearity: Optional[str] = common.setting(None, "of the policy's output, or none", _NONLINEARITIES)
+    env: str = setting("CartPole-v1", "class of an environment of this library, in a task drawn for the seed, or name "
+                       "of one of Gymnasium")
+    n_itr: int = setting(30, "epochs, of which each is a row")
+    snapshot_gap: int = setting(10, "epochs between those kept by the modes gap and last_gap")
+    plot_gap: int = setting(10, "epochs between two drawings of the learning curve; 0 for one at the end")
+    max_path_length: int = setting(500, "steps of a path, at most")
+    discount: float = setting(0.99, "discount factor per step, in [0, 1]")
+    hidden_sizes: tuple[int, ...] = setting((), "units of each hidden layer of the policy, linear if none")
+    hidden_nonlinearity: Optional[str] = setting("tanh", "of the hidden layers, or none", NONLINEARITY_NAMES)
+    output_nonlinearity: Optional[str] = setting(None, "of the policy's output, or none", NONLINEARITY_NAMES)
 
 
 @dataclass(frozen=True)
 class SearchConfig(Config):
     """The settings that searches among policy parameters have."""
 
-    n_samples: int = common.setting(40, "candidates per epoch")
-    rollouts_per_candidate: int = common.setting(4, "paths of each candidate")
-    candidates_at_once: Optional[int] = common.setting(None, "candidates that act at the same time; none for all")
-    baseline: str = common.setting("LinearFeatureBaseline", "class of the baseline, of which the log says how well it "
-                                   "predicts discounted returns", common.BASELINES)
+    n_samples: int = setting(40, "candidates per epoch")
+    rollouts_per_candidate: int = setting(4, "paths of each candidate")
+    candidates_at_once: Optional[int] = setting(None, "candidates that act at the same time; none for all")
+    baseline: str = setting("LinearFeatureBaseline", "class of the baseline, of which the log says how well it "
+                            "predicts discounted returns", BASELINES)
 
 
 SEARCH_SMOKE = {"n_itr": 2, "n_samples": 20, "rollouts_per_candidate": 1, "max_path_length": 10, "hidden_sizes": ()}
@@ -127,7 +122,7 @@ def build_search(config: SearchConfig, parts: Parts, algo: "RLAlgorithm") -> "Tr
 
 
 class Training:
-    """A `LocalRunner` in the role of the trainer that `common.run` drives.
+    """A `LocalRunner` in the role of the trainer that `command.run` drives.
 
     Args:
         config: the settings.
@@ -197,10 +192,10 @@ def run(
         argv: flags; by default those that the process was started with.
 
     Returns:
-        The exit status; see `common.run`, also for errors.
+        The exit status; see `command.run`, also for errors.
     """
-    kind = common.Kind(Config, smoke, load_snapshot, lambda folder, config: plot_returns(folder), _summarize)
-    return common.run(config_class, build, argv, kind)
+    run_type = command.RunType(Config, smoke, load_snapshot, lambda folder, config: plot_returns(folder), _summarize)
+    return command.run(config_class, build, argv, run_type)
 
 
 def _summarize(training: Training, config: Config) -> str:

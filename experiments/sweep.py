@@ -32,18 +32,17 @@ import sys
 import time
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-if __package__:  # python -m experiments.sweep
-    from experiments import common
-else:  # python experiments/sweep.py
-    import common  # type: ignore[no-redef]
-
 import numpy as np
 
+from experiments import record
+from experiments.command import INTERRUPTED, run_tool
+from experiments.flags import Parser, similar
+from experiments.settings import RunConfig, find_script, make_config, read_json, write_json
 from meta_policy_search.plotting import Progress, read_progress, return_columns
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.cores import VARIABLE as THREADS
 from meta_policy_search.utils.cores import available_cores
-from meta_policy_search.utils.files import write_csv, write_text
+from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.snapshotter import list_snapshots
 
 SUMMARY = "summary.csv"
@@ -62,7 +61,7 @@ class Run(NamedTuple):
 
     name: str
     varied: Mapping[str, Any]  # its values of the settings that are varied
-    config: common.RunConfig  # all its settings
+    config: RunConfig  # all its settings
     settings: Mapping[str, Any]  # those that are not defaults of the script
     folder: str
 
@@ -96,14 +95,14 @@ def read_grid(path: str, output: Optional[str] = None) -> Sweep:
         TypeError, ValueError: there is something wrong with the file, a setting or a value; names it. Or a run that is
             there already has other settings.
     """
-    content = common.read_json(path)
+    content = read_json(path)
     if set(content) != set(_KEYS) or not all(isinstance(content[key], kind) for key, kind in _KEYS.items()):
         raise ValueError(f"{path}: expected an object with the keys script (the name of a file), settings and grid "
                          f"(objects), got {json.dumps(content)}")
     name = os.path.splitext(os.path.basename(path))[0]
     output = os.path.join("data", "sweeps", name) if output is None else output
     try:
-        script = common.import_script(content["script"].removesuffix(".py"), common.RunConfig)
+        script = find_script(content["script"].removesuffix(".py"), RunConfig)
         _check_grid(content["settings"], content["grid"])
         runs = [_make_run(script, content["settings"], varied, output) for varied in _combinations(content["grid"])]
     except (TypeError, ValueError) as error:
@@ -132,7 +131,7 @@ def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]
 
 def _make_run(script: Any, settings: Mapping[str, Any], varied: Mapping[str, Any], output: str) -> Run:
     settings = {**settings, **varied}
-    config = common.make_config(script.Config, settings)
+    config = make_config(script.Config, settings)
     name = name_of(varied)
     return Run(name, varied, config, settings, os.path.join(output, name))
 
@@ -151,9 +150,9 @@ def _plain(value: Any) -> str:
 
 def _check_earlier(run: Run) -> None:
     """Raises `ValueError` if the folder of a run is that of a run with other settings, but for a smaller `n_itr`."""
-    if not os.path.exists(os.path.join(run.folder, common.PARAMS_FILE)):
+    if not record.is_run(run.folder):
         return
-    before = common.read_json(os.path.join(run.folder, common.PARAMS_FILE)).get("settings")
+    before = record.read_params(run.folder).get("settings")
     now = json.loads(json.dumps(dataclasses.asdict(run.config)))
     before = before if isinstance(before, dict) else {}
     differing = [f"{name} is {before.get(name)!r} there, {value!r} here" for name, value in now.items()
@@ -191,7 +190,7 @@ def _progress(run: Run) -> Progress:
 
 def command(sweep: Sweep, run: Run) -> list[str]:
     """Returns the command that begins a run or goes on with it."""
-    if os.path.exists(os.path.join(run.folder, common.PARAMS_FILE)):
+    if record.is_run(run.folder):
         return [sys.executable, sweep.script, "--resume", run.folder, "--n_itr", str(run.config.n_itr)]
     return [sys.executable, sweep.script, "--config_file", run.settings_path, "--dump_path", run.folder]
 
@@ -210,9 +209,9 @@ class Child:
 
     def __init__(self, sweep: Sweep, run: Run, environ: Mapping[str, str]) -> None:
         self.run, self.started = run, time.monotonic()
-        if not os.path.exists(os.path.join(run.folder, common.PARAMS_FILE)) and not count_rows(run):
+        if not record.is_run(run.folder) and not count_rows(run):
             shutil.rmtree(run.folder, ignore_errors=True)  # of a process that was stopped while it began the run
-        write_text(run.settings_path, json.dumps(run.settings, indent=2) + "\n")
+        write_json(run.settings_path, run.settings)
         self.is_resumed = os.path.exists(run.folder)
         with open(run.log_path, "ab") as log:
             log.write(f"---- {datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n".encode())
@@ -363,7 +362,7 @@ def summarize(
     known = list(dict.fromkeys(name for run in sweep.runs for name in _progress(run)))
     for name in labels if known and columns is not None else []:
         if name not in known:
-            print(f"No run has a column {name!r}; {common.similar(name, known)}")
+            print(f"No run has a column {name!r}; {similar(name, known)}")
     varied = list(sweep.runs[0].varied)
     rows = []
     for run, row in zip(sweep.runs, means, strict=True):
@@ -394,31 +393,31 @@ def as_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs a sweep as the flags say; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
-    parser = _make_parser()
-    arguments = parser.parse_args(argv)
-    try:
-        sweep = read_grid(arguments.grid, arguments.output)
-        limit = min(available_cores(), len(sweep.runs))
-        processes = limit if arguments.processes is None else check_positive_int("--processes", arguments.processes)
-        failed, was_interrupted = run_all(sweep, processes)
-        header, rows = summarize(sweep, list(failed), arguments.columns)
-        write_csv(os.path.join(sweep.output, SUMMARY), [header, *rows])
-    except (ImportError, OSError, TypeError, ValueError) as error:
-        parser.error(str(error))
+    return run_tool(_make_parser(), run_sweep, argv)
+
+
+def run_sweep(arguments: argparse.Namespace) -> int:
+    """Does what is left to do of a sweep, and says what came of it; returns the exit status."""
+    grid = read_grid(arguments.grid, arguments.output)
+    limit = min(available_cores(), len(grid.runs))
+    processes = limit if arguments.processes is None else check_positive_int("--processes", arguments.processes)
+    failed, was_interrupted = run_all(grid, processes)
+    header, rows = summarize(grid, list(failed), arguments.columns)
+    path = os.path.join(grid.output, SUMMARY)
+    write_csv(path, [header, *rows])
     print(f"\nMeans of the last {LAST} iterations\n{as_text(header, rows)}")
     for name, lines in failed.items():
-        print(f"\n{name} failed; its log, {os.path.join(sweep.output, name)}.log, ends with")
+        print(f"\n{name} failed; its log, {os.path.join(grid.output, name)}.log, ends with")
         print("\n".join(f"    {line}" for line in lines))
-    print(f"\nTable: {os.path.join(sweep.output, SUMMARY)}")
+    print(f"\nTable: {path}")
     if was_interrupted:
         print("Interrupted; the same command goes on")
-        return common.INTERRUPTED
+        return INTERRUPTED
     return 1 if failed else 0
 
 
-def _make_parser() -> argparse.ArgumentParser:
-    parser = common.Parser(prog=os.path.basename(__file__), description=__doc__, allow_abbrev=False,
-                           formatter_class=argparse.RawDescriptionHelpFormatter)
+def _make_parser() -> Parser:
+    parser = Parser(__file__, __doc__)
     parser.add_argument("grid", metavar="GRID.json", help="what to run")
     parser.add_argument("--processes", type=int, metavar="INT",
                         help="runs at a time, which share the cores (default: as many as there are cores)")

@@ -7,34 +7,33 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
-if __package__:  # python -m experiments.vpg_maml
-    from experiments import common
-else:  # python experiments/vpg_maml.py
-    import common  # type: ignore[no-redef]
+from experiments.command import run
+from experiments.parts import build_parts, build_trainer, exploring_arguments
+from experiments.settings import ExploringConfig, setting
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Config(common.ExploringConfig):
+class Config(ExploringConfig):
     """The settings that ProMP was compared with (arXiv:1810.06784)."""
 
-    learning_rate: float = common.setting(1e-3, "step size of Adam on the meta-objective")
+    learning_rate: float = setting(1e-3, "step size of Adam on the meta-objective")
 
 
 def build(config: Config) -> "Trainer":
     """Builds VPG-MAML and everything that it trains with."""
     from meta_policy_search.meta_algos import VPGMAML  # loads TensorFlow, which takes seconds
 
-    parts = common.build_parts(config)
-    algo = VPGMAML(**common.exploring_arguments(config, parts), learning_rate=config.learning_rate)
-    return common.build_trainer(config, parts, algo)
+    parts = build_parts(config)
+    algo = VPGMAML(**exploring_arguments(config, parts), learning_rate=config.learning_rate)
+    return build_trainer(config, parts, algo)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Trains as the flags say; returns the exit status."""
-    return common.run(Config, build, argv)
+    return run(Config, build, argv)
 
 
 if __name__ == "__main__":

@@ -101,9 +101,15 @@ def here(checkout, monkeypatch):
     monkeypatch.chdir(checkout)
     monkeypatch.setenv("SMOKE", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    for name in loaded_scripts():  # of the other checkout
+        monkeypatch.delitem(sys.modules, name)
     yield checkout
-    for name in ("common", *(path.stem for path in (checkout / "experiments").glob("*.py"))):
-        sys.modules.pop(name, None)
+    for name in loaded_scripts():
+        del sys.modules[name]
+
+
+def loaded_scripts():
+    return [name for name in sys.modules if name.split(".")[0] == "experiments"]
 
 
 def run_script(script, *arguments):
@@ -203,7 +209,7 @@ def write_script_of_the_page():
     from tests.test_documented_code import blocks_of
 
     blocks = blocks_of("howto/own_algorithm.rst")
-    (script,) = [block for block in blocks if "common.Config" in block]
+    (script,) = [block for block in blocks if "from experiments.command import" in block]
     Path("experiments/entropy_maml.py").write_text(script)
     Path("experiments/my_algorithms.py").write_text(next(block for block in blocks if "class EntropyMAML" in block))
 

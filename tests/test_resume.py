@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 import pytest
 
-from experiments import common
+from experiments.record import load_in_own_graph
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.snapshotter import holds_snapshot, list_snapshots, load_snapshot
 
@@ -127,7 +127,7 @@ def without_times(row):
 
 def state(folder):
     """Returns everything that the last snapshot of a run holds and that does not depend on how long things took."""
-    snapshot = common.load_in_own_graph(folder)
+    snapshot = load_in_own_graph(folder)
     state = {key: value for key, value in snapshot["state"].items() if key not in ("time", "outputs")}
     parts = {"itr": snapshot["itr"], "state": state}
     if "algo" in snapshot:  # of a `LocalRunner`

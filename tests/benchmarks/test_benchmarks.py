@@ -12,7 +12,8 @@ import pytest
 
 from benchmarks import engine_share, machine, ray_cost_model, run
 from benchmarks.processes import Measurement, measure_apart, measure_here
-from experiments import common
+from experiments.parts import build_parts
+from experiments.settings import MetaConfig
 
 BENCHMARKS = Path(run.__file__).parent
 
@@ -42,9 +43,9 @@ def test_a_group_measures_what_is_documented(group):
 
 @pytest.mark.parametrize("robot", ["hopper", "humanoid"])  # a model for each task; derived quantities, early ends
 def test_what_the_engine_simulates_alone_is_what_was_sampled(robot):
-    config = common.Config(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2,
+    config = MetaConfig(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2,
                            max_path_length=30)
-    recording = engine_share._record(config, common.build_parts(config))
+    recording = engine_share._record(config, build_parts(config))
     batched = engine_share._make_batched(config, recording.tasks)
     batched.engine.set_state(recording.qpos, recording.qvel)
     reached = np.empty_like(recording.last_observations)

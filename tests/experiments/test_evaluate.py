@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import common, dice_maml, e_maml, evaluate, maml_trpo, pro_mp, vpg_maml
+from experiments import dice_maml, e_maml, evaluate, maml_trpo, pro_mp, vpg_maml
+from experiments.command import INTERRUPTED
 from experiments.evaluate import load_evaluator
 from meta_policy_search.envs import make_env
 from meta_policy_search.evaluation import MetaEvaluator
@@ -241,7 +242,7 @@ def test_mistakes_in_flags(arguments, message, runs, tmp_path, capsys):
 
 @pytest.mark.parametrize("change, message", [
     ({"script": "os"}, "expected a run of a meta-learning script in .*, got one of 'os'"),
-    ({"script": "common"}, "expected a run of a meta-learning script in .*, got one of 'common'"),
+    ({"script": "parts"}, "expected a run of a meta-learning script in .*, got one of 'parts'"),
     ({"script": "../setup"}, "expected a run of a meta-learning script in .*, got one of '../setup'"),
     ({"settings": None}, "expected settings in params.json, got None"),
     ({"settings": {"env": "Gone"}}, "env: expected one of .*'MetaPointEnv'.*, got 'Gone'"),
@@ -296,7 +297,7 @@ def test_ctrl_c(runs, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(evaluate, "load_evaluator", interrupt)
-    assert evaluate.main([str(runs / "vpg_maml"), "--output", str(tmp_path)]) == common.INTERRUPTED
+    assert evaluate.main([str(runs / "vpg_maml"), "--output", str(tmp_path)]) == INTERRUPTED
 
 
 def test_the_help_says_everything(capsys):

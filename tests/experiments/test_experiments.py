@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import common, dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from experiments import command, dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from experiments.settings import SMOKE, make_config
 from meta_policy_search import __version__
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.utils import logger
@@ -102,7 +103,7 @@ class Finished:
             self.drawn_after.append(len(rows(run_folder)))
             return plot_learning_curve(run_folder)
 
-        monkeypatch.setattr(common, "plot_learning_curve", draw)
+        monkeypatch.setattr(command, "plot_learning_curve", draw)
         with contextlib.redirect_stdout(io.StringIO()) as output:
             assert run(pro_mp, *self.flags, "--dump_path", self.folder) == 0
         self.output = output.getvalue()
@@ -177,9 +178,9 @@ def test_the_sentence_about_the_gain_says_what_the_rows_say(finished):
 
 def test_params_json_says_what_was_run(finished):
     content = params(finished.folder)
-    assert common.make_config(pro_mp.Config, content["settings"]) == pro_mp.Config(
+    assert make_config(pro_mp.Config, content["settings"]) == pro_mp.Config(
         env="MetaPointEnvCorner", env_kwargs={"reward_type": "dense"}, inner_lr=1.0, plot_gap=5,
-        **{**common.SMOKE, "n_itr": 12, "meta_batch_size": 3},
+        **{**SMOKE, "n_itr": 12, "meta_batch_size": 3},
     )
     assert content["command"] == [
         sys.executable, str(ROOT / "experiments" / "pro_mp.py"), *finished.flags, "--dump_path", str(finished.folder)
@@ -214,7 +215,7 @@ def test_a_picture_that_cannot_be_written_does_not_end_the_run(tmp_path, monkeyp
     def fail(folder):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(common, "plot_learning_curve", fail)
+    monkeypatch.setattr(command, "plot_learning_curve", fail)
     assert run(vpg_maml, "--smoke", *POINT, "--n_itr", 1, "--dump_path", tmp_path / "run") == 0
     assert "warning: could not draw the learning curve: No space left" in capsys.readouterr().out
 
@@ -244,8 +245,8 @@ def test_the_defaults_of_pro_mp_are_the_published_ones():
 @pytest.mark.parametrize("script, exploration, coeff", [(maml_trpo, False, None), (e_maml, True, 0.5),
                                                         (vpg_maml, False, None)])
 def test_the_choices_of_inner_objective_and_exploration_reach_the_algorithm(script, exploration, coeff):
-    settings = {**common.SMOKE, "env": "MetaPointEnv", "inner_type": "likelihood_ratio", "exploration_coeff": coeff}
-    algo = script.build(common.make_config(script.Config, settings)).algo
+    settings = {**SMOKE, "env": "MetaPointEnv", "inner_type": "likelihood_ratio", "exploration_coeff": coeff}
+    algo = script.build(make_config(script.Config, settings)).algo
     assert (algo.inner_type, algo.exploration, algo.exploration_coeff) == ("likelihood_ratio", exploration, coeff)
 
 
@@ -279,7 +280,7 @@ def test_smoke_is_also_an_environment_variable(tmp_path, monkeypatch, capsys):
 def test_the_params_json_of_a_run_is_a_file_of_settings(finished, tmp_path, monkeypatch, capsys):
     path = finished.folder / "params.json"
     config = config_of(pro_mp, "--config_file", path, "--dump_path", tmp_path, monkeypatch=monkeypatch, capsys=capsys)
-    assert config == common.make_config(pro_mp.Config, params(finished.folder)["settings"])
+    assert config == make_config(pro_mp.Config, params(finished.folder)["settings"])
 
 
 PRESETS = [path for path in sorted((ROOT / "experiments" / "configs").iterdir()) if not path.name.startswith("sweep_")]
@@ -288,7 +289,7 @@ PRESETS = [path for path in sorted((ROOT / "experiments" / "configs").iterdir())
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.name)
 def test_the_presets_are_settings_of_their_script(path):
     script = maml_trpo if path.name.startswith("maml_") else pro_mp
-    common.make_config(script.Config, json.loads(path.read_text()))
+    make_config(script.Config, json.loads(path.read_text()))
 
 
 def test_the_help_explains_every_setting(capsys):
@@ -385,7 +386,7 @@ def test_mistakes_in_a_file_of_settings(content, message, tmp_path, capsys):
     assert re.fullmatch(f"pro_mp.py: error: {message}\n", mistake(capsys, pro_mp, "--config_file", path))
     if isinstance(content, dict):  # the same is said to a program
         with pytest.raises((TypeError, ValueError), match=message):
-            common.make_config(pro_mp.Config, content)
+            make_config(pro_mp.Config, content)
 
 
 def test_a_file_that_is_not_json(tmp_path, capsys):

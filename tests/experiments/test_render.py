@@ -4,8 +4,10 @@ import sys
 import numpy as np
 import pytest
 
-from experiments import common, maml_trpo, render
+from experiments import maml_trpo, render
+from experiments.command import INTERRUPTED
 from experiments.evaluate import load_evaluator
+from meta_policy_search.envs import make_env
 from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.evaluation import MetaEvaluator
 from meta_policy_search.utils import logger
@@ -140,7 +142,7 @@ def test_pictures_of_odd_sizes_become_even():
 def test_robots(tmp_path):
     """Given a half cheetah, then it is drawn by OpenGL on both sides, and moves."""
     try:
-        camera.Camera(common.make_env("HalfCheetahRandDirecEnv")._batched.engine.model).close()
+        camera.Camera(make_env("HalfCheetahRandDirecEnv")._batched.engine.model).close()
     except RuntimeError as error:
         pytest.skip(str(error))
     folder = train(tmp_path / "robot", "--env", "HalfCheetahRandDirecEnv")
@@ -207,7 +209,7 @@ def test_ctrl_c_leaves_nothing(point, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(render, "_side_by_side", interrupt)
-    assert render.main([str(point), "--output", str(tmp_path / "a.mp4")]) == common.INTERRUPTED
+    assert render.main([str(point), "--output", str(tmp_path / "a.mp4")]) == INTERRUPTED
     assert not list(tmp_path.iterdir())
 
 

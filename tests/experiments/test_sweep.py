@@ -15,7 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments import common, sweep
+from experiments import sweep
+from experiments.command import INTERRUPTED
+from experiments.settings import SMOKE
 from meta_policy_search.utils import cores
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -110,7 +112,7 @@ def test_more_iterations_go_on_where_the_runs_ended(tmp_path, capsys):
 def test_meta_learning_scripts(tmp_path, capsys):
     """Given a grid without anything varied, then there is one run, and the table has returns before and after."""
     grid = tmp_path / "one.json"
-    settings = {**common.SMOKE, "env": "MetaPointEnv", "n_itr": 1}
+    settings = {**SMOKE, "env": "MetaPointEnv", "n_itr": 1}
     grid.write_text(json.dumps({"script": "vpg_maml", "settings": settings, "grid": {}}))
     assert sweep.main([str(grid), "--output", str(tmp_path / "runs")]) == 0
     (row,) = rows(tmp_path / "runs" / "summary.csv")
@@ -200,7 +202,7 @@ def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(number, tmp_pat
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
     said, errors = process.communicate(timeout=90)
-    assert process.returncode == common.INTERRUPTED and errors == ""
+    assert process.returncode == INTERRUPTED and errors == ""
     assert "Stopping 2 runs" in said and "Interrupted; the same command goes on" in said
     assert len(children) >= 2 and not any(child.is_running() and child.status() != "zombie" for child in children)
     assert [row["status"] for row in rows(output / "summary.csv")] == ["not done"] * 3
@@ -272,7 +274,7 @@ def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
     ({"script": "cem.py"}, r"expected an object with the keys script (the name of a file), settings and grid"),
     ({"script": 1, "settings": {}, "grid": {}}, "expected an object with the keys script"),
     ({"script": "gone.py", "settings": {}, "grid": {}}, "got one of 'gone'"),
-    ({"script": "common.py", "settings": {}, "grid": {}}, "got one of 'common'"),
+    ({"script": "parts.py", "settings": {}, "grid": {}}, "got one of 'parts'"),
     ({"script": "cem.py", "settings": {"inner_lr": 1}, "grid": {}}, "unknown setting 'inner_lr'; there are env, "),
     ({"script": "cem.py", "settings": {}, "grid": {"sead": [1]}}, "unknown setting 'sead'; there are env, "),
     ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected an integer, got '2'"),

@@ -54,8 +54,8 @@ def run(script, arguments, output, executor=None, kill_at=None, largest_file=Non
         os.dup2(file, 1)
         os.dup2(file, 2)
         if executor is not None:
-            common = sys.modules["experiments.common"]
-            common.MetaSampler = functools.partial(common.MetaSampler, executor=executor)
+            parts = sys.modules["experiments.parts"]
+            parts.MetaSampler = functools.partial(parts.MetaSampler, executor=executor)
         if kill_at is not None:
             kill_at_operation(kill_at)
         if largest_file is not None:

@@ -1,0 +1,172 @@
+"""Command lines: a flag for every setting, and errors that take one line."""
+import argparse
+import dataclasses
+import difflib
+import json
+import os
+import typing
+from typing import Any, Mapping, NoReturn, Optional, Sequence, Union
+
+from experiments.settings import PARALLEL_SETTINGS, RunConfig, read_json
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors take one line.
+
+    Args:
+        path: the script.
+        description: what `--help` says at first.
+        **how: arguments of `ArgumentParser`.
+    """
+
+    def __init__(self, path: str, description: Optional[str], **how: Any) -> None:
+        super().__init__(prog=os.path.basename(path), description=description, allow_abbrev=False,
+                         formatter_class=argparse.RawDescriptionHelpFormatter, **how)
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process with status 2."""
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def make_training_parser(
+    path: str, description: Optional[str], config_class: type[RunConfig], shared_class: type[RunConfig]
+) -> Parser:
+    """Makes the parser of a script that trains, with a flag for every setting; what is not given is not in the result.
+
+    Args:
+        path: the script.
+        description: what `--help` says at first.
+        config_class: its settings.
+        shared_class: those of them that other scripts have, too.
+    """
+    parser = Parser(
+        path,
+        description,
+        usage="%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
+              "       %(prog)s --resume DIR [--n_itr N]",
+        argument_default=argparse.SUPPRESS,
+    )
+    name = os.path.splitext(parser.prog)[0]
+    parser.add_argument("--config_file", metavar="FILE", help="JSON object of settings by name, or a params.json")
+    parser.add_argument("--dump_path", metavar="DIR",
+                        help=f"run folder (default: data/{name}/<environment>/<time>_seed<seed>)")
+    parser.add_argument("--resume", metavar="DIR",
+                        help="go on with the run in this folder, with its settings; n_itr may be raised")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes and two iterations, to see that everything "
+                        "works; the environment variable SMOKE=1 says the same")
+    shared = parser.add_argument_group("settings of every experiment")
+    own = parser.add_argument_group("settings of this experiment")
+    shared_names = {field.name for field in dataclasses.fields(shared_class)}
+    types, defaults = typing.get_type_hints(config_class), config_class()
+    for field in dataclasses.fields(config_class):
+        group = shared if field.name in shared_names else own
+        _add_flag(group, field, types[field.name], _as_text(getattr(defaults, field.name)))
+    return parser
+
+
+def given_settings(arguments: Mapping[str, Any], smoke: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that file, smoke and flags give, each overriding the one before.
+
+    Args:
+        arguments: what the parser of a script that trains has read.
+        smoke: the settings that `--smoke` stands for.
+    """
+    flags = {name: value for name, value in arguments.items()
+             if name not in ("config_file", "dump_path", "resume", "smoke")}
+    settings = read_json(arguments["config_file"]) if "config_file" in arguments else {}
+    if isinstance(settings.get("settings"), dict):  # the params.json of a run
+        settings = settings["settings"]
+    return {**settings, **(smoke if arguments.get("smoke") else {}), **flags}
+
+
+def add_parallel_flags(parser: Any) -> None:
+    """Gives a parser the flags for `PARALLEL_SETTINGS`; what is not given is not in the result.
+
+    Args:
+        parser: an `argparse.ArgumentParser`, or a group of one.
+    """
+    types = typing.get_type_hints(RunConfig)
+    for field in dataclasses.fields(RunConfig):
+        if field.name in PARALLEL_SETTINGS:
+            _add_flag(parser, field, types[field.name], "as in the run")
+
+
+def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
+    """Gives a parser `--output`, and `--overwrite` to replace what is there.
+
+    Args:
+        parser: an `argparse.ArgumentParser`, or a group of one.
+        metavar: what stands for its value.
+        help: what it means.
+        old: what may be there.
+    """
+    parser.add_argument("--output", metavar=metavar, help=help)
+    parser.add_argument("--overwrite", action="store_true", help=f"replace an earlier {old} there")
+
+
+def _add_flag(parser: Any, field: dataclasses.Field, of_type: Any, default: str) -> None:
+    text = f"{field.metadata['help']} (default: {default})".replace("%", "%%")
+    parser.add_argument(f"--{field.name}", help=text, default=argparse.SUPPRESS, **_argument_of(of_type))
+
+
+def _argument_of(of_type: Any) -> dict[str, Any]:
+    """Returns how a flag of a type is read, as arguments of `add_argument`."""
+    container, inner = typing.get_origin(of_type), typing.get_args(of_type)
+    if of_type is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if inner == (bool, str):
+        return {"action": _Switch, "choices": ["ray"]}
+    if container is tuple:
+        return {"nargs": "*", **_argument_of(inner[0])}
+    if container is Union:
+        def optional(text: str) -> Any:
+            return None if text == "none" else inner[0](text)
+
+        optional.__name__ = inner[0].__name__  # for argparse's messages
+        return {"type": optional, "metavar": _argument_of(inner[0])["metavar"]}
+    if container is dict:
+        return {"type": _json_object, "metavar": "JSON"}
+    return {"type": of_type, "metavar": {str: "NAME", int: "INT", float: "FLOAT"}[of_type]}
+
+
+class _Switch(argparse.Action):
+    """Reads `--NAME` as True, `--no-NAME` as False, and `--NAME VALUE` as the value."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **how: Any) -> None:
+        super().__init__([*option_strings, f"--no-{dest}"], dest, nargs="?", **how)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Optional[str] = None) -> None:
+        is_off = str(option_string).startswith("--no-")
+        if is_off and values is not None:
+            raise argparse.ArgumentError(self, f"expected no value after {option_string}, got {values!r}")
+        setattr(namespace, self.dest, not is_off if values is None else values)
+
+
+def _json_object(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        example = '{"reward_type": "dense"}'
+        raise argparse.ArgumentTypeError(f"expected a JSON object such as {example!r}, got {text!r}: {error}") from None
+
+
+def _as_text(value: Any) -> str:
+    """Returns a value as it is written on a command line."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return "none" if value is None else str(value)
+
+
+def check_is_new(output: str, overwrite: bool) -> None:
+    """Raises `ValueError` if a file is there that was not asked to be replaced (`--overwrite`)."""
+    if os.path.exists(output) and not overwrite:
+        raise ValueError(f"--output: expected a file that is not there yet, got {output}; choose another one, or have "
+                         "it replaced (--overwrite)")
+
+
+def similar(name: str, known: Sequence[str]) -> str:
+    """Says which of some names are like one that is not among them; all of them if none is."""
+    by_lower = {other.lower(): other for other in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=5, cutoff=0.5)
+    return ("similar ones are " + ", ".join(by_lower[match] for match in matches) if matches else
+            "there are " + ", ".join(known))

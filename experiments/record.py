@@ -1,0 +1,204 @@
+"""Run folders: what a run writes down about itself in `params.json`, and what it takes to go on with it.
+
+A run folder also holds `progress.csv`, `log.txt`, snapshots, `learning_curve.png` and, with the setting `diagnostics`,
+`diagnostics.png`.
+"""
+import datetime
+import importlib.metadata
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from typing import Any, Mapping, Optional
+
+from experiments.settings import PARALLEL_SETTINGS, ConfigT, RunConfig, make_config, read_json, write_json
+from meta_policy_search import __version__
+from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine
+from meta_policy_search.plotting import read_progress
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.snapshotter import (
+    check_same_version,
+    holds_snapshot,
+    list_snapshots,
+    load_snapshot,
+)
+
+PARAMS_FILE = "params.json"
+_PICTURES = ("learning_curve.png", "diagnostics.png")
+_PARAMS = {"script": str, "settings": dict, "versions": dict, "machine": dict, "tensorflow_flags": dict,
+           "resumed": list}
+_SHOWING_SETTINGS = ("plot_gap", "progress_bar")
+_PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
+_FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
+          "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
+
+
+# Run folders -----------------------------------------------------------------------------------------------------
+
+
+def default_folder(script: str, config: RunConfig) -> str:
+    """Returns where a run of a script goes that begins now."""
+    now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    return os.path.join("data", script, config.env, f"{now}_seed{config.seed}")
+
+
+def is_run(folder: str) -> bool:
+    """Returns whether a run has begun in a folder."""
+    return os.path.exists(os.path.join(folder, PARAMS_FILE))
+
+
+def read_params(folder: str) -> dict[str, Any]:
+    """Returns what `params.json` says in a run folder; raises `ValueError` if it cannot be read."""
+    return read_json(os.path.join(folder, PARAMS_FILE))
+
+
+def write_params(folder: str, params: Mapping[str, Any]) -> None:
+    """Writes `params.json` into a run folder, at once."""
+    write_json(os.path.join(folder, PARAMS_FILE), params)
+
+
+def check_is_unused(folder: str) -> None:
+    """Raises `ValueError` if a folder holds a run, or pictures of one."""
+    if is_run(folder):
+        raise ValueError(f"--dump_path: expected a folder without an earlier run, got {folder}. To go on with that "
+                         f"run: --resume {folder}")
+    pictures = [name for name in _PICTURES if os.path.exists(os.path.join(folder, name))]
+    if pictures:
+        raise ValueError(f"--dump_path: expected a folder without files of an earlier run, got {folder}, which holds "
+                         f"{', '.join(pictures)}")
+
+
+def shortest(path: str) -> str:
+    """Returns a path in the form with fewer characters, relative or absolute."""
+    return min(os.path.relpath(path), os.path.abspath(path), key=len)
+
+
+# Going on with a run ---------------------------------------------------------------------------------------------
+
+
+def read_resumable_params(folder: str, script: str) -> dict[str, Any]:
+    """Returns what `params.json` says of a run that this version of a script can go on with.
+
+    Raises:
+        ValueError: it cannot; says why.
+    """
+    try:
+        params = read_params(folder)
+    except ValueError as error:
+        raise ValueError(f"--resume: expected the folder of a run, got {folder}: {error}") from error
+    wrong = [name for name, of_type in _PARAMS.items() if not isinstance(params.get(name), of_type)]
+    if wrong:
+        raise ValueError(f"--resume: expected the folder of a run, got {folder}, whose {PARAMS_FILE} lacks "
+                         f"{', '.join(wrong)}")
+    if params["script"] != script:
+        raise ValueError(f"--resume: expected a run of {script}, {folder} holds one of {params['script']}")
+    check_same_version(f"--resume: the run in {folder}", params["versions"].get("meta_policy_search"))
+    return params
+
+
+def resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given: dict[str, Any]) -> ConfigT:
+    """Returns the settings to go on with: those of the run, with `n_itr` raised if it is given.
+
+    What is shown on the way may change, and on Ray the cluster.
+
+    Raises:
+        ValueError: something else is given that differs; lists it.
+    """
+    before = make_config(config_class, recorded)
+    config = make_config(config_class, {**recorded, **given})
+    may_differ = (*PARALLEL_SETTINGS[1:], *_SHOWING_SETTINGS)
+    differences = [
+        f"{name} is {getattr(before, name)!r} there, {getattr(config, name)!r} here"
+        for name in given
+        if getattr(before, name) != getattr(config, name) and name not in may_differ
+        and not (name == "n_itr" and config.n_itr > before.n_itr)
+    ]
+    if differences:
+        raise ValueError("--resume: expected the settings of the run (n_itr may be raised), but "
+                         + "; ".join(differences))
+    return config
+
+
+def ended_before_first_snapshot(folder: str, config: RunConfig) -> bool:
+    """Returns whether a run ended before the snapshot of its first iteration, which every mode but none takes."""
+    if config.snapshot_mode == "none" or holds_snapshot(folder):
+        return False
+    try:
+        return len(read_progress(folder)["Itr"]) <= 1
+    except ValueError:  # no row
+        return True
+
+
+def load_in_own_graph(folder: str, itr: Optional[int] = None) -> dict[str, Any]:
+    """Returns a run's snapshot of an iteration, by default the last one.
+
+    Its policy is in a graph of its own: training's graph stays as in the first run.
+    """
+    from meta_policy_search.tf_compat import tf
+
+    with tf.Graph().as_default():
+        return load_snapshot(folder, itr)
+
+
+def resume_hint(script_path: str) -> str:
+    """Returns a sentence that says how to go on with the run of this process."""
+    folder = logger.get_dir()
+    snapshots = list_snapshots(folder) if folder is not None and os.path.isdir(folder) else []
+    if not snapshots:
+        return "There is no snapshot to go on from"
+    command = ["python", shortest(script_path), "--resume", shortest(folder)]
+    return f"To go on after iteration {snapshots[-1].itr}: {shlex.join(command)}"
+
+
+# What the numbers of a run may depend on --------------------------------------------------------------------------
+
+
+def describe_process(command: list[str]) -> dict[str, Any]:
+    """Returns what, beside the settings, the numbers of a run may depend on, and how it was started."""
+    return {
+        "command": command,
+        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "git_revision": _git_revision(),
+        "versions": {
+            "python": platform.python_version(),
+            "meta_policy_search": __version__,
+            **{name: _version(name) for name in _PACKAGES},
+        },
+        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores(),
+                    "physics_engine": chosen_engine()},
+        "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
+    }
+
+
+def _version(package: str) -> Optional[str]:
+    loaded = getattr(sys.modules.get(package), "__version__", None)
+    if loaded is not None:
+        return str(loaded)
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _git_revision() -> Optional[str]:
+    """Returns the commit that the scripts are of, with `-dirty` if files have changed since; None without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        result = subprocess.run(command, cwd=os.path.dirname(os.path.abspath(__file__)), capture_output=True, text=True,
+                                timeout=10.0, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout.strip()
+
+
+def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
+    """Warns of what differs between the process that began a run and the one that goes on with it."""
+    before, now = (
+        {"git_revision": said.get("git_revision"), **said["versions"], **said["machine"], **said["tensorflow_flags"]}
+        for said in (params, process)
+    )
+    changes = [f"{name} was {before.get(name)}, is {value}" for name, value in now.items() if before.get(name) != value]
+    if changes:
+        logger.warn("the run may not go on exactly as it would have: " + "; ".join(changes))

@@ -1,0 +1,212 @@
+"""Settings of experiments: which there are, their types, and files of them."""
+import dataclasses
+import importlib
+import json
+import os
+import typing
+from typing import Any, Mapping, Optional, Sequence, TypeVar, Union
+
+from meta_policy_search import baselines
+from meta_policy_search.actors.nonlinearities import NONLINEARITIES
+from meta_policy_search.baselines import Baseline
+from meta_policy_search.envs import available_envs
+from meta_policy_search.samplers import RayOptions
+from meta_policy_search.samplers.ray.options import check_parallel
+from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
+from meta_policy_search.utils.files import write_text
+from meta_policy_search.utils.snapshotter import MODES
+
+SMOKE = {
+    "n_itr": 2,
+    "meta_batch_size": 2,
+    "rollouts_per_meta_task": 2,
+    "envs_per_task": None,
+    "max_path_length": 10,
+    "hidden_sizes": (8,),
+}
+"""Settings of a run that takes seconds and learns nothing: it shows that everything works."""
+
+NONLINEARITY_NAMES = sorted(NONLINEARITIES)
+BASELINES = sorted(set(baselines.__all__) - {Baseline.__name__})
+PARALLEL_SETTINGS = ("parallel", "ray_address", "ray_workers", "ray_cpus_per_worker")  # the data are the same for all
+
+ConfigT = TypeVar("ConfigT", bound="RunConfig")
+
+
+def setting(default: Any, help: str, choices: Optional[Sequence[str]] = None) -> Any:
+    """Declares a setting of an experiment, a field of its `Config` class.
+
+    Args:
+        default: what it is if nothing is said.
+        help: what it means, with its unit.
+        choices: the values that it can have.
+    """
+    help += "" if choices is None else f"; one of {', '.join(choices)}"
+    return dataclasses.field(default_factory=lambda: default, metadata={"help": help, "choices": choices})
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """The settings that all runs have, whatever is trained.
+
+    Raises:
+        TypeError: a setting of the wrong type; lists are taken for tuples, and integers for floats.
+        ValueError: a name that does not exist; lists those that do. Ranges are checked by the classes that take the
+            numbers.
+    """
+
+    env: str = setting("HalfCheetahRandDirecEnv", "class of the environment", available_envs())
+    env_kwargs: dict[str, Any] = setting({}, "arguments of that class, as a JSON object")
+    seed: int = setting(1, "root of all random numbers, at least 0")
+    n_itr: int = setting(1001, "meta-updates")
+    log_formats: tuple[str, ...] = setting(("line", "log", "csv"), "outputs, see utils.logger; csv is needed")
+    snapshot_mode: str = setting("last_gap", "which snapshots to keep", MODES)
+    snapshot_gap: int = setting(100, "iterations between those kept by the modes gap and last_gap")
+    plot_gap: int = setting(20, "iterations between two drawings of the learning curve; 0 for one at the end")
+    progress_bar: bool = setting(True, "show how far training is, where standard error is a terminal")
+    parallel: Union[bool, str] = setting(False, "step environments in worker processes; 'ray' for workers on a Ray "
+                                         "cluster, started on this machine if there is none")
+    ray_address: Optional[str] = setting(None, "host:port of the cluster, or auto; none for RAY_ADDRESS, else this "
+                                         "machine")
+    ray_workers: Optional[int] = setting(None, "workers on Ray; none for as many as there are CPUs")
+    ray_cpus_per_worker: Optional[float] = setting(None, "CPUs, and threads, of each worker on Ray; none for 1")
+
+    def __post_init__(self) -> None:
+        """Checks types and names."""
+        for name, kind in typing.get_type_hints(type(self)).items():
+            object.__setattr__(self, name, _as_type(name, getattr(self, name), kind))
+        for field in dataclasses.fields(self):
+            choices, value = field.metadata["choices"], getattr(self, field.name)
+            if choices is not None and value is not None:
+                check_choice(field.name, value, choices)
+        check_int_at_least("plot_gap", self.plot_gap, 0)
+        if "csv" not in self.log_formats:
+            raise ValueError(f"log_formats: expected 'csv' among them, got {self.log_formats}")
+        self.parallel_option()
+
+    def parallel_option(self) -> Union[bool, RayOptions]:
+        """Returns what samplers take for `parallel`."""
+        given = {name: getattr(self, name) for name in PARALLEL_SETTINGS[1:] if getattr(self, name) is not None}
+        if self.parallel == "ray":
+            return RayOptions(self.ray_address, self.ray_workers, self.ray_cpus_per_worker)
+        if given:
+            raise ValueError(f"{next(iter(given))}: expected none without --parallel ray, got {given}")
+        return check_parallel(self.parallel)
+
+
+@dataclasses.dataclass(frozen=True)
+class MetaConfig(RunConfig):
+    """The settings that all experiments in meta-learning have; raises like `RunConfig`."""
+
+    normalization_scale: float = setting(10.0, "bound of the policy's actions, which the environment's are scaled to")
+    meta_batch_size: int = setting(40, "tasks per iteration")
+    rollouts_per_meta_task: int = setting(20, "paths per task, each before and after every adaptation step")
+    max_path_length: int = setting(100, "steps of a path, at most")
+    envs_per_task: Optional[int] = setting(None, "paths of a task under way at the same time; none for all")
+    baseline: str = setting("LinearFeatureBaseline", "class of the reward baseline", BASELINES)
+    discount: float = setting(0.99, "discount factor per step, in [0, 1]")
+    gae_lambda: float = setting(1.0, "lambda of the advantage estimation, in [0, 1]")
+    normalize_adv: bool = setting(True, "give each task's advantages mean zero and standard deviation one")
+    positive_adv: bool = setting(False, "shift each task's advantages to above zero")
+    hidden_sizes: tuple[int, ...] = setting((64, 64), "units of each hidden layer of the policy")
+    hidden_nonlinearity: Optional[str] = setting("tanh", "of the hidden layers, or none", NONLINEARITY_NAMES)
+    output_nonlinearity: Optional[str] = setting(None, "of the policy's output, or none", NONLINEARITY_NAMES)
+    learn_std: bool = setting(True, "learn the policy's standard deviation, where actions are continuous")
+    init_std: float = setting(1.0, "initial standard deviation; actions span +- normalization_scale")
+    min_std: float = setting(1e-6, "smallest standard deviation, in the same unit")
+    inner_lr: float = setting(0.1, "step size of adaptation")
+    num_inner_grad_steps: int = setting(1, "adaptation steps per iteration")
+    trainable_inner_step_size: bool = setting(False, "also learn a step size for each of the policy's parameters")
+    first_order: bool = setting(False, "leave out second derivatives")
+    diagnostics: bool = setting(False, "log how noisy each meta-gradient is and how far adaptation moves the policy")
+
+
+_TYPE_NAMES = {str: "a string", int: "an integer", float: "a number", dict: "an object (names and values)"}
+
+
+def _as_type(name: str, value: Any, kind: Any) -> Any:
+    """Returns a value in the type of its setting, or raises `TypeError`."""
+    container, inner = typing.get_origin(kind), typing.get_args(kind)
+    if inner == (bool, str):
+        return check_choice(name, value, (False, True, "ray"))
+    if container is Union:  # Optional
+        return None if value is None else _as_type(name, value, inner[0])
+    if container is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"{name}: expected a list, got {value!r}")
+        return tuple(_as_type(f"{name}[{i}]", item, inner[0]) for i, item in enumerate(value))
+    kind = container or kind
+    if kind is bool:
+        return check_bool(name, value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{name}: expected {_TYPE_NAMES[kind]}, got {value!r}")
+    return dict(value) if kind is dict else value
+
+
+@dataclasses.dataclass(frozen=True)
+class ExploringConfig(MetaConfig):
+    """The settings of algorithms with a choice of inner objective, and with E-MAML's exploration term."""
+
+    inner_type: str = setting(
+        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood", "dice")
+    )
+    exploration: bool = setting(False, "add the exploration term of E-MAML")
+    exploration_coeff: Optional[float] = setting(
+        None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
+    )
+
+
+def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> ConfigT:
+    """Makes the settings of an experiment from those that differ from its defaults.
+
+    Raises:
+        ValueError: there is no such setting (lists those that exist), or no such name.
+        TypeError: a setting of the wrong type.
+    """
+    known = [field.name for field in dataclasses.fields(config_class)]
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        raise ValueError(f"unknown setting {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+    return config_class(**settings)
+
+
+def find_script(name: Any, config_class: type[RunConfig]) -> Any:
+    """Returns the module of a script beside this file.
+
+    Args:
+        name: the name of its file, without `.py`.
+        config_class: what its settings have to be.
+
+    Raises:
+        ValueError: there is no such script.
+    """
+    here = os.path.dirname(os.path.abspath(__file__))
+    if f"{name}.py" in os.listdir(here):
+        module = importlib.import_module(f"{__package__}.{name}" if __package__ else name)
+        if hasattr(module, "build") and issubclass(module.Config, config_class):
+            return module
+    kind = "a meta-learning script" if config_class is MetaConfig else "a script"
+    raise ValueError(f"expected a run of {kind} in {here}, got one of {name!r}")
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """Returns the object that a JSON file holds.
+
+    Raises:
+        ValueError: there is no such file, or it holds something else.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except (OSError, ValueError) as error:  # no such file, or not JSON
+        raise ValueError(f"could not read {path}: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}")
+    return content
+
+
+def write_json(path: str, content: Mapping[str, Any]) -> None:
+    """Writes an object into a JSON file, at once."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
