@@ -229,7 +229,7 @@ def _make_parser() -> Parser:
 
 
 def add_recording_flags(parser: Any, num_tasks: int) -> None:
-    """Gives a parser the flags that `record_paths` reads, and those of a snapshot and of sizes.
+    """Gives a parser the flags that say which snapshot is used, and how it adapts to which tasks, for `record_paths`.
 
     Args:
         parser: an `argparse.ArgumentParser`, or a group of one.
@@ -246,7 +246,6 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
 
 
 def _add_task_flags(parser: Any, num_tasks: int) -> None:
-    """Gives a parser the flags that say which snapshot is used, and how it adapts to which tasks."""
     add = parser.add_argument
     add("--snapshot", type=_snapshot, default=LAST, metavar="ITR", help="iteration whose snapshot is used (default: "
         "last)")
