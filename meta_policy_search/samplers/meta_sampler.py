@@ -147,7 +147,7 @@ class MetaSampler(Sampler):
         """
         if self.tasks is None:
             self.update_tasks()
-        request = RolloutRequest(self.batch_size, self.max_path_length, self.policy.obs_dim, self.policy.action_dim,
+        request = RolloutRequest(self.batch_size, self.max_path_length, self.policy.obs_dim,
                                  tuple(self.env.action_space.shape), self._path_rngs())
         if isinstance(self.vec_env, RayExecutor):
             paths = self.vec_env.collect(request, actor_of(self.policy))
@@ -208,6 +208,3 @@ class MetaSampler(Sampler):
     def start_at(self, itr: int) -> None:
         """Makes `itr` the number of the iteration that the next `update_tasks` begins."""
         self._itr, self.tasks = check_int_at_least("itr", itr, 0) - 1, None
-
-
-_TIME_KEYS = {"policy_time": "PolicyExecTime", "env_time": "EnvExecTime"}

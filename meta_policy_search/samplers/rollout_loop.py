@@ -42,7 +42,6 @@ class RolloutRequest(NamedTuple):
     num_rollouts: int  # paths of each task
     max_path_length: int
     obs_dim: int
-    action_dim: int
     action_shape: Tuple[int, ...]
     path_rng: Callable[[int, int], np.random.Generator]  # such as a `PathRngs`
 
@@ -98,11 +97,17 @@ class _Place(NamedTuple):
 
 
 class RolloutLoop:
-    """Steps policy and environments of some tasks: which path each environment is on, and what the paths hold so far.
+    """Steps policy and environments of some tasks until all their paths are collected.
 
-    Path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks. The policy always
-    computes all rows, whichever paths are under way: the numbers a matrix product gives for a row may depend on the
-    number of rows.
+    Each of the tasks has `P` paths to collect and `E <= P` environments (`executor.envs_per_task`). An environment
+    begins with one path; when that ends, it takes the next one of its task that waits. A step of the loop
+
+    1. lets the policy act on the present observation of every path. It computes all rows, whichever paths are under
+       way: the numbers that a matrix product gives for a row may depend on the number of rows.
+    2. steps the environments under way with their paths' actions,
+    3. stores observations, actions, rewards and infos at `[path, step]` of the buffers.
+
+    Within the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks.
     """
 
     def __init__(self, executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, tasks: range,
@@ -262,7 +267,7 @@ class RolloutLoop:
 
 
 def _run(loops: Sequence[RolloutLoop]) -> List[Rollouts]:
-    """Runs collections, each in a thread of its own if there are several."""
+    """Runs loops, each in a thread of its own if there are several."""
     if len(loops) == 1:
         return [loops[0].run()]
     with ThreadPoolExecutor(len(loops), "sampling") as threads:
