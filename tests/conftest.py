@@ -18,8 +18,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 def pytest_collection_modifyitems(items):
     """Has the quick run keep the cases that `@pytest.mark.thorough(but=...)` names."""
     for item in items:
-        if any(mark.kwargs.get("but") == item.callspec.id for mark in item.iter_markers("thorough") if mark.kwargs):
-            item.add_marker("representative")
+        for mark in item.iter_markers("thorough"):
+            but = mark.kwargs.get("but", ())
+            if but and item.callspec.id in ((but,) if isinstance(but, str) else but):
+                item.add_marker("representative")
 
 
 @pytest.fixture(autouse=True)

@@ -49,6 +49,7 @@ def test_the_code_of_every_page_is_run_by_a_test():
 
 
 @pytest.mark.parametrize("page", IN_ONE_GO)
+@pytest.mark.thorough(but=("howto/own_environment.rst", "migration.rst"))
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logger.set_level(logger.DISABLED)
@@ -84,6 +85,7 @@ def test_the_laplace_distribution_of_the_page_is_one():
     assert abs(np.mean(draws) - 0.3) < 0.01 and abs(np.mean(np.abs(draws - 0.3)) - 0.5) < 0.01
 
 
+@pytest.mark.thorough
 def test_the_code_that_resumes_a_run_does_so(tmp_path, monkeypatch):
     """Given a run of two iterations, one of which is done, then the code of the page does the other one."""
     from meta_policy_search.baselines import LinearFeatureBaseline

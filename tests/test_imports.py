@@ -30,6 +30,7 @@ for module in {LIGHT}:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.mark.thorough
 def test_a_fresh_process_unpickles_a_policy_and_acts_without_a_word():
     from meta_policy_search.policies import MetaGaussianMLPPolicy
     from meta_policy_search.tf_compat import tf
@@ -47,6 +48,7 @@ sys.stdout.buffer.write(np.array(policy.get_actions(np.ones((2, 1, 3)))[0]).toby
     np.testing.assert_allclose(np.frombuffer(done.stdout, np.float32), expected.ravel(), rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_eager_tensorflow_that_ran_before_is_told_what_to_do():
     done = run_python("import tensorflow as tf; tf.ones(1); import meta_policy_search.policies")
     message = done.stderr.decode().strip().splitlines()[-1]

@@ -405,6 +405,7 @@ def read_rows(folder):
         pytest.param(TRPOMAML, {"exploration": True, "inner_type": "log_likelihood"}, id="E-MAML"),
     ],
 )
+@pytest.mark.thorough(but="ProMP")
 def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(algo_cls, arguments, tmp_path):
     # given a run of four iterations
     logger.configure(tmp_path / "run", ["csv", "json"], snapshot_mode="all")

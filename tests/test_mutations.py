@@ -435,7 +435,7 @@ STEPS = [
 ]
 
 
-THOROUGH = 5  # mutations of each group, the most important ones, which come first; the quick run has one
+THOROUGH = 5  # mutations of each group, the most important ones, which come first; a quick run has one
 
 # The graph of an algorithm is built anew for each of these.
 OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
@@ -443,13 +443,14 @@ OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "de
 OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS}
 
 
-def marks_of(rank):
-    return [] if rank == 0 else [pytest.mark.thorough] if rank < THOROUGH else [pytest.mark.slow]
+def marks_of(group, rank):
+    if rank == 0 or group in ("identities", "samples", "constrained step"):
+        return []
+    return [pytest.mark.slow] if group in OF_GRADIENTS and rank >= THOROUGH else [pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("mutation", [
-    pytest.param(mutation, id=f"{group}: {mutation.what}",
-                 marks=marks_of(rank) if group in OF_GRADIENTS else [])
+    pytest.param(mutation, id=f"{group}: {mutation.what}", marks=marks_of(group, rank))
     for group, mutations in {**OF_GRADIENTS, **OF_OTHERS}.items() for rank, mutation in enumerate(mutations)
 ])
 def test_what_is_broken_is_noticed(mutation, monkeypatch):

@@ -126,7 +126,7 @@ COLUMNS = {
     ({"algo": "TRPOMAML", "env": "MetaPointEnvCorner", "baseline": "LinearTimeBaseline"},
      {"MeanKLBefore", "MeanKL", "dLoss"}),
 ], ids=["ProMP on a robot", "E-MAML on points"])
-@pytest.mark.thorough(but="E-MAML on points")
+@pytest.mark.thorough
 def test_an_old_script_runs_with_its_tensorflow_import_changed(changes, columns, tmp_path):
     """Given such a script and its settings, then it trains in worker processes and leaves the files it used to."""
     script, config_file, folder = tmp_path / "script.py", tmp_path / "config.json", tmp_path / "run"

@@ -3,6 +3,7 @@
 Processes are forked from two interpreters that have everything loaded (helpers/fork_server.py), so that dozens of them
 are affordable; a run is never gone on with by the interpreter that began it.
 """
+import contextlib
 import csv
 import importlib.util
 import itertools
@@ -316,7 +317,11 @@ def test_worker_processes_end_with_a_run_that_is_killed(servers, tmp_path):
 
 def group(pid):
     """Returns the processes in a process group."""
-    return [process for process in psutil.process_iter() if os.getpgid(process.pid) == pid]
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            found += [process] if os.getpgid(process.pid) == pid else []
+    return found
 
 
 @pytest.mark.parametrize("num_kills", [4, pytest.param(NUM_KILLS, marks=pytest.mark.slow)])

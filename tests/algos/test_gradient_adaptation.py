@@ -67,6 +67,7 @@ def flat(params):
 
 @pytest.mark.parametrize("is_discrete", [False, True], ids=["gaussian", "categorical"])
 @pytest.mark.parametrize("name", ALGOS)
+@pytest.mark.thorough(but=("ProMP-gaussian", "VPG-DiCE-MAML-gaussian", "TRPO-MAML-categorical"))
 def test_each_task_is_adapted_as_all_tasks_together_are(name, is_discrete):
     """Given two steps on the same paths, then a task's policy has the parameters that `MAMLAlgo.adapt` gives it."""
     adaptation = make(name, is_discrete)
@@ -168,6 +169,7 @@ def test_a_runner_trains_it_as_a_trainer_does(quiet, tmp_path):
     assert (runner.step_itr, runner.total_timesteps_sampled) == (3, 3 * 2 * M * P * T)
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(quiet, tmp_path):
     whole, _ = run(tmp_path / "whole", 3)
     logger.reset()

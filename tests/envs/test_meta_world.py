@@ -251,6 +251,7 @@ def test_models_last_as_long_as_their_task():
 
 
 @needs_metaworld
+@pytest.mark.thorough
 def test_data_do_not_depend_on_executor_and_envs_per_task():
     env = normalize(MetaWorldML10())
     policy = MetaGaussianMLPPolicy(meta_batch_size=3, obs_dim=39, action_dim=4, name="policy", hidden_sizes=(8,))
@@ -267,7 +268,7 @@ def test_data_do_not_depend_on_executor_and_envs_per_task():
 
 @needs_metaworld
 @pytest.mark.parametrize("script", [pro_mp, maml_trpo])
-@pytest.mark.thorough(but="experiments.pro_mp")
+@pytest.mark.thorough
 def test_algorithms_train_on_reaching_and_log_successes(script, tmp_path):
     folder = str(tmp_path / "run")
     assert script.main(["--env", "MetaWorldML1", "--env_kwargs", '{"env_name": "reach-v3"}', "--smoke", "--n_itr", "3",

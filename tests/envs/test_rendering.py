@@ -93,6 +93,7 @@ def test_the_camera_follows_the_robot_and_up_is_up():
 
 
 @needs_opengl
+@pytest.mark.thorough
 def test_drawing_changes_nothing_and_survives_copies_and_closing():
     env, reference = HopperRandParamsEnv(render_mode="rgb_array"), HopperRandParamsEnv()
     task = env.sample_tasks(1, np.random.default_rng(0))[0]
@@ -155,6 +156,7 @@ def test_which_opengl_is_tried(monkeypatch, platform, variable, expected):
 
 
 @needs_opengl
+@pytest.mark.thorough
 def test_the_next_opengl_is_tried_where_one_fails(monkeypatch):
     backends = ["crayons", *camera._backends()]
     monkeypatch.setattr(camera, "_backends", lambda: backends)

@@ -93,7 +93,7 @@ def test_a_run_next_to_references(runs, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-@pytest.mark.thorough(but="pro_mp")
+@pytest.mark.thorough
 def test_the_runs_of_every_script(name, runs, tmp_path):
     """Given more and longer paths than in training, then the files are in the folder of the run."""
     folder = tmp_path / name
@@ -183,6 +183,7 @@ def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
     compile(callback, "use_policy.rst", "exec")
 
 
+@pytest.mark.thorough
 def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys):
     """Given two searches, two deviations and more steps than of the gradient, then each has as many paths in a step."""
     run(runs / "vpg_maml", "--num_tasks", 3, "--num_steps", 1, "--rollouts", 4, "--compare", "cem", "cma_es",

@@ -199,6 +199,7 @@ def test_the_curve_is_drawn_while_the_run_goes_on(finished):
     assert finished.drawn_after == [5, 10, 12]
 
 
+@pytest.mark.thorough
 def test_diagnostics_are_logged_and_drawn(tmp_path):
     assert run(maml_trpo, "--smoke", *POINT, "--diagnostics", "--dump_path", tmp_path / "run") == 0
     assert {"MetaGradVariance", "PrePostGradCosine", "Step_0-AdaptationKL"} <= set(rows(tmp_path / "run")[0])
@@ -444,6 +445,7 @@ def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, arguments, tm
     assert [process["itr"] for process in content["resumed"]] == [3]
 
 
+@pytest.mark.thorough
 def test_going_on_from_before_the_last_row(finished, tmp_path):
     """Given a snapshot after every second iteration, and a run of four, then the fourth is done again."""
     flags = ["--snapshot_mode", "gap", "--snapshot_gap", 2, "--log_formats", "log", "csv", "json"]

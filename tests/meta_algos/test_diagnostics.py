@@ -64,6 +64,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("algo_cls, arguments, inner_type, meta_objective, outer_loss", CASES)
+@pytest.mark.thorough(but="VPGMAML, num_inner_grad_steps=2, inner_type=log_likelihood, first_order=True")
 def test_every_figure_is_that_of_plain_numpy(algo_cls, arguments, inner_type, meta_objective, outer_loss):
     # given samples of other policies than those of the chain, so that no gradient happens to be that of another loss
     policy = make_policy()

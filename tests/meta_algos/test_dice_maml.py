@@ -87,6 +87,7 @@ def test_longer_padding_shrinks_the_objective_alone():
 
 
 @pytest.mark.parametrize("kind", ["DICEMAML", "VPG_DICEMAML", "inner_type"])
+@pytest.mark.thorough(but="VPG_DICEMAML")
 def test_a_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(BatchedMetaPointEnv, "goal_tolerance", 0.1)
     horizon, num_tasks = 30, 3

@@ -95,6 +95,7 @@ def test_an_algorithm_that_needs_a_divergence_says_so_and_which_do_without(algo_
 
 @pytest.mark.parametrize("policy_cls", [LaplacePolicy, LaplacePolicyOfOurs])
 @pytest.mark.parametrize("exploration", [False, True])
+@pytest.mark.thorough(but="True-LaplacePolicyOfOurs")
 def test_one_that_needs_densities_alone_trains_with_it(policy_cls, exploration):
     algo = VPGMAML(make(policy_cls), inner_lr=0.1, meta_batch_size=M, exploration=exploration)
     before, adaptations = algo.policy.get_param_values(), []

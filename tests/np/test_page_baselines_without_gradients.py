@@ -3,6 +3,8 @@ import re
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from experiments import evaluate
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "baselines_without_gradients.rst"
@@ -11,6 +13,7 @@ SHORTER = [("max_path_length=100", "max_path_length=5"), ("n_epochs=100", "n_epo
            ("meta_batch_size=20", "meta_batch_size=2"), ("batch_size=100", "batch_size=5")]
 
 
+@pytest.mark.thorough
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     """Given fewer and shorter paths, then comparing, adapting by hand, and meta-training all work."""
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from meta_policy_search.algos import DDPG
 from meta_policy_search.baselines import ZeroBaseline
@@ -34,6 +35,7 @@ def code_blocks():
     return [textwrap.dedent(block) for block in re.findall(pattern, text, flags=re.MULTILINE)]
 
 
+@pytest.mark.thorough
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     """Given fewer and shorter paths, then training, going on with it, and the algorithm of one's own all work."""
     monkeypatch.chdir(tmp_path)

@@ -689,6 +689,7 @@ def test_a_script_without_main_guard_runs_once_and_leaves_nothing_at_its_end(tmp
 
 
 @pytest.mark.parametrize("doing", ["signal.pause()", "executor.step(np.ones((3, 2)))"], ids=["idle", "in a step"])
+@pytest.mark.thorough(but="in a step")
 def test_workers_end_when_the_parent_is_killed(tmp_path, doing):
     with Script(tmp_path, doing) as script:
         script.go_on()
@@ -698,6 +699,7 @@ def test_workers_end_when_the_parent_is_killed(tmp_path, doing):
 
 
 @pytest.mark.parametrize("doing", ["time.sleep(60)", "executor.step(np.ones((3, 2)))"], ids=["idle", "in a step"])
+@pytest.mark.thorough(but="in a step")
 def test_ctrl_c_ends_parent_and_workers(tmp_path, doing):
     with Script(tmp_path, doing) as script:
         script.go_on()
