@@ -1,14 +1,15 @@
-"""Draws how the parts of a training run work together: `docs/images/training_loop.svg`, from the text below.
+"""Draws how the parts of a training run work together, and the path of a sample, from the text below.
 
     python docs/draw_training_loop.py
+
+writes `docs/images/training_loop.svg` and `docs/images/path_of_samples.svg`.
 """
 from pathlib import Path
 from typing import List, NamedTuple, Sequence, Tuple
 from xml.sax.saxutils import escape
 
-PATH = Path(__file__).resolve().parent / "images" / "training_loop.svg"
-
-WIDTH, HEIGHT = 1000, 486
+IMAGES = Path(__file__).resolve().parent / "images"
+WIDTH = 1000
 BLUE, GREEN, YELLOW, GRAY, INK = "#dbe9f6", "#ddf0dd", "#fbf0cf", "#ededed", "#222222"
 LINE = 19  # pixels from a line of text to the next
 
@@ -30,7 +31,7 @@ class Arrow(NamedTuple):
     label_at: Tuple[int, int]
 
 
-BOXES = [
+LOOP_BOXES = [
     Box((20, 16, 960, 122), YELLOW, "Trainer: one iteration, train_itr()", [
         "1.  sampler.update_tasks(), policy.switch_to_pre_update(): M new tasks, all of which begin with \u03b8",
         "2.  K times: obtain_samples(), process_samples(), algo.adapt(): each task takes a gradient step",
@@ -46,7 +47,7 @@ BOXES = [
         "\u03b8\u2032 of each task: arrays [M, ...], what the tasks act with",
     ]),
 ]
-ARROWS = [
+LOOP_ARROWS = [
     Arrow([(300, 222), (210, 222)], ["actions"], (230, 215)),
     Arrow([(210, 254), (300, 254)], ["rewards,", "observations"], (216, 274)),
     Arrow([(480, 237), (550, 237)], ["paths"], (494, 230)),
@@ -57,24 +58,72 @@ ARROWS = [
     Arrow([(950, 278), (950, 388)], ["update:", "\u03b8"], (896, 328)),
 ]
 
+FORMS = [  # what a sample is part of, in turn: name, module, axes
+    ("BatchedStep", "types", "one step of n environments: observations [n, O], rewards [n], ..."),
+    ("Rollouts", "samplers.rollouts", "the paths of all tasks: [M, P, T, ...], lengths [M, P]"),
+    ("Samples", "samplers.samples", "the samples of all tasks: [M, N, ...], mask [M, N]"),
+    ("StepInputs", "meta_algos.inputs", "placeholders, fed by name: [M, N, ...]"),
+    ("AdaptationStep", "meta_algos.adaptation_step", "tensors of the losses in ops/losses.py: [M, N], [M]"),
+]
+MAKERS = [  # what makes each form from the one before: method, module, and what it does
+    ("RolloutLoop.run", "samplers.rollout_loop", "writes each step into the arrays of the paths"),
+    ("SampleProcessor.process_samples", "samplers.base", "adds returns and advantages; stacks the paths of a task"),
+    ("StepInputs.values", "meta_algos.inputs", "what adapt() and optimize_policy() feed"),
+    ("MAMLAlgo.build_graph", "meta_algos.base", "once: densities and losses from the placeholders"),
+]
+SHOWN = [  # documented forms that an array form shows itself as: row, title, lines
+    (1, "is a dict: task to list of path dicts", ["their arrays are views; dicts of your own: Rollouts.of"]),
+    (2, "is a list with a sample dict for each task", ["filled when looked into; dicts of your own: Samples.of"]),
+]
+ROW, BOX_HEIGHT = 112, 62  # pixels from form to form, height of a form
 
-def draw() -> str:
-    """Returns the picture, as SVG."""
+PATH_BOXES = [
+    Box((20, 16 + ROW * row, 500, BOX_HEIGHT), GREEN if row in (0, 4) else BLUE, name, [axes])
+    for row, (name, _, axes) in enumerate(FORMS)
+] + [Box((570, 16 + ROW * row, 410, BOX_HEIGHT), GRAY, title, lines) for row, title, lines in SHOWN]
+PATH_ARROWS = [
+    Arrow([(60, 16 + BOX_HEIGHT + ROW * row), (60, 16 + ROW * (row + 1))],
+          [f"{method}, in {module.replace('.', '/')}.py:", what], (76, 37 + BOX_HEIGHT + ROW * row))
+    for row, (method, module, what) in enumerate(MAKERS)
+] + [Arrow([(520, 47 + ROW * row), (570, 47 + ROW * row)], [], (0, 0)) for row, _, _ in SHOWN]
+
+
+class Picture(NamedTuple):
+    """A picture: its file in `images`, height, title and parts."""
+
+    file: str
+    height: int
+    title: str
+    boxes: Sequence[Box]
+    arrows: Sequence[Arrow]
+
+
+PICTURES = [
+    Picture("training_loop.svg", 486, "How trainer, sampler, sample processor, policy and algorithm work together",
+            LOOP_BOXES, LOOP_ARROWS),
+    Picture("path_of_samples.svg", 32 + BOX_HEIGHT + ROW * 4, "From the simulator to the meta-gradient",
+            PATH_BOXES, PATH_ARROWS),
+]
+
+
+def draw(picture: Picture) -> str:
+    """Returns a picture as SVG."""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {picture.height}" width="{WIDTH}" '
+        f'height="{picture.height}" '
         f'font-family="Helvetica, Arial, sans-serif" font-size="14" fill="{INK}">',
-        "<title>How trainer, sampler, sample processor, policy and algorithm work together</title>",
+        f"<title>{picture.title}</title>",
         '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" '
         f'orient="auto"><path d="M 0 0 L 10 5 L 0 10 z" fill="{INK}"/></marker></defs>',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f'<rect width="{WIDTH}" height="{picture.height}" fill="white"/>',
     ]
-    for box in BOXES:
+    for box in picture.boxes:
         left, top, width, height = box.place
         parts.append(f'<rect x="{left}" y="{top}" width="{width}" height="{height}" rx="8" fill="{box.color}" '
                      f'stroke="{INK}" stroke-width="1.2"/>')
         parts += _text(left + 14, top + 26, [box.title], 'font-weight="bold" font-size="15"')
         parts += _text(left + 14, top + 48, box.lines)
-    for arrow in ARROWS:
+    for arrow in picture.arrows:
         points = " ".join(f"{x},{y}" for x, y in arrow.points)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-width="1.6" '
                      'marker-end="url(#tip)"/>')
@@ -88,4 +137,5 @@ def _text(x: int, y: int, lines: Sequence[str], style: str = "") -> List[str]:
 
 
 if __name__ == "__main__":
-    PATH.write_text(draw(), encoding="utf-8")
+    for each in PICTURES:
+        (IMAGES / each.file).write_text(draw(each), encoding="utf-8")

@@ -1,10 +1,12 @@
 """The documentation keeps up with the code."""
 import ast
+import importlib
 import re
 import runpy
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import meta_policy_search
@@ -56,9 +58,36 @@ def test_the_columns_explained_are_those_that_are_logged():
     assert sorted(logged) == sorted(re.findall(r"``([^`]+)``", " ".join(cells)))
 
 
-def test_the_figure_is_drawn_from_its_text():
+def test_the_figures_are_drawn_from_their_text():
     module = runpy.run_path(str(DOCS / "draw_training_loop.py"))
-    assert module["PATH"].read_text(encoding="utf-8") == module["draw"]()
+    for picture in module["PICTURES"]:
+        assert (module["IMAGES"] / picture.file).read_text(encoding="utf-8") == module["draw"](picture), picture.file
+
+
+def test_the_figure_of_samples_names_what_a_sample_is_part_of():
+    """Given an iteration, when its samples are followed, then each has the form, and the axes, that is drawn."""
+    module = runpy.run_path(str(DOCS / "draw_training_loop.py"))
+    forms = [getattr(importlib.import_module(f"meta_policy_search.{room}"), name) for name, room, _ in module["FORMS"]]
+    for method, room, _ in module["MAKERS"]:
+        class_name, function = method.split(".")
+        assert callable(getattr(getattr(importlib.import_module(f"meta_policy_search.{room}"), class_name), function))
+    env = MetaPointEnvCorner()
+    policy = MetaGaussianMLPPolicy(NUM_TASKS, 2, 2, hidden_sizes=(2,))
+    algo = ProMP(policy, meta_batch_size=NUM_TASKS)
+    with MetaSampler(env, policy, NUM_ROLLOUTS, NUM_TASKS, NUM_STEPS) as sampler:
+        sampler.update_tasks()
+        rollouts = sampler.obtain_samples()
+    samples = MetaSampleProcessor(LinearFeatureBaseline()).process_samples(rollouts)
+    fed = algo.meta_input_values([samples, samples])
+    envs = env.make_batched(2)
+    envs.reset(np.arange(2), [np.random.default_rng(0)] * 2)
+    step = envs.step(np.zeros((2, 2)))
+    assert [type(step), type(rollouts), type(samples)] == forms[:3] and step.observations.shape == (2, 2)
+    assert rollouts.arrays.path["observations"].shape == (NUM_TASKS, NUM_ROLLOUTS, NUM_STEPS, 2)
+    assert samples.mask().shape == (NUM_TASKS, NUM_ROLLOUTS * NUM_STEPS)
+    assert all(values.shape[:2] == samples.mask().shape for name, values in fed.items() if "/" in name)
+    assert isinstance(rollouts, dict) and rollouts[0][0]["observations"].shape == (NUM_STEPS, 2)
+    assert isinstance(samples, list) and samples[0]["advantages"].shape == samples.mask().shape[1:]
 
 
 def test_the_design_page_says_of_each_room_what_its_folder_says():
