@@ -44,6 +44,7 @@ public_names_internal = [  # what modules of the package share with each other
     "*.envs.scenery.*",
     "*.envs.wrapping.*",
     "*.evaluation.adaptation.*",
+    "*.evaluation.recording.next_start_rngs",
     "*.optimizers.base.first_non_finite",
     "*.plotting.progress.*columns",
     "*.plotting.style.*",
@@ -51,11 +52,13 @@ public_names_internal = [  # what modules of the package share with each other
     "*.samplers.executors.errors.Failure",
     "*.samplers.executors.worker.*",
     "*.samplers.ray.*.*",
-    "*.samplers.rollouts.*",
+    "*.samplers.rollout_loop.*",
     "*.samplers.single_task_sampler.[a-z]*",
     "*.utils.event_file.*",
+    "*.utils.lazy_dict.*",
     "*.utils.log_outputs.*",
     "*.utils.progress.*",
+    "*.utils.signatures.*",
     "*.utils.video.*",
 ]
 

@@ -1,4 +1,5 @@
 """A dict whose entries are made when somebody first asks for one."""
+import functools
 from typing import Any, Callable, Dict, Mapping
 
 __all__ = ["LazyDict"]
@@ -52,6 +53,7 @@ def _is_same(entries: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
 def _filling(name: str) -> Callable[..., Any]:
     method = getattr(dict, name)
 
+    @functools.wraps(method)
     def call(self: LazyDict, *args: Any, **kwargs: Any) -> Any:
         self._fill()
         return method(self, *args, **kwargs)
