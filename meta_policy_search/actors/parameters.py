@@ -40,7 +40,7 @@ def flatten_params(params: Params) -> np.ndarray:
 
 
 def unflatten_params(
-    argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]]
+    argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]], ndim: int
 ) -> "OrderedDict[str, np.ndarray]":
     """Splits vectors into parameters by name.
 
@@ -48,16 +48,20 @@ def unflatten_params(
         argument: name of the argument that the vectors were given as, for error messages.
         flat: `[..., D]`.
         shapes: name to shape of each parameter, in order.
+        ndim: number of axes that `flat` is expected to have.
 
     Returns:
         Ordered mapping of name to float32 `[..., *shape]`, copies.
 
     Raises:
-        ValueError: the last axis has another size, or a number is not finite.
+        ValueError: the number of axes or the size of the last one is another, or a number is not finite.
     """
+    flat = np.asarray(flat)
     sizes = [math.prod(shape) for shape in shapes.values()]
-    if flat.ndim < 1 or flat.shape[-1] != sum(sizes):
+    if flat.shape[-1:] != (sum(sizes),):
         raise ValueError(f"{argument}: expected {sum(sizes)} numbers in the last axis, got shape {flat.shape}")
+    if flat.ndim != ndim:
+        raise ValueError(f"{argument}: expected {ndim} {'axis' if ndim == 1 else 'axes'}, got shape {flat.shape}")
     with np.errstate(over="ignore"):
         values = flat.astype(np.float32)
     if not np.isfinite(values).all():

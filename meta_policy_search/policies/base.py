@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.actors.nonlinearities import NONLINEARITIES
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.parameters import flatten_params, unflatten_params
 from meta_policy_search.policies.distributions.base import DistInfoSym, Distribution
 from meta_policy_search.policies.networks.nonlinearities import Nonlinearity, nonlinearity_name, resolve_nonlinearity
@@ -22,7 +23,7 @@ from meta_policy_search.utils.serializable import Serializable
 __all__ = ["MetaPolicy", "Policy"]
 
 
-class Policy(Serializable, abc.ABC):
+class Policy(Serializable, FlatPolicy):
     """A stochastic policy whose parameters are TensorFlow variables.
 
     A policy needs no session of its own to be managed: it runs in the default session if there is one, else in the
@@ -62,14 +63,12 @@ class Policy(Serializable, abc.ABC):
             raise TypeError(f"{type(self).__name__}: unknown arguments {sorted(kwargs)}")
         if not isinstance(name, str) or not name:
             raise TypeError(f"name: expected a non-empty string, got {name!r}")
-        self.obs_dim = check_positive_int("obs_dim", obs_dim)
-        self.action_dim = check_positive_int("action_dim", action_dim)
         self.name = name
         self.hidden_sizes = tuple(check_positive_int(f"hidden_sizes[{i}]", n) for i, n in enumerate(hidden_sizes))
         self.learn_std = check_bool("learn_std", learn_std)
         self.hidden_nonlinearity = resolve_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
         self.output_nonlinearity = resolve_nonlinearity("output_nonlinearity", output_nonlinearity)
-        self._rng = seeding.next_rng(seeding.Stream.POLICY)
+        super().__init__(obs_dim, action_dim)
 
     @abc.abstractmethod
     def build_graph(self) -> None:
@@ -139,35 +138,18 @@ class Policy(Serializable, abc.ABC):
         info = self.distribution_info_sym(obs, params=policy_params)
         return self.distribution.log_likelihood_sym(action, info)
 
-    @abc.abstractmethod
-    def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Samples an action.
-
-        Args:
-            observation: `[O]`.
-
-        Returns:
-            `(action [A], agent_info)`; the info holds the distribution the action was sampled from.
-        """
+    @property
+    def action_shape(self) -> Tuple[int, ...]:
+        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        return tuple(self.distribution.action_shape)
 
     @abc.abstractmethod
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Samples an action for each observation.
+        """Samples an action for each observation; see `FlatPolicy.get_actions`."""
 
-        Args:
-            observations: `[B, O]`.
-
-        Returns:
-            `(actions [B, A], agent_infos)`, each info `[B, ...]`.
-        """
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs figures about the policy on the given paths; none by default.
-
-        Args:
-            paths: the paths of all tasks.
-            prefix: put before each key.
-        """
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """See `FlatPolicy.make_actors`; by default there is no form without TensorFlow."""
+        return None
 
     # Parameters ------------------------------------------------------------------------------------------------
 
@@ -195,19 +177,19 @@ class Policy(Serializable, abc.ABC):
         self._variables.write(policy_params, "policy_params")
 
     def get_flat_params(self) -> np.ndarray:
-        """Returns all parameters as one vector, float32 `[D]`, in the order of `get_params`."""
+        """Returns all parameters in the order of `get_params`; a copy, float32 `[D]`."""
         return flatten_params(self.get_param_values())
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
-        """Sets all parameters from one vector `[D]`, as `get_flat_params` returns it."""
-        self.set_params(self._unflatten("flat_params", np.asarray(flat_params)))
+        """See `FlatPolicy.set_flat_params`."""
+        self.set_params(self._unflatten("flat_params", flat_params, ndim=1))
 
     def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:
         """Sets all parameters from a vector `[D]` (as `set_flat_params`) or a dict (as `set_params`)."""
         if isinstance(policy_params, Mapping):
             self.set_params(policy_params)
         else:
-            self.set_params(self._unflatten("policy_params", np.asarray(policy_params)))
+            self.set_params(self._unflatten("policy_params", policy_params, ndim=1))
 
     def save_npz(self, path: PathLike) -> None:
         """Writes all parameters to a file of arrays by name, which holds no code; see `load_npz`."""
@@ -231,31 +213,11 @@ class Policy(Serializable, abc.ABC):
         except (AttributeError, TypeError, ValueError, zipfile.BadZipFile) as error:  # a lone array has no names
             raise ValueError(f"path: expected the parameters of such a policy in {os.fspath(path)}: {error}") from error
 
-    def _unflatten(self, argument: str, flat: np.ndarray) -> "OrderedDict[str, np.ndarray]":
-        """Splits vectors `[..., D]` into parameters `[..., *shape]` by name."""
+    def _unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
         shapes = {name: tuple(v.shape.as_list()) for name, v in self._variables.variables.items()}
-        return unflatten_params(argument, flat, shapes)
+        return unflatten_params(argument, flat, shapes, ndim)
 
-    # Sampling and pickling -------------------------------------------------------------------------------------
-
-    def _check_observations(self, argument: str, observations: Any, ndim: int) -> np.ndarray:
-        observations = np.asarray(observations)
-        if observations.ndim != ndim or observations.shape[-1] != self.obs_dim:
-            expected = "(" + "any, " * (ndim - 1) + f"{self.obs_dim})"
-            raise ValueError(f"{argument}: expected shape {expected}, got {observations.shape}")
-        if not np.isfinite(observations).all():
-            raise ValueError(f"{argument}: expected finite numbers, got {observations}")
-        return observations
-
-    def _numpy_nonlinearities(self) -> Optional[Tuple[Optional[str], Optional[str]]]:
-        """Returns the names of hidden and output nonlinearity, or None if one has no NumPy form."""
-        names = []
-        for nonlinearity in (self.hidden_nonlinearity, self.output_nonlinearity):
-            name = nonlinearity_name(nonlinearity)
-            if nonlinearity is not None and name not in NONLINEARITIES:
-                return None
-            names.append(name)
-        return names[0], names[1]
+    # Pickling --------------------------------------------------------------------------------------------------
 
     def get_state(self) -> Dict[str, Any]:
         """Returns what `get_action(s)` depends on beside the parameters, for a snapshot."""
@@ -408,7 +370,7 @@ class MetaPolicy(Policy):
             if len(policy_params) != self.meta_batch_size:
                 raise ValueError(f"policy_params: expected {self.meta_batch_size} vectors (meta_batch_size), got "
                                  f"{len(policy_params)}")
-            self.set_stacked_param_values(self._unflatten("policy_params", np.asarray(policy_params)))
+            self.set_stacked_param_values(self._unflatten("policy_params", policy_params, ndim=2))
         else:
             super().load_params(policy_params)
 
@@ -426,6 +388,14 @@ class MetaPolicy(Policy):
         Returns:
             A list of `M` action arrays `[B, A]`, and a list of `M` lists of `B` agent-info dicts.
         """
+
+    def make_actor(self) -> Optional[Actor]:
+        """Returns what acts as the policy does in its `M` tasks, with its parameters as they are now.
+
+        Returns:
+            An actor that runs without TensorFlow; None, by default, if the policy has no such form.
+        """
+        return None
 
     def __getstate__(self) -> Dict[str, Any]:
         """Adapted parameters are kept too."""

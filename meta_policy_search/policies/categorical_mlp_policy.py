@@ -4,7 +4,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.actors.stacked_mlp import StackedCategoricalMLP
+from meta_policy_search.actors.mlp_families import CategoricalFamily
 from meta_policy_search.policies.distributions.categorical import Categorical
 from meta_policy_search.policies.mlp_policy import MLPPolicy
 from meta_policy_search.tf_compat import tf
@@ -12,7 +12,7 @@ from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 
 
-class CategoricalMLPPolicy(MLPPolicy):
+class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
     """Categorical policy: `pi(a | o) = softmax(mlp(o))_a` for the actions `a = 0, ..., n - 1`.
 
     The parameters are `logits_network/<layer>/kernel` and `logits_network/<layer>/bias` (layers `hidden_0`, ...,
@@ -26,8 +26,6 @@ class CategoricalMLPPolicy(MLPPolicy):
     Raises:
         ValueError: `learn_std` is False; else as for `Policy`.
     """
-
-    _scope = "logits_network"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -58,9 +56,6 @@ class CategoricalMLPPolicy(MLPPolicy):
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
             return OrderedDict(log_prob=tf.nn.log_softmax(self._build_output(params, obs_var)))
-
-    def _stack_params(self, params: "OrderedDict[str, np.ndarray]", *network: Any) -> StackedCategoricalMLP:
-        return StackedCategoricalMLP(params, *network)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs `AveragePolicyEntropy`, the mean entropy, nats, of the distributions that all paths' actions are from.

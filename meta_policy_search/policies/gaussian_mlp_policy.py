@@ -5,18 +5,15 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
+from meta_policy_search.actors.mlp_families import LOG_STD, GaussianFamily
 from meta_policy_search.policies.base import log_policy_std
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
 from meta_policy_search.policies.mlp_policy import MLPPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Path
-from meta_policy_search.utils.checks import check_positive
-
-_LOG_STD = "log_std_network/log_std_var"
 
 
-class GaussianMLPPolicy(MLPPolicy):
+class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
     """Gaussian policy: `a ~ N(mlp(o), diag(std^2))`, the standard deviation independent of the observation.
 
     The parameters are `mean_network/<layer>/kernel`, `mean_network/<layer>/bias` (layers `hidden_0`, ...,
@@ -33,15 +30,9 @@ class GaussianMLPPolicy(MLPPolicy):
         ValueError: `init_std` or `min_std` is not positive, or `init_std` is below `min_std`; else as for `Policy`.
     """
 
-    _scope = "mean_network"
-
     def __init__(self, *args: Any, init_std: float = 1.0, min_std: float = 1e-6, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.init_std = check_positive("init_std", init_std)
-        self.min_std = check_positive("min_std", min_std)
-        if self.init_std < self.min_std:
-            raise ValueError(f"init_std: expected at least min_std={self.min_std}, got {self.init_std}")
-        self._min_log_std = math.log(self.min_std)
+        self._set_std(init_std, min_std)
         self._distribution = DiagonalGaussian(self.action_dim)
         self.build_graph()
 
@@ -52,11 +43,8 @@ class GaussianMLPPolicy(MLPPolicy):
 
     def _initial_values(self, rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
         values = super()._initial_values(rng)
-        log_std = np.full(self.action_dim, math.log(self.init_std), np.float32)
         if self.learn_std:
-            values[_LOG_STD] = log_std
-        else:
-            self._fixed_log_std = log_std
+            values[LOG_STD] = self._initial_log_std()
         return values
 
     def distribution_info_sym(
@@ -75,15 +63,9 @@ class GaussianMLPPolicy(MLPPolicy):
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
             mean = self._build_output(params, obs_var)
-            log_std = params[_LOG_STD] if self.learn_std else self._fixed_log_std
-            log_std = tf.maximum(log_std, np.float32(self._min_log_std))
+            log_std = params[LOG_STD] if self.learn_std else self._initial_log_std()
+            log_std = tf.maximum(log_std, np.float32(math.log(self.min_std)))
             return OrderedDict(mean=mean, log_std=tf.expand_dims(log_std, -2))
-
-    def _stack_params(self, params: "OrderedDict[str, np.ndarray]", *network: Any) -> StackedGaussianMLP:
-        if not self.learn_std:
-            tasks = len(next(iter(params.values())))
-            params[_LOG_STD] = np.broadcast_to(self._fixed_log_std, (tasks, self.action_dim))
-        return StackedGaussianMLP(params, *network, self._min_log_std)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs `AveragePolicyStd`, the mean standard deviation of the actions of all paths.

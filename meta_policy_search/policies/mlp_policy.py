@@ -5,11 +5,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.actors.stacked_mlp import StackedMLP
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.parameters import initial_mlp_values
 from meta_policy_search.policies.base import MetaPolicy, Policy
-from meta_policy_search.policies.networks.mlp import forward_mlp, initial_mlp_values
+from meta_policy_search.policies.networks.mlp import forward_mlp
+from meta_policy_search.policies.networks.nonlinearities import nonlinearity_name
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.types import Infos
+from meta_policy_search.types import Infos, Params
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 
@@ -52,22 +54,6 @@ class MLPPolicy(Policy):
             params, obs_var, self._scope, len(self.hidden_sizes), self.hidden_nonlinearity, self.output_nonlinearity
         )
 
-    def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Samples an action.
-
-        Args:
-            observation: `[O]`.
-
-        Returns:
-            `(action [A], agent_info)`, float32 (where actions are discrete, the action is an int64); the info holds
-            the distribution that the action was sampled from.
-
-        Raises:
-            ValueError: a wrong shape, or a number that is not finite.
-        """
-        actions, infos = self.get_actions(self._check_observations("observation", observation, ndim=1)[None])
-        return actions[0], {key: value[0] for key, value in infos.items()}
-
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Samples an action for each observation.
 
@@ -81,10 +67,9 @@ class MLPPolicy(Policy):
         Raises:
             ValueError: a wrong shape, or a number that is not finite.
         """
-        observations = self._check_observations("observations", observations, ndim=2)
-        return self._act({self._obs_ph: observations})
+        return self._run({self._obs_ph: self._check_observations("observations", observations, ndim=2)})
 
-    def _act(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
+    def _run(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
         """Runs the acting operations and samples."""
         info = self._variables.session().run(self._acting_info, feed)
         leading = feed[self._obs_ph].shape[:-1]
@@ -92,50 +77,41 @@ class MLPPolicy(Policy):
         info = {key: np.broadcast_to(info[key], (*leading, *shape)) for key, shape in specs}
         return self.distribution.sample(info, self._rng), info
 
-    def make_actor(self) -> Optional[StackedMLP]:
-        """Returns a copy of the policy that acts without TensorFlow, with parameters as they are now.
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """Returns what acts as policies like this one do, with other parameters, each in a task of its own.
 
         Given the same random numbers, its distributions agree with those of `get_actions` to about 1e-6.
-
-        Returns:
-            A `StackedMLP` that acts (one task for a plain policy); None if a nonlinearity has no NumPy form, or if a
-            subclass acts in a way of its own.
-        """
-        return self._numpy_form(self._stacked_for_acting())
-
-    def make_actors(self, flat_params: np.ndarray) -> Optional[StackedMLP]:
-        """Returns policies like this one, with other parameters, that act together without TensorFlow.
 
         Args:
             flat_params: `[M, D]`, the parameters of each, as `set_flat_params` takes them.
 
         Returns:
-            A `StackedMLP` that acts; None as in `make_actor`.
+            An actor that runs without TensorFlow; None if a nonlinearity has no NumPy form, or if a subclass acts in a
+            way of its own.
 
         Raises:
-            ValueError: the last axis has not `D` numbers, or one of them is not finite.
+            ValueError: the shape is not `[M, D]`, or a number is not finite.
         """
-        return self._numpy_form(self._unflatten("flat_params", np.asarray(flat_params)))
+        return self._stacked_actor(self._unflatten("flat_params", flat_params, ndim=2))
 
-    def _numpy_form(self, params: "OrderedDict[str, np.ndarray]") -> Optional[StackedMLP]:
-        names = self._numpy_nonlinearities()
-        if names is None or self._acts_otherwise():
+    def _stacked_actor(self, params: Params) -> Optional[Actor]:
+        """Returns what `make_actors` does, given stacked parameters `[M, ...]`."""
+        nonlinearities = (self.hidden_nonlinearity, self.output_nonlinearity)
+        names = [nonlinearity_name(function) for function in nonlinearities]
+        if self._acts_otherwise() or [name is None for name in names] != [f is None for f in nonlinearities]:
             return None
         return self._stack_params(params, len(self.hidden_sizes), *names)
 
     @abc.abstractmethod
-    def _stack_params(self, params: "OrderedDict[str, np.ndarray]", *network: Any) -> StackedMLP:
-        """Returns the NumPy form; parameters `[M, ...]`, and the network's depth and nonlinearities by name."""
+    def _stack_params(self, params: Params, *network: Any) -> Actor:
+        """Returns what acts; parameters `[M, ...]`, and the network's depth and nonlinearities by name."""
 
     def _acts_otherwise(self) -> bool:
         """Whether a class of another package overrides how the policy acts."""
-        package = __name__.rpartition(".")[0]
-        names = ("distribution_info_sym", "distribution", "get_action", "get_actions", "_act")
+        package = __name__.partition(".")[0]
+        names = ("distribution_info_sym", "distribution", "get_action", "get_actions", "_run")
         owners = (next(cls for cls in type(self).__mro__ if name in vars(cls)) for name in names)
         return any(not owner.__module__.startswith(package + ".") for owner in owners)
-
-    def _stacked_for_acting(self) -> "OrderedDict[str, np.ndarray]":
-        return OrderedDict((name, value[None]) for name, value in self.get_param_values().items())
 
 
 class MetaMLPPolicy(MLPPolicy, MetaPolicy):
@@ -177,7 +153,7 @@ class MetaMLPPolicy(MLPPolicy, MetaPolicy):
         if check_int_at_least("task", task, 0) >= self.meta_batch_size:
             raise ValueError(f"task: expected less than meta_batch_size={self.meta_batch_size}, got {task}")
         feed = {ph: values[task:task + 1] for ph, values in self.policies_params_feed_dict.items()}
-        actions, infos = self._act({self._obs_ph: observation[None, None], **feed})
+        actions, infos = self._run({self._obs_ph: observation[None, None], **feed})
         return actions[0, 0], {key: value[0, 0] for key, value in infos.items()}
 
     def get_actions(self, observations: Sequence[np.ndarray]) -> Tuple[List[np.ndarray], List[List[Infos]]]:
@@ -202,12 +178,13 @@ class MetaMLPPolicy(MLPPolicy, MetaPolicy):
         if len(lengths) != 1:
             raise ValueError(f"observations: expected equally many for every task, got lengths {lengths}")
         stacked = self._check_observations("observations", observations, ndim=3)
-        actions, infos = self._act({self._obs_ph: stacked, **self.policies_params_feed_dict})
+        actions, infos = self._run({self._obs_ph: stacked, **self.policies_params_feed_dict})
         agent_infos = [
             [{key: value[task, i] for key, value in infos.items()} for i in range(lengths[0])]
             for task in range(self.meta_batch_size)
         ]
         return list(actions), agent_infos
 
-    def _stacked_for_acting(self) -> "OrderedDict[str, np.ndarray]":
-        return OrderedDict(self.stacked_param_values())
+    def make_actor(self) -> Optional[Actor]:
+        """See `MetaPolicy.make_actor`; None as in `make_actors`."""
+        return self._stacked_actor(self.stacked_param_values())

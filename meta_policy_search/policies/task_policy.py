@@ -1,18 +1,19 @@
 """The policy of one task, with parameters of its own."""
 import copy
-from typing import Any, Optional, Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.parameters import flatten_params, unflatten_params
-from meta_policy_search.np.policies import Policy
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.types import Infos, Params
 
 __all__ = ["TaskPolicy"]
 
 
-class TaskPolicy(Policy):
+class TaskPolicy(FlatPolicy):
     """The policy of one task: acts as a meta-policy does, with parameters of its own.
 
     These are the meta-policy's before adaptation, as they are when this is built, until others are set. It acts
@@ -41,22 +42,15 @@ class TaskPolicy(Policy):
 
     def get_param_values(self) -> Params:
         """Returns the parameters by name, as `MetaPolicy.update_task_parameters` takes those of a task; copies."""
-        return unflatten_params("flat_params", self._flat_params, self._shapes)
+        return unflatten_params("flat_params", self._flat_params, self._shapes, ndim=1)
 
     def get_flat_params(self) -> np.ndarray:
         """Returns a copy of the parameters, float32 `[D]`, in the order of the meta-policy's `get_params`."""
         return self._flat_params.copy()
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
-        """Sets the parameters, `[D]`.
-
-        Raises:
-            ValueError: the size is not `D`, or a number is not finite.
-        """
-        flat_params = np.asarray(flat_params)
-        if flat_params.ndim != 1:
-            raise ValueError(f"flat_params: expected 1 axis, got shape {flat_params.shape}")
-        self._flat_params = flatten_params(unflatten_params("flat_params", flat_params, self._shapes))
+        """See `FlatPolicy.set_flat_params`."""
+        self._flat_params = flatten_params(unflatten_params("flat_params", flat_params, self._shapes, ndim=1))
 
     def with_params(self, params: Params) -> "TaskPolicy":
         """Returns a policy like this one with other parameters, by name.
@@ -71,13 +65,13 @@ class TaskPolicy(Policy):
         other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in self._shapes}))
         return other
 
-    def make_actors(self, flat_params: np.ndarray) -> Optional[Any]:
-        """See `np.policies.Policy.make_actors`; None where the meta-policy has no such form."""
-        return self._policy.make_actors(flat_params) if hasattr(self._policy, "make_actors") else None
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """See `FlatPolicy.make_actors`; None where the meta-policy has no such form."""
+        return self._policy.make_actors(flat_params)
 
-    def _act(self, argument: str, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        if self.make_actors(self._flat_params[None]) is not None:
-            return super()._act(argument, observations)
+    def _act(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        if self.make_actor() is not None:
+            return super()._act(observations)
         self._policy.update_task_parameters([self.get_param_values()])
         (actions,), (rows,) = self._policy.get_actions([observations])
         return actions, {key: np.stack([row[key] for row in rows]) for key in rows[0]}

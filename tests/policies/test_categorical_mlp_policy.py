@@ -85,16 +85,16 @@ def test_each_task_acts_with_its_own_parameters(policy, observations):
 
 
 @pytest.mark.parametrize("hidden_nonlinearity, output_nonlinearity", [("tanh", None), ("relu", "tanh"), (None, None)])
-def test_the_numpy_copy_agrees_given_the_same_noise(hidden_nonlinearity, output_nonlinearity):
+def test_the_actor_agrees_given_the_same_noise(hidden_nonlinearity, output_nonlinearity):
     policy = MetaCategoricalMLPPolicy(M, O, N, hidden_sizes=(6, 5), hidden_nonlinearity=hidden_nonlinearity,
                                       output_nonlinearity=output_nonlinearity)
     policy.load_params(task_params(policy))
     observations = np.random.default_rng(2).normal(size=(M, 200, O))
-    copied = policy.make_actor()
-    noise = np.empty((M, 200, copied.noise_dim), np.float32)
-    copied.draw_noise(copy.deepcopy(policy._rng), noise)
+    actor = policy.make_actor()
+    noise = np.empty((M, 200, actor.noise_dim), np.float32)
+    actor.draw_noise(copy.deepcopy(policy._rng), noise)
     expected, expected_infos = policy.get_actions(observations)
-    actions, infos = copied.act(observations, noise)
+    actions, infos = actor.act(observations, noise)
     assert actions.dtype == np.int64 and actions.shape == (M, 200)
     assert infos["log_prob"].dtype == np.float32 and infos["log_prob"].shape == (M, 200, N)
     np.testing.assert_allclose(infos["log_prob"], [[i["log_prob"] for i in task] for task in expected_infos],
@@ -102,18 +102,18 @@ def test_the_numpy_copy_agrees_given_the_same_noise(hidden_nonlinearity, output_
     np.testing.assert_array_equal(actions, expected)
 
 
-def test_the_numpy_copy_draws_with_the_probabilities(policy):
+def test_the_actor_draws_with_the_probabilities(policy):
     policy.load_params(task_params(policy))
-    copied, rng = policy.make_actor(), np.random.default_rng(0)
+    actor, rng = policy.make_actor(), np.random.default_rng(0)
     noise = np.empty((M, 20000, 1), np.float32)
-    copied.draw_noise(rng, noise)
-    actions, infos = copied.act(np.ones((M, 20000, O)), noise)
+    actor.draw_noise(rng, noise)
+    actions, infos = actor.act(np.ones((M, 20000, O)), noise)
     for m in range(M):
         shares = np.bincount(actions[m], minlength=N) / 20000
         np.testing.assert_allclose(shares, np.exp(infos["log_prob"][m, 0]), atol=0.02)
 
 
-def test_the_copy_for_some_tasks_acts_as_the_whole_does_in_these(policy, observations):
+def test_the_actor_for_some_tasks_acts_as_the_whole_does_in_these(policy, observations):
     policy.load_params(task_params(policy))
     noise = np.random.default_rng(3).random((M, B, 1), dtype=np.float32)
     actions, infos = policy.make_actor().act(observations, noise)
@@ -122,7 +122,7 @@ def test_the_copy_for_some_tasks_acts_as_the_whole_does_in_these(policy, observa
     np.testing.assert_array_equal(part_infos["log_prob"], infos["log_prob"][1:])
 
 
-def test_probabilities_near_zero_stay_finite_in_the_copy(policy):
+def test_probabilities_near_zero_stay_finite_in_the_actor(policy):
     policy.set_flat_params(1e5 * policy.get_flat_params())
     _, infos = policy.make_actor().act(np.ones((M, B, O)), np.zeros((M, B, 1), "f"))
     assert np.isfinite(infos["log_prob"]).all() and infos["log_prob"].min() < -1e3
@@ -134,10 +134,10 @@ def test_probabilities_near_zero_stay_finite_in_the_copy(policy):
 def test_a_pickled_copy_acts_alike(arguments, observations):
     policy = MetaCategoricalMLPPolicy(M, O, N, **arguments)
     policy.load_params(task_params(policy))
-    copied = pickle.loads(pickle.dumps(policy))
-    assert isinstance(copied, MetaCategoricalMLPPolicy) and copied.name == policy.name
-    np.testing.assert_array_equal(copied.get_flat_params(), policy.get_flat_params())
-    np.testing.assert_array_equal(copied.get_actions(observations)[0], policy.get_actions(observations)[0])
+    actor = pickle.loads(pickle.dumps(policy))
+    assert isinstance(actor, MetaCategoricalMLPPolicy) and actor.name == policy.name
+    np.testing.assert_array_equal(actor.get_flat_params(), policy.get_flat_params())
+    np.testing.assert_array_equal(actor.get_actions(observations)[0], policy.get_actions(observations)[0])
 
 
 def test_placeholders_and_graph_functions(policy):

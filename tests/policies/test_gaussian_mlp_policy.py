@@ -160,8 +160,8 @@ def test_get_action_is_for_one_observation(policy, observations):
 @pytest.mark.parametrize(
     "method, value, message",
     [
-        ("get_action", np.zeros(4), r"observation: expected shape \(3\), got \(4,\)"),
-        ("get_action", np.zeros((1, O)), r"observation: expected shape \(3\), got \(1, 3\)"),
+        ("get_action", np.zeros(4), r"observation: expected shape \(3,\), got \(4,\)"),
+        ("get_action", np.zeros((1, O)), r"observation: expected shape \(3,\), got \(1, 3\)"),
         ("get_action", [0.0, np.nan, 0.0], "observation: expected finite numbers"),
         ("get_actions", np.zeros(O), r"observations: expected shape \(any, 3\), got \(3,\)"),
         ("get_actions", np.zeros((2, 4)), r"observations: expected shape \(any, 3\), got \(2, 4\)"),
@@ -274,8 +274,8 @@ def test_min_std_bounds_the_std_from_below():
     policy.set_params({**params, NAMES[4]: np.log([0.01, 0.4]).astype("f")})
     _, info = policy.get_action(np.zeros(O))
     np.testing.assert_allclose(np.exp(info["log_std"]), [0.2, 0.4], rtol=1e-6)
-    _, copied = policy.make_actor().act(np.zeros((1, 1, O)), np.zeros((1, 1, A), "f"))
-    np.testing.assert_allclose(np.exp(copied["log_std"][0, 0]), [0.2, 0.4], rtol=1e-6)
+    _, actor_info = policy.make_actor().act(np.zeros((1, 1, O)), np.zeros((1, 1, A), "f"))
+    np.testing.assert_allclose(np.exp(actor_info["log_std"][0, 0]), [0.2, 0.4], rtol=1e-6)
 
 
 def test_without_learn_std_the_std_is_no_parameter():

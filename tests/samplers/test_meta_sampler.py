@@ -367,7 +367,7 @@ def test_it_logs_times_if_told_so():
 
 
 class Marching:
-    """A policy of another make: no TensorFlow, no NumPy copy; steps by its task's number, and remembers."""
+    """A policy of another make: no TensorFlow, no form on arrays; steps by its task's number, and remembers."""
 
     meta_batch_size, obs_dim, action_dim = M, 2, 2
 

@@ -1,6 +1,4 @@
 """A policy or environment that overrides how it acts or steps is sampled as it acts and steps."""
-import types
-
 import numpy as np
 import pytest
 
@@ -78,11 +76,4 @@ def test_what_get_actions_returns_is_checked(actions, infos, message):
         assert sampler.obtain_samples()[1][2]["agent_infos"]["a"].tolist() == [1] * 4
         sampler.policy.answer = actions, infos
         with pytest.raises(ValueError, match=f"^policy.get_actions: expected .*{message}"):
-            sampler.obtain_samples()
-
-
-def test_what_make_actor_returns_is_checked():
-    policy = types.SimpleNamespace(meta_batch_size=2, obs_dim=2, action_dim=2, make_actor=lambda: lambda: 0)
-    with MetaSampler(MetaPointEnvCorner(), policy, 3, 2, 4) as sampler:
-        with pytest.raises(TypeError, match=r"policy.make_actor: expected an actors.Actor or None, got <function"):
             sampler.obtain_samples()

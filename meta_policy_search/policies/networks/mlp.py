@@ -1,11 +1,10 @@
 """A multi-layer perceptron as pure functions of its parameters, for one task or for `M` at once."""
 from typing import Mapping
 
-from meta_policy_search.actors.parameters import initial_mlp_values
 from meta_policy_search.policies.networks.nonlinearities import Nonlinearity
 from meta_policy_search.tf_compat import tf
 
-__all__ = ["forward_mlp", "initial_mlp_values"]
+__all__ = ["forward_mlp"]
 
 
 def forward_mlp(

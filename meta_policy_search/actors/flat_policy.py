@@ -1,0 +1,128 @@
+"""Policies whose parameters are one flat vector: what all policies for a single task have in common."""
+import abc
+from typing import Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.types import Infos, Path
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_positive_int
+
+__all__ = ["FlatPolicy"]
+
+
+class FlatPolicy(abc.ABC):
+    """A policy whose parameters are one flat vector.
+
+    A subclass supplies `get_flat_params`, `set_flat_params` and `make_actors`; and `get_actions`, if `make_actors`
+    returns None.
+
+    Args:
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
+
+    Raises:
+        ValueError: a size below one.
+        TypeError: a size that is not an integer.
+    """
+
+    def __init__(self, obs_dim: int, action_dim: int) -> None:
+        self.obs_dim = check_positive_int("obs_dim", obs_dim)
+        self.action_dim = check_positive_int("action_dim", action_dim)
+        self._rng = seeding.next_rng(seeding.Stream.POLICY)
+
+    @property
+    def action_shape(self) -> Tuple[int, ...]:
+        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        return (self.action_dim,)
+
+    @abc.abstractmethod
+    def get_flat_params(self) -> np.ndarray:
+        """Returns a copy of the parameters, float32 `[D]`."""
+
+    @abc.abstractmethod
+    def set_flat_params(self, flat_params: np.ndarray) -> None:
+        """Sets the parameters, `[D]`.
+
+        Raises:
+            ValueError: the shape is not `[D]`, or a number is not finite.
+        """
+
+    @abc.abstractmethod
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """Returns what acts as policies like this one do, with other parameters, each in a task of its own.
+
+        Args:
+            flat_params: `[M, D]`, the parameters of each.
+
+        Returns:
+            An actor that runs without TensorFlow; None if the policy has no such form.
+
+        Raises:
+            ValueError: the shape is not `[M, D]`, or a number is not finite.
+        """
+
+    def make_actor(self) -> Optional[Actor]:
+        """Returns what acts as the policy does with its parameters as they are now, in one task; else None."""
+        return self.make_actors(self.get_flat_params()[None])
+
+    def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Chooses an action.
+
+        Args:
+            observation: `[O]`.
+
+        Returns:
+            `(action [A], agent_info)`; where actions are discrete, the action is an int64. The info holds the
+            distribution that the action was drawn from, if it was drawn.
+
+        Raises:
+            ValueError: a wrong shape, or a number that is not finite.
+        """
+        actions, infos = self.get_actions(self._check_observations("observation", observation, ndim=1)[None])
+        return actions[0], {key: value[0] for key, value in infos.items()}
+
+    def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Chooses an action for each observation.
+
+        Args:
+            observations: `[B, O]`.
+
+        Returns:
+            `(actions [B, A], agent_infos)`, each info with the leading axis `B`; where actions are discrete, they are
+            int64 `[B]`.
+
+        Raises:
+            ValueError: a wrong shape, or a number that is not finite.
+        """
+        return self._act(self._check_observations("observations", observations, ndim=2))
+
+    def _check_observations(self, argument: str, observations: Any, ndim: int) -> np.ndarray:
+        observations = np.asarray(observations)
+        if observations.ndim != ndim or observations.shape[-1] != self.obs_dim:
+            expected = f"({self.obs_dim},)" if ndim == 1 else "(" + "any, " * (ndim - 1) + f"{self.obs_dim})"
+            raise ValueError(f"{argument}: expected shape {expected}, got {observations.shape}")
+        if not np.isfinite(observations).all():
+            raise ValueError(f"{argument}: expected finite numbers, got {observations}")
+        return observations
+
+    def _act(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Does what `get_actions` does, with observations that have been checked."""
+        actor = self.make_actor()
+        actions, infos = actor.act(observations[None], self._draw_noise(actor, len(observations))[None])
+        return actions[0], {key: value[0] for key, value in infos.items()}
+
+    def _draw_noise(self, actor: Actor, num_observations: int) -> np.ndarray:
+        """Draws what the actions for `[B, O]` take, float32 `[B, noise_dim]`."""
+        noise = np.empty((num_observations, actor.noise_dim), np.float32)
+        actor.draw_noise(self._rng, noise)
+        return noise
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
+        """Logs figures about the policy on the given paths; none by default.
+
+        Args:
+            paths: paths that it acted in.
+            prefix: put before each key.
+        """

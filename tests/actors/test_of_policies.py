@@ -1,0 +1,201 @@
+"""The actors of policies: on arrays against the graph that `get_actions` runs, and through `get_actions`."""
+import copy
+import types
+
+import numpy as np
+import pytest
+
+from meta_policy_search.actors import Actor, actor_of
+from meta_policy_search.actors.nonlinearities import NONLINEARITIES
+from meta_policy_search.actors.of_policies import MetaPolicyActor, SequentialActor, actors_of
+from meta_policy_search.actors.task_policies import TaskPolicies
+from meta_policy_search.np import policies
+from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.tf_compat import tf
+
+M, B, O, A = 3, 6, 4, 2
+
+
+def with_random_task_params(policy, seed=0):
+    rng = np.random.default_rng(seed)
+    policy.load_params(rng.normal(size=(M, len(policy.get_flat_params()))))
+    return policy
+
+
+def noise_of_next_get_actions(policy, shape):
+    return copy.deepcopy(policy._rng).standard_normal(shape, dtype=np.float32)
+
+
+@pytest.mark.parametrize("output_nonlinearity", [None, "tanh"])
+@pytest.mark.parametrize("hidden_nonlinearity", [None, *sorted(NONLINEARITIES)])
+def test_the_actor_agrees_with_get_actions_given_the_same_noise(hidden_nonlinearity, output_nonlinearity):
+    policy = with_random_task_params(MetaGaussianMLPPolicy(
+        M, O, A, hidden_sizes=(5, 4), hidden_nonlinearity=hidden_nonlinearity, output_nonlinearity=output_nonlinearity
+    ))
+    observations = np.random.default_rng(1).normal(size=(M, B, O))
+    noise = noise_of_next_get_actions(policy, (M, B, A))
+    expected, expected_infos = policy.get_actions(observations)
+    actions, infos = actor_of(policy).act(observations, noise)
+    assert actions.dtype == infos["mean"].dtype == infos["log_std"].dtype == np.float32
+    assert actions.shape == infos["mean"].shape == infos["log_std"].shape == (M, B, A)
+    scale = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(actions, np.stack(expected), rtol=0, atol=1e-6 * scale)
+    for key in ("mean", "log_std"):
+        expected_info = [[info[key] for info in task_infos] for task_infos in expected_infos]
+        np.testing.assert_allclose(infos[key], expected_info, rtol=0, atol=1e-6 * scale)
+
+
+def test_the_actor_of_a_plain_policy_has_one_task():
+    policy = GaussianMLPPolicy(O, A, hidden_sizes=())
+    observations = np.random.default_rng(1).normal(size=(B, O))
+    noise = noise_of_next_get_actions(policy, (B, A))
+    expected, _ = policy.get_actions(observations)
+    actions, _ = actor_of(policy).act(observations[None], noise[None])
+    np.testing.assert_allclose(actions[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("learn_std", [True, False])
+def test_the_std_is_the_policys(learn_std):
+    policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(), learn_std=learn_std, init_std=0.3)
+    _, infos = actor_of(policy).act(np.zeros((M, B, O)), np.zeros((M, B, A), "f"))
+    np.testing.assert_allclose(np.exp(infos["log_std"]), np.full((M, B, A), 0.3), rtol=1e-6)
+
+
+def test_noise_of_zero_gives_the_mean():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,)))
+    actions, infos = actor_of(policy).act(np.ones((M, B, O)), np.zeros((M, B, A), "f"))
+    np.testing.assert_array_equal(actions, infos["mean"])
+
+
+def test_the_actor_keeps_the_parameters_of_its_moment():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,)))
+    observations, noise = np.ones((M, B, O)), np.zeros((M, B, A), "f")
+    actor = actor_of(policy)
+    before, _ = actor.act(observations, noise)
+    with_random_task_params(policy, seed=1)
+    np.testing.assert_array_equal(actor.act(observations, noise)[0], before)
+    assert (actor_of(policy).act(observations, noise)[0] != before).any()
+
+
+def test_each_tasks_actions_are_the_same_whatever_the_other_tasks():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(64, 64)))
+    rng = np.random.default_rng(0)
+    observations, noise = rng.normal(size=(M, B, O)), rng.normal(size=(M, B, A)).astype("f")
+    together, _ = actor_of(policy).act(observations, noise)
+    other = observations.copy()
+    other[1:] += 1.0
+    np.testing.assert_array_equal(actor_of(policy).act(other, noise)[0][0], together[0])
+
+
+def test_the_actor_for_some_tasks_acts_as_the_whole_does_in_these():
+    policy = with_random_task_params(MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(64, 64)))
+    rng = np.random.default_rng(0)
+    observations, noise = rng.normal(size=(M, B, O)), rng.normal(size=(M, B, A)).astype("f")
+    actor = actor_of(policy)
+    actions, infos = actor.act(observations, noise)
+    part_actions, part_infos = actor.for_tasks(1, M).act(observations[1:], noise[1:])
+    np.testing.assert_array_equal(part_actions, actions[1:])
+    for key, values in infos.items():
+        np.testing.assert_array_equal(part_infos[key], values[1:])
+
+
+@pytest.mark.parametrize("argument", ["hidden_nonlinearity", "output_nonlinearity"])
+def test_there_is_none_for_other_nonlinearities(argument):
+    policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,), **{argument: tf.nn.leaky_relu})
+    assert policy.make_actor() is None
+    assert isinstance(actor_of(policy), MetaPolicyActor)
+    assert actor_of(policy).act(np.zeros((M, B, O)), None)[0].shape == (M, B, A)
+
+
+# For one task
+
+
+class OnRequest:
+    """A policy of a user's own: linear, with documented methods alone."""
+
+    obs_dim, action_dim = O, A
+
+    def __init__(self):
+        self.flat_params = np.ones(O * A)
+
+    def get_flat_params(self):
+        return self.flat_params
+
+    def set_flat_params(self, flat_params):
+        self.flat_params = flat_params
+
+    def get_actions(self, observations):
+        return observations @ self.flat_params.reshape(O, A), {"twice": 2.0 * observations}
+
+
+def test_a_policy_without_a_form_on_arrays_is_asked_for_each_set_of_parameters_and_keeps_its_own():
+    policy, observations = OnRequest(), np.random.default_rng(1).normal(size=(M, B, O))
+    candidates = np.random.default_rng(2).normal(size=(M, O * A))
+    actor = actors_of(policy, candidates)
+    assert isinstance(actor, SequentialActor) and not actor.can_divide and actor.noise_dim == 0
+    actions, infos = actor.act(observations, np.empty((M, B, 0), "f"))
+    np.testing.assert_allclose(actions, observations @ candidates.reshape(M, O, A))
+    np.testing.assert_array_equal(infos["twice"], 2.0 * observations)
+    own, _ = actor_of(policy).act(observations[:1], np.empty((1, B, 0), "f"))
+    np.testing.assert_allclose(own[0], observations[0] @ np.ones((O, A)))
+
+
+@pytest.mark.parametrize("arguments", [{"learn_std": True}, {"learn_std": False}], ids=str)
+def test_candidates_on_numpy_may_be_divided(arguments):
+    policy = policies.GaussianMLPPolicy(O, A, (5,), init_std=0.3, **arguments)
+    candidates = np.random.default_rng(0).normal(size=(M, len(policy.get_flat_params())))
+    observations, noise = np.ones((M, B, O)), np.ones((M, B, A), "f")
+    actions, infos = actors_of(policy, candidates).act(observations, noise)
+    part_actions, part_infos = actors_of(policy, candidates).for_tasks(1, M).act(observations[1:], noise[1:])
+    np.testing.assert_array_equal(part_actions, actions[1:])
+    np.testing.assert_array_equal(part_infos["log_std"], infos["log_std"][1:])
+
+
+# Of several policies
+
+
+def test_policies_of_tasks_act_each_in_its_own():
+    own = [policies.GaussianMLPPolicy(O, A, ()) for _ in range(M)]
+    observations, noise = np.random.default_rng(1).normal(size=(M, B, O)), np.zeros((M, B, A), "f")
+    actor = TaskPolicies(own).make_actor()
+    assert actor.can_divide and actor.noise_dim == A
+    actions, infos = actor.act(observations, noise)
+    for m, policy in enumerate(own):
+        np.testing.assert_array_equal(actions[m], actor_of(policy).act(observations[m, None], noise[m, None])[0][0])
+    part_actions, part_infos = actor.for_tasks(1, M).act(observations[1:], noise[1:])
+    np.testing.assert_array_equal(part_actions, actions[1:])
+    np.testing.assert_array_equal(part_infos["mean"], infos["mean"][1:])
+
+
+def test_one_that_cannot_be_divided_keeps_all_of_them_together():
+    actor = TaskPolicies([policies.DeterministicMLPPolicy(O, A), OnRequest()]).make_actor()
+    assert not actor.can_divide
+
+
+# The interface
+
+
+class Constant(Actor):
+    """All that an actor has to say."""
+
+    def act(self, observations, noise):
+        return np.zeros((*observations.shape[:2], A)), {}
+
+
+def test_by_default_an_actor_draws_nothing_and_acts_for_all_tasks_together():
+    actor, rng = Constant(), np.random.default_rng(0)
+    actor.draw_noise(rng, np.empty((B, actor.noise_dim), np.float32))
+    assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
+    assert not actor.can_divide
+    with pytest.raises(TypeError, match="Constant acts for all tasks together"):
+        actor.for_tasks(0, 1)
+
+
+@pytest.mark.parametrize("policy, message", [
+    (types.SimpleNamespace(meta_batch_size=M, make_actor=lambda: 3), "make_actor: expected an actors.Actor .*3"),
+    (types.SimpleNamespace(make_actors=lambda flat: flat, get_flat_params=lambda: np.zeros(2)),
+     r"policy.make_actors: expected an actors.Actor or None, got array\(\[\[0., 0.\]\]\)"),
+])
+def test_what_a_policy_makes_is_checked(policy, message):
+    with pytest.raises(TypeError, match=message):
+        actor_of(policy)
