@@ -32,9 +32,9 @@ nb_execution_mode = "off"  # notebooks are shown as they were saved; tests/test_
 public_names_package = "meta_policy_search"
 public_names_internal = [  # what modules of the package share with each other
     "*.actors.actor.join_tasks",
+    "*.actors.mlp_families.*",
     "*.actors.of_policies.*",
     "*.actors.parameters.*",
-    "*.actors.stacked_mlp.*",
     "*.envs.*.Batched*",  # forms on arrays; the environments themselves are documented
     "*.envs.discrete_envs.base.*",
     "*.envs.env_spec.check_env_spec",

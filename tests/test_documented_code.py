@@ -85,6 +85,17 @@ def test_the_laplace_distribution_of_the_page_is_one():
     assert abs(np.mean(draws) - 0.3) < 0.01 and abs(np.mean(np.abs(draws - 0.3)) - 0.5) < 0.01
 
 
+def test_the_form_on_arrays_of_the_page_acts_as_the_policy_does():
+    names = {"__name__": "notebook"}
+    exec(re.sub(r"^train\(.*\n", "", "".join(blocks_of("howto/own_policy.rst")), flags=re.MULTILINE), names)
+    policy = names["FastBoundedPolicy"](3, 2, 2, hidden_sizes=(16,), bound=0.1)
+    observations = np.random.default_rng(0).normal(scale=5.0, size=(3, 6, 2))
+    _, expected = policy.get_actions(observations)
+    _, infos = policy.make_actor().for_tasks(1, 3).act(observations[1:], np.zeros((2, 6, 2), np.float32))
+    for key in ("mean", "log_std"):
+        np.testing.assert_allclose(infos[key], [[info[key] for info in task] for task in expected[1:]], atol=1e-6)
+
+
 @pytest.mark.thorough
 def test_the_code_that_resumes_a_run_does_so(tmp_path, monkeypatch):
     """Given a run of two iterations, one of which is done, then the code of the page does the other one."""
