@@ -192,6 +192,6 @@ def test_an_environment_without_tasks_has_a_single_one():
     assert observation.shape == (3,) and info == {}
     assert len(env.step(np.zeros(1))) == 5
     assert env.unwrapped is env.wrapped_env.unwrapped
-    with pytest.raises(AttributeError, match="make_batched"):
+    with pytest.raises(AttributeError, match="no batched form"):
         _ = env.make_batched
     env.close()
