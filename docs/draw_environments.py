@@ -25,7 +25,7 @@ ROBOTS = {  # steps with random actions before the frame
     "SwimmerRandVelEnv": 40,
 }
 POINTS: Dict[str, Any] = {  # task
-    "MetaPointEnv": (0.4, 0.3),
+    "MetaPointEnvNavigation": (0.4, 0.3),
     "MetaPointEnvCorner": (2.0, 2.0),
     "MetaPointEnvMomentum": (-2.0, 2.0),
     "MetaPointEnvWalls": {"goal": (2.0, -2.0), "gap_1": (0.8, -0.6), "gap_2": (1.2, -1.6)},
@@ -86,7 +86,7 @@ def draw_adaptation(path: Path) -> None:
     from matplotlib import pyplot as plt
 
     from meta_policy_search.baselines import LinearFeatureBaseline
-    from meta_policy_search.envs import MetaPointEnv, normalize
+    from meta_policy_search.envs import MetaPointEnvNavigation, normalize
     from meta_policy_search.meta_algos import TRPOMAML
     from meta_policy_search.policies import MetaGaussianMLPPolicy
     from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
@@ -94,7 +94,7 @@ def draw_adaptation(path: Path) -> None:
 
     set_seed(1)
     goals = [np.array(goal) for goal in ((0.4, 0.3), (-0.4, 0.35), (-0.3, -0.45), (0.45, -0.2))]
-    env: MetaEnv = normalize(MetaPointEnv(), normalization_scale=1.0)
+    env: MetaEnv = normalize(MetaPointEnvNavigation(), normalization_scale=1.0)
     policy = MetaGaussianMLPPolicy(len(goals), 2, 2, hidden_sizes=(100, 100), hidden_nonlinearity="relu")
     policy.load_npz(WEIGHTS)
     sampler = MetaSampler(env, policy, rollouts_per_meta_task=20, meta_batch_size=len(goals), max_path_length=100)

@@ -1,7 +1,7 @@
 """The cross-entropy method: a search among policy parameters without gradients.
 
     python experiments/cem.py                                              # balance a pole on a cart
-    python experiments/cem.py --env MetaPointEnv --max_path_length 20      # go to a goal in the plane
+    python experiments/cem.py --env MetaPointEnvNavigation --max_path_length 20      # go to a goal in the plane
 
 With each of the seeds 1 to 5, the policy that is found balances the pole for all 500 steps, a return of 500 (about
 half a minute on a core), and the one in the plane returns between -1.9 and -0.3 (a second or two), where the goal is

@@ -1,7 +1,7 @@
 """CMA-ES (arXiv:1604.00772): a search among policy parameters that adapts a full covariance matrix.
 
     python experiments/cma_es.py                                           # balance a pole on a cart
-    python experiments/cma_es.py --env MetaPointEnv --max_path_length 20   # go to a goal in the plane
+    python experiments/cma_es.py --env MetaPointEnvNavigation --max_path_length 20   # go to a goal in the plane
 
 With each of the seeds 1 to 5, the policy that is found balances the pole for all 500 steps, a return of 500 (about
 half a minute on a core), and the one in the plane returns between -2.1 and -1.4 (a second or two), where the goal is

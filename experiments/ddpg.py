@@ -1,7 +1,7 @@
 """DDPG (arXiv:1509.02971): deterministic policy gradients, learnt from a memory of all transitions.
 
-    python experiments/ddpg.py                                                          # swing up a pendulum
-    python experiments/ddpg.py --env MetaPointEnv --max_path_length 20 --batch_size 80  # go to a goal in the plane
+    python experiments/ddpg.py                                                        # swing up a pendulum
+    python experiments/ddpg.py --env MetaPointEnvNavigation --max_path_length 20 --batch_size 80  # to a goal
 
 With each of the seeds 1 to 3, the pendulum is swung up within 5,000 steps and returns between -190 and -120 after
 15,000, where random actions return about -1200. That takes 20 seconds on one core.

@@ -1,7 +1,7 @@
 """DiCE-MAML (arXiv:1802.05098): inner steps whose second derivatives are unbiased.
 
     python experiments/dice_maml.py                                  # half cheetah, forward or backward
-    python experiments/dice_maml.py --env MetaPointEnv               # 2D navigation
+    python experiments/dice_maml.py --env MetaPointEnvNavigation               # 2D navigation
     python experiments/dice_maml.py --outer_type log_likelihood      # policy gradient on advantages after adaptation
 
 On 2D navigation with `--normalization_scale 1 --learning_rate 0.003 --meta_batch_size 20`, returns go from -42 before

@@ -14,6 +14,8 @@ from meta_policy_search.envs.point_envs import (
     MetaPointEnvCorner,
     MetaPointEnvCornerGoals,
     MetaPointEnvMomentum,
+    MetaPointEnvNavigation,
+    MetaPointEnvOrigin,
     MetaPointEnvV2,
     MetaPointEnvWalls,
 )
@@ -30,6 +32,8 @@ __all__ = [
     "MetaPointEnvCorner",
     "MetaPointEnvCornerGoals",
     "MetaPointEnvMomentum",
+    "MetaPointEnvNavigation",
+    "MetaPointEnvOrigin",
     "MetaPointEnvV2",
     "MetaPointEnvWalls",
     "MetaTabularMDPEnv",

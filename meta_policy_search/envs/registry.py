@@ -17,10 +17,12 @@ _MODULES = {
     "HumanoidRandDirec2DEnv": "mujoco_envs.humanoid_rand_direc_2d",
     "HumanoidRandDirecEnv": "mujoco_envs.humanoid_rand_direc",
     "MetaBernoulliBanditEnv": "discrete_envs.bernoulli_bandit",
-    "MetaPointEnv": "point_envs.point_env_2d",
+    "MetaPointEnv": "point_envs",  # MetaPointEnvNavigation by its earlier name
     "MetaPointEnvCorner": "point_envs.point_env_2d_corner",
     "MetaPointEnvCornerGoals": "point_envs.corner_goals_point_env_2d",
     "MetaPointEnvMomentum": "point_envs.point_env_2d_momentum",
+    "MetaPointEnvNavigation": "point_envs.point_env_2d_navigation",
+    "MetaPointEnvOrigin": "point_envs.point_env_2d",
     "MetaPointEnvV2": "point_envs.point_env_2d_v2",
     "MetaPointEnvWalls": "point_envs.point_env_2d_walls",
     "MetaTabularMDPEnv": "discrete_envs.tabular_mdp",

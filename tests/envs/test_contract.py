@@ -13,8 +13,9 @@ from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor
 from meta_policy_search.utils import logger
 
 LARGE = ["MetaWorldML10", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py
-ALL = [name for name in available_envs() if name not in LARGE]
+ALL = [name for name in available_envs() if name not in LARGE and get_env_class(name).__name__ == name]  # no alias
 NOT_BATCHED = [name for name in ALL if not hasattr(get_env_class(name), "make_batched")]
+ONE_TASK = ["MetaPointEnvOrigin"]
 FORMS = {
     "plain": lambda env: env,
     "normalized": lambda env: normalize(env, scale_reward=0.5, normalize_obs=True, normalize_reward=True),
@@ -235,8 +236,9 @@ def test_tasks_come_from_the_generator_given_or_the_environments_own(name):
     np.testing.assert_equal(env.sample_tasks(20, rng=np.random.default_rng(7)), given)
     env.np_random = np.random.default_rng(7)
     np.testing.assert_equal(env.sample_tasks(20), given)
-    with pytest.raises(AssertionError):
-        np.testing.assert_equal(env.sample_tasks(20), given)
+    if name not in ONE_TASK:
+        with pytest.raises(AssertionError):
+            np.testing.assert_equal(env.sample_tasks(20), given)
 
 
 @every_env
@@ -274,7 +276,7 @@ def test_tasks_are_told_from_rewards_or_motion(name):
         env.set_task(task)
         start_alone(env, 0)
         answers.append(np.array(walk(env, steps=30)[1]))
-    assert any((answer != answers[0]).any() for answer in answers[1:])
+    assert any((answer != answers[0]).any() for answer in answers[1:]) != (name in ONE_TASK)
 
 
 @every_env

@@ -1,11 +1,13 @@
 """Point environments: a point in the plane has to find its goal, in worlds small enough to watch adaptation in.
 
-`MetaPointEnvV2` is called `MetaPointEnv` in its module `point_env_2d_v2`, as existing scripts import it.
+Existing scripts find the classes of the modules `point_env_2d`, `point_env_2d_v2` and `corner_goals_point_env_2d` there
+as `MetaPointEnv`. In this package that is another name of `MetaPointEnvNavigation`.
 """
 from meta_policy_search.envs.point_envs.corner_goals_point_env_2d import MetaPointEnvCornerGoals
-from meta_policy_search.envs.point_envs.point_env_2d import MetaPointEnv
+from meta_policy_search.envs.point_envs.point_env_2d import MetaPointEnvOrigin
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.envs.point_envs.point_env_2d_momentum import MetaPointEnvMomentum
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation
 from meta_policy_search.envs.point_envs.point_env_2d_v2 import MetaPointEnvV2
 from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
 
@@ -14,6 +16,10 @@ __all__ = [
     "MetaPointEnvCorner",
     "MetaPointEnvCornerGoals",
     "MetaPointEnvMomentum",
+    "MetaPointEnvNavigation",
+    "MetaPointEnvOrigin",
     "MetaPointEnvV2",
     "MetaPointEnvWalls",
 ]
+
+MetaPointEnv = MetaPointEnvNavigation

@@ -69,10 +69,11 @@ class BatchedPointEnv(BatchedEnv):
         actions, ids = self._rows(actions, env_ids)
         goals = self._goals[ids]
         before = self._states[ids]
-        after = self._push(before, np.clip(actions, -self.max_push, self.max_push), ids)
+        moved = self._push(before, np.clip(actions, -self.max_push, self.max_push), ids)
+        after = self._stop(before, moved, ids)
         self._states[ids] = after
         return BatchedStep(observations=after,
-                           rewards=self._rewards(before[:, :2], after[:, :2], goals),
+                           rewards=self._rewards(before[:, :2], moved[:, :2], goals),
                            terminated=self._terminated(after[:, :2], goals),
                            truncated=np.zeros(len(ids), dtype=bool),
                            env_infos={})
@@ -85,9 +86,13 @@ class BatchedPointEnv(BatchedEnv):
         """Returns the next states `[k, state_size]`, a new array; by default a push moves the point."""
         return states + pushes
 
+    def _stop(self, states: np.ndarray, moved: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Returns where walls let pushes lead that would move `states` to `moved`; by default there is no wall."""
+        return moved
+
     @abc.abstractmethod
     def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        """Returns the rewards `[k]` of moves from `before` to `after` (positions, each `[k, 2]`)."""
+        """Returns the rewards `[k]` of moves from `before` to `after`, without walls (positions, each `[k, 2]`)."""
 
     def _terminated(self, positions: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """Returns which paths end here, bool `[k]`; by default none ever does."""

@@ -1,17 +1,17 @@
-"""2D navigation with four possible goals: the corners of the square that `point_env_2d` draws its goals from."""
+"""2D navigation with four possible goals: the corners of the square of `point_env_2d_navigation`."""
 from typing import List, Optional
 
 import numpy as np
 
 from meta_policy_search.envs.point_envs.base import CORNERS, PointMetaEnv
-from meta_policy_search.envs.point_envs.point_env_2d import BatchedMetaPointEnv
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import BatchedMetaPointEnvNavigation
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Task
 
-__all__ = ["BatchedMetaPointEnvCornerGoals", "MetaPointEnvCornerGoals"]
+__all__ = ["BatchedMetaPointEnvCornerGoals", "MetaPointEnv", "MetaPointEnvCornerGoals"]
 
 
-class BatchedMetaPointEnvCornerGoals(BatchedMetaPointEnv):
+class BatchedMetaPointEnvCornerGoals(BatchedMetaPointEnvNavigation):
     """Many `MetaPointEnvCornerGoals`, stepped together."""
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
@@ -39,9 +39,9 @@ class MetaPointEnvCornerGoals(PointMetaEnv):
     end of episode   terminates when both coordinates are within 0.01 of the goal's
     ===============  ============================================================================
 
-    The rules of `MetaPointEnv` with four tasks: the smallest test of adaptation whose reward is informative everywhere.
-    Without adaptation nothing is better on average than staying at the start, for `-sqrt(0.5)` a step in every task.
-    (In `MetaPointEnvCorner` the corners are farther away and the default reward is sparse.)
+    The rules of `MetaPointEnvNavigation` with four tasks: the smallest test of adaptation whose reward is informative
+    everywhere. Without adaptation nothing is better on average than staying at the start, for `-sqrt(0.5)` a step in
+    every task. (In `MetaPointEnvCorner` the corners are farther away and the default reward is sparse.)
 
     Args:
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
@@ -51,3 +51,6 @@ class MetaPointEnvCornerGoals(PointMetaEnv):
 
     def __init__(self, *, render_mode: Optional[str] = None) -> None:
         super().__init__(render_mode=render_mode)
+
+
+MetaPointEnv = MetaPointEnvCornerGoals  # the name that existing scripts import from this module

@@ -1,70 +1,70 @@
-"""2D navigation: the first reinforcement-learning experiment of MAML (arXiv:1703.03400, section 5.3).
-
-Follows the authors' released code, which differs from the paper in its reward (minus the distance, not minus
-its square).
-"""
-from typing import List, Optional
+"""The way home: a point that starts anywhere in a square goes to its middle. There is a single task."""
+from typing import List, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search.envs.point_envs.base import BatchedPointEnv, PointMetaEnv, distances
+from meta_policy_search.envs.point_envs.base import PointMetaEnv
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import BatchedMetaPointEnvNavigation
+from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Task
 
-__all__ = ["BatchedMetaPointEnv", "MetaPointEnv"]
+__all__ = ["BatchedMetaPointEnvOrigin", "MetaPointEnv", "MetaPointEnvOrigin"]
 
 
-class BatchedMetaPointEnv(BatchedPointEnv):
-    """Many `MetaPointEnv`, stepped together.
+class BatchedMetaPointEnvOrigin(BatchedMetaPointEnvNavigation):
+    """Many `MetaPointEnvOrigin`, stepped together."""
 
-    Attributes:
-        goal_range: goals are uniform in `[-goal_range, goal_range]^2`.
-        goal_tolerance: the goal is reached when both coordinates are closer to it than this.
-    """
-
-    max_push = 0.1
-    default_goal = (0.5, 0.5)
-    goal_range = 0.5
-    goal_tolerance = 0.01
+    default_goal = (0.0, 0.0)
+    start_range = 2.0
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` goals, each a float64 `[2]`."""
-        return list(rng.uniform(-self.goal_range, self.goal_range, size=(n_tasks, 2)))
+        """Returns `n_tasks` empty dicts, the only task."""
+        return [{} for _ in range(n_tasks)]
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        """See `BatchedEnv.set_tasks`; a task is an empty dict."""
+        self._check_count(tasks)
+        for i, task in enumerate(tasks):
+            if not isinstance(task, dict) or task:
+                raise ValueError(f"task {i}: expected an empty dict, the only task, got {task!r}")
+
+    def get_tasks(self) -> List[Task]:
+        """See `BatchedEnv.get_tasks`."""
+        return [{} for _ in range(self.num_envs)]
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
-        return np.zeros(2)
+        return rng.uniform(-self.start_range, self.start_range, size=2)
 
-    def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        return -distances(after, goals)
-
-    def _terminated(self, positions: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        apart = np.abs(positions - goals)
-        return (apart[:, 0] < self.goal_tolerance) & (apart[:, 1] < self.goal_tolerance)
+    def scenery(self, env_id: int) -> Scenery:
+        """See `BatchedPointEnv.scenery`."""
+        return super().scenery(env_id)._replace(half_width=self.start_range)
 
 
-class MetaPointEnv(PointMetaEnv):
-    """A point that starts in the middle of a square and has to find its goal somewhere in it.
+class MetaPointEnvOrigin(PointMetaEnv):
+    """A point that starts anywhere in a square and has to go to its middle.
 
     ===============  ============================================================================
     observation      position `(x, y)`
     action           displacement `(dx, dy)`, each clipped to `[-0.1, 0.1]`
-    task             goal `(x, y)`, uniform in `[-0.5, 0.5]^2`; any finite goal may be set; at first (0.5, 0.5)
-    start            the origin
-    reward           minus the distance between the new position and the goal (a length, at most 0)
-    end of episode   terminates when both coordinates are within 0.01 of the goal's
+    task             an empty dict, the only one: the goal is the origin
+    start            uniform in `[-2, 2]^2`
+    reward           minus the distance between the new position and the origin (a length, at most 0)
+    end of episode   terminates when both coordinates are within 0.01 of zero
     ===============  ============================================================================
 
-    The goal is at most five full steps away, of a usual horizon of 100. Staying at the origin earns -0.38 a step on
-    average over tasks.
+    As there is nothing to adapt to, it is a test of everything else: a policy that learns at all learns this.
 
     Args:
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     References:
-        Finn, Abbeel, Levine: Model-Agnostic Meta-Learning, 2017 (arXiv:1703.03400), and its released
-        environment `PointEnvRandGoal`.
+        `MetaPointEnv` of this module in the public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
-    batched_class = BatchedMetaPointEnv
+    batched_class = BatchedMetaPointEnvOrigin
 
     def __init__(self, *, render_mode: Optional[str] = None) -> None:
         super().__init__(render_mode=render_mode)
+
+
+MetaPointEnv = MetaPointEnvOrigin  # the name that existing scripts import from this module

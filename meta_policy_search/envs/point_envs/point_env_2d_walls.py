@@ -46,8 +46,7 @@ class BatchedMetaPointEnvWalls(BatchedCornerTaskEnv):
     def _start(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-self.start_range, self.start_range, size=2)
 
-    def _push(self, states: np.ndarray, pushes: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        moved = states + pushes
+    def _stop(self, states: np.ndarray, moved: np.ndarray, ids: np.ndarray) -> np.ndarray:
         origin = np.zeros_like(states)
         radius_before, radius_after = distances(states, origin), distances(moved, origin)
         shrink = np.ones(len(states))
@@ -104,15 +103,16 @@ class MetaPointEnvWalls(PointMetaEnv):
     corners lie outside both walls, at 2.83 from the origin, so both gaps have to be found. They are wide (a third of
     the inner wall, 29 degrees to either side on the outer one).
 
-    With `p` and `p'` the position before and after the step, `g` the goal and `|.|` Euclidean:
+    With `p` the position before the step, `p'` the one after it without walls, `g` the goal and `|.|` Euclidean:
 
     - `dense`: `-|p' - g|`.
     - `dense_squared`: `-|p' - g|^2`.
     - `sparse`: `|p - g| - |p' - g|`, the decrease of the distance, while `|p' - g| < sparse_reward_radius`;
       else 0.
 
-    The public code of ProMP, which this follows, rewards the position that the step would have led to without walls, so
-    that pushing against a wall pays for ever. Here the reward is for where the point is.
+    As in the public code of ProMP, which this follows, the reward is for the position `p'` that the step would have led
+    to without walls; so `sparse` pays for pushing against a wall. (The public code gives None for a sparse reward
+    outside the radius; here it is 0.)
 
     Args:
         reward_type: `"dense"` (default), `"dense_squared"` or `"sparse"`.
