@@ -54,11 +54,15 @@ public_names_internal = [  # what modules of the package share with each other
     "*.samplers.ray.*.*",
     "*.samplers.rollout_loop.*",
     "*.samplers.single_task_sampler.[a-z]*",
+    "*.np.algos.rl_algorithm.Runner",
+    "*.training_loop.*",
+    "*.utils.duck_typing.*",
     "*.utils.event_file.*",
     "*.utils.lazy_dict.*",
     "*.utils.log_outputs.*",
     "*.utils.progress.*",
     "*.utils.signatures.*",
+    "*.utils.timing.*",
     "*.utils.video.*",
 ]
 

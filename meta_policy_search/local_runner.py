@@ -1,23 +1,24 @@
 """Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots, and going on with a run."""
 import os
-import time
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search import __version__
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import Path
-from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.callbacks import Callback, ask_to_stop, check_callbacks, log_interruption
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.progress import progress_bar
-from meta_policy_search.utils.snapshotter import MODES, PathLike, check_same_version, list_snapshots, load_snapshot
+from meta_policy_search.utils.duck_typing import call_optional
+from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
+from meta_policy_search.utils.timing import timed
 
 __all__ = ["LocalRunner"]
 
 
-class LocalRunner:
+class LocalRunner(TrainingLoop):
     """Trains an algorithm, epoch by epoch, in this process.
 
     Usage::
@@ -49,7 +50,6 @@ class LocalRunner:
         algo (RLAlgorithm): the algorithm, or None before `setup`.
         env: the environment.
         sampler: the sampler; None where the algorithm has none.
-        epoch (int): number of the epoch that is under way, or of the next one: that of the epochs done.
         step_itr (int): number of iterations done, which the algorithm counts up.
         step_path (list of dict or None): the paths of the epoch, which the algorithm sets.
         total_timesteps_sampled (int): environment steps taken so far.
@@ -59,6 +59,8 @@ class LocalRunner:
         TypeError: an argument of the wrong type.
     """
 
+    _unit = _short_unit = "epoch"
+
     def __init__(
         self,
         snapshot_dir: Optional[PathLike] = None,
@@ -67,11 +69,10 @@ class LocalRunner:
         callbacks: Sequence[Callback] = (),
         progress_bar: bool = False,
     ) -> None:
+        super().__init__(callbacks, progress_bar)
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
         self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
-        self.callbacks = check_callbacks("callbacks", callbacks)
-        self.progress_bar = check_bool("progress_bar", progress_bar)
         self.algo: Optional[RLAlgorithm] = None
         self.env: Any = None
         self.sampler: Any = None
@@ -79,10 +80,15 @@ class LocalRunner:
         self._begin_counting()
 
     def _begin_counting(self) -> None:
-        self.epoch = self.step_itr = self.total_timesteps_sampled = 0
+        self.itr = self.step_itr = self.total_timesteps_sampled = 0
         self.step_path: Optional[List[Path]] = None
-        self._sampling_time = 0.0  # seconds, in this epoch
-        self._started = time.perf_counter()
+        self._times: Dict[str, float] = {}  # of this epoch, seconds
+        self._start_clock()
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch that is under way, or of the next one: that of the epochs done."""
+        return self.itr
 
     def setup(
         self,
@@ -107,7 +113,7 @@ class LocalRunner:
         """
         if not isinstance(algo, RLAlgorithm):
             raise TypeError(f"algo: expected an RLAlgorithm, got {algo!r}")
-        sampler_cls = getattr(algo, "sampler_cls", None) if sampler_cls is None else sampler_cls
+        sampler_cls = algo.sampler_cls if sampler_cls is None else sampler_cls
         sampler_args = dict(sampler_args or {})
         if sampler_cls is None and sampler_args:
             raise TypeError(f"sampler_args: expected none, as there is no sampler_cls, got {sampler_args}")
@@ -176,10 +182,8 @@ class LocalRunner:
 
     def _run(self) -> Any:
         try:
-            return self._algo("train").train(self)
-        except KeyboardInterrupt:
-            log_interruption("epoch", self.epoch)
-            raise
+            with self._interruptible():
+                return self._algo("train").train(self)
         finally:
             self._shutdown_worker()
 
@@ -194,35 +198,17 @@ class LocalRunner:
         """
         if self._plan is None:
             raise RuntimeError("step_epochs: expected to be called by an algorithm in training; call train()")
-        self._start_worker()
-        n_epochs = self._plan["n_epochs"]
+        call_optional(self.sampler, "start_worker")
         try:
-            with progress_bar(self.progress_bar, n_epochs, "training", "epoch", initial=self.epoch) as bar:
-                while self.epoch < n_epochs:
-                    started = time.perf_counter()
-                    self.step_path, self._sampling_time = None, 0.0
-                    logger.logkv("Epoch", self.epoch)
-                    yield self.epoch
-                    row = self._log_row(started)
-                    self.save(self.epoch)
-                    self.epoch += 1
-                    bar.update()
-                    if ask_to_stop(self.callbacks, self, row):
-                        logger.log(f"Stopped by a callback after epoch {self.epoch - 1}")
-                        break
+            for epoch in self._iterations(self._plan["n_epochs"]):
+                self.step_path, self._times = None, {"Time-Sampling": 0.0}
+                logger.logkv("Epoch", epoch)
+                with timed(self._times, "EpochTime"):
+                    yield epoch
+                logger.logkvs({"Itr": self.step_itr, "n_timesteps": self.total_timesteps_sampled, **self._times,
+                               "Time": self._elapsed()})
         finally:
             self._shutdown_worker()
-
-    def _log_row(self, started: float) -> logger.Row:
-        now = time.perf_counter()
-        logger.logkvs({
-            "Itr": self.step_itr,
-            "n_timesteps": self.total_timesteps_sampled,
-            "Time-Sampling": self._sampling_time,
-            "EpochTime": now - started,
-            "Time": now - self._started,
-        })
-        return logger.dumpkvs()
 
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
         """Collects paths with the algorithm's policy as it is now, and counts their steps.
@@ -259,12 +245,10 @@ class LocalRunner:
         Raises:
             RuntimeError, ValueError: as in `obtain_samples`.
         """
-        return self._sample("obtain_population_samples", batch_size,
-                            lambda steps: self._sample_population(itr, steps, flat_params))
+        collect = getattr(self.sampler, "obtain_population_samples", self._sample_one_by_one)
+        return self._sample("obtain_population_samples", batch_size, lambda steps: collect(itr, steps, flat_params))
 
-    def _sample_population(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
-        if hasattr(self.sampler, "obtain_population_samples"):
-            return self.sampler.obtain_population_samples(itr, batch_size, flat_params)
+    def _sample_one_by_one(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
         population = []
         for number, candidate in enumerate(flat_params, start=itr):
             self.algo.policy.set_flat_params(candidate)
@@ -279,9 +263,8 @@ class LocalRunner:
         batch_size = (self._plan or {}).get("batch_size") if batch_size is None else batch_size
         if batch_size is None:
             raise ValueError("batch_size: expected an integer of at least 1 here or in train(), got None")
-        started = time.perf_counter()
-        lists = collect(check_positive_int("batch_size", batch_size))
-        self._sampling_time += time.perf_counter() - started
+        with timed(self._times, "Time-Sampling"):
+            lists = collect(check_positive_int("batch_size", batch_size))
         self.total_timesteps_sampled += sum(len(path["rewards"]) for paths in lists for path in paths)
         return lists
 
@@ -300,6 +283,9 @@ class LocalRunner:
         """
         return logger.save_itr_params(check_int_at_least("epoch", epoch, 0), self.get_snapshot(epoch))
 
+    def _save(self, itr: int) -> None:
+        self.save(itr)
+
     def get_snapshot(self, epoch: int) -> Dict[str, Any]:
         """Returns what is saved of an epoch.
 
@@ -313,20 +299,17 @@ class LocalRunner:
         algo, plan = self._algo("get_snapshot"), self._plan or _check_plan(epoch + 1, None, False)
         return {
             "itr": epoch,
-            "policy": getattr(algo, "policy", None),
+            "policy": algo.policy,
             "env": self.env,
-            "baseline": getattr(algo, "baseline", None),
+            "baseline": algo.baseline,
             "algo": algo,
             "paths": self.step_path if plan["store_paths"] else None,
             "state": {
-                "version": __version__,
                 **self._sampler_setup,
                 "plan": plan,
                 "step_itr": self.step_itr,
                 "total_timesteps_sampled": self.total_timesteps_sampled,
-                **seeding.get_process_state(),
-                "outputs": logger.output_positions(),
-                "time": time.perf_counter() - self._started,
+                **self._loop_state(),
             },
         }
 
@@ -362,10 +345,9 @@ class LocalRunner:
         check_same_version("snapshot: the run", state.get("version"))
         self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"], state["sampler_args"])
         self._plan = dict(state["plan"])
-        self.epoch, self.step_itr = snapshot["itr"] + 1, state["step_itr"]
-        self.total_timesteps_sampled, self.step_path = state["total_timesteps_sampled"], snapshot["paths"]
-        self._started = time.perf_counter() - state["time"]
-        seeding.set_process_state(state)
+        self.step_itr, self.step_path = state["step_itr"], snapshot["paths"]
+        self.total_timesteps_sampled = state["total_timesteps_sampled"]
+        self._restore_loop(snapshot)
 
     def _algo(self, method: str) -> RLAlgorithm:
         if self.algo is None:
@@ -376,13 +358,8 @@ class LocalRunner:
         if self._snapshot_dir is not None:
             logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, positions)
 
-    def _start_worker(self) -> None:
-        if hasattr(self.sampler, "start_worker"):
-            self.sampler.start_worker()
-
     def _shutdown_worker(self) -> None:
-        if hasattr(self.sampler, "shutdown_worker"):
-            self.sampler.shutdown_worker()
+        call_optional(self.sampler, "shutdown_worker")
 
 
 def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:

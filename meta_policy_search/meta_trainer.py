@@ -1,33 +1,34 @@
 """The training loop: samples, adapts, samples again, and takes a meta-update."""
 import contextlib
 import threading
-import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
 
-from meta_policy_search import __version__
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.sessions import adopt_session
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import PathsMetaBatch, TaskSamples
-from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.callbacks import Callback, EarlyStopping, ask_to_stop, check_callbacks, log_interruption
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_same
+from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
+from meta_policy_search.utils.timing import timed
 
 __all__ = ["EarlyStopping", "Trainer"]
 
 _MOMENT = 1.0  # seconds of sampling, after which it gets a progress bar
 
 
-class Trainer:
+class Trainer(TrainingLoop):
     """Performs steps of meta-policy search.
 
     Pseudocode::
@@ -101,15 +102,10 @@ class Trainer:
             if not isinstance(sess, tf.Session):
                 raise TypeError(f"sess: expected a tf.Session or None, got {sess!r}")
             adopt_session(sess)
-        self.callbacks = check_callbacks("callbacks", callbacks)
-        self.progress_bar = check_bool("progress_bar", progress_bar)
+        super().__init__(callbacks, progress_bar, self.start_itr)
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
-            if not hasattr(algo, "build_diagnostics"):
-                raise ValueError(f"diagnostics: expected False, as {type(algo).__name__} has none, got True")
-            algo.build_diagnostics()
-        self.itr = self.start_itr
-        self._started: Optional[float] = None  # set by the first iteration
+            getattr(type(algo), "build_diagnostics", MetaAlgo.build_diagnostics)(algo)
 
     def _check_agreement(self) -> None:
         """Checks that what is given twice is the same everywhere."""
@@ -137,17 +133,9 @@ class Trainer:
             KeyboardInterrupt: Ctrl-C; a message says what was saved last.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
-        with progress_bar(self.progress_bar, end, "training", "itr", initial=self.itr, smoothing=0.1) as bar:
-            while self.itr < end:
-                try:
-                    row = self.train_itr()
-                except KeyboardInterrupt:
-                    log_interruption("iteration", self.itr)
-                    raise
-                bar.update()
-                if ask_to_stop(self.callbacks, self, row):
-                    logger.log(f"Stopped by a callback after iteration {self.itr - 1}")
-                    break
+        with self._interruptible(), contextlib.closing(self._iterations(end)) as iterations:
+            for _ in iterations:
+                self.perform_itr()
 
     def train_itr(self) -> Row:
         """Performs one iteration and saves its snapshot.
@@ -156,9 +144,7 @@ class Trainer:
             The row that was logged.
         """
         self.perform_itr()
-        row = logger.dumpkvs()
-        self._end_iteration()
-        return row
+        return self._commit()
 
     def perform_itr(self) -> List[np.ndarray]:
         """Performs one iteration and logs its figures; row, snapshot and count of iterations are left to the caller.
@@ -166,60 +152,55 @@ class Trainer:
         Returns:
             The mean return in each task, float64 `[M]`, before adaptation and after each inner step.
         """
-        started = time.perf_counter()
         if self._started is None:
-            self._started = started
-        self._begin_iteration()
-        all_samples, returns = [], []
-        sampling_time = processing_time = inner_time = 0.0
-        for step in range(self.num_inner_grad_steps + 1):
-            times = [time.perf_counter()]
-            with self._sampling_bar(step):
-                paths = self.sampler.obtain_samples(log=True, log_prefix=f"Step_{step}-")
-            times.append(time.perf_counter())
-            samples = self.sample_processor.process_samples(paths, log="all", log_prefix=f"Step_{step}-")
-            self._log_diagnostics(paths, f"Step_{step}-")
-            times.append(time.perf_counter())
-            if step < self.num_inner_grad_steps:
-                self.algo.adapt(samples)
-            times.append(time.perf_counter())
-            all_samples.append(samples)
-            returns.append(task_returns(paths))
-            sampling, processing, inner = np.diff(times)
-            sampling_time, processing_time, inner_time = (
-                sampling_time + sampling, processing_time + processing, inner_time + inner)
-        inner_ended = time.perf_counter()
-        diagnosis_time = self._diagnose(all_samples) if self.diagnostics else 0.0
-        self._optimize(all_samples)
-        ended = time.perf_counter()
+            self._start_clock()
+        all_samples: List[Sequence[TaskSamples]] = []
+        returns: List[np.ndarray] = []
+        times: Dict[str, float] = {}
+        with timed(times, "Time-TotalInner"):
+            self._begin_iteration()
+            for step in range(self.num_inner_grad_steps + 1):
+                prefix = f"Step_{step}-"
+                with timed(times, "Time-Sampling"), self._sampling_bar(step):
+                    paths = self.sampler.obtain_samples(log=True, log_prefix=prefix)
+                with timed(times, "Time-SampleProc"):
+                    samples = self.sample_processor.process_samples(paths, log="all", log_prefix=prefix)
+                    self._log_diagnostics(paths, prefix)
+                if step < self.num_inner_grad_steps:
+                    with timed(times, "Time-InnerStep"):
+                        self.algo.adapt(samples)
+                all_samples.append(samples)
+                returns.append(task_returns(paths))
+        if self.diagnostics:
+            with timed(times, "Time-Diagnostics"):
+                logger.logkvs(self.algo.compute_diagnostics(all_samples))
+            logger.logkv("Time-Diagnostics", times["Time-Diagnostics"])  # its column is beside those of the figures
+        with timed(times, "Time-OuterStep"):
+            self.algo.optimize_policy(all_samples)
+            self.policy.switch_to_pre_update()
         _log_gain(returns)
         logger.logkvs({
             "Itr": self.itr,
-            "n_timesteps": getattr(self.sampler, "total_timesteps_sampled", 0),
-            "Time-Sampling": sampling_time,
-            "Time-SampleProc": processing_time,
-            "Time-InnerStep": inner_time,
-            "Time-TotalInner": inner_ended - started,
-            "Time-OuterStep": ended - inner_ended - diagnosis_time,
-            "Time-MAMLSteps": inner_time + ended - inner_ended - diagnosis_time,
-            "ItrTime": ended - started,
-            "Time": ended - self._started,
+            "n_timesteps": getattr(self.sampler, "total_timesteps_sampled", Sampler.total_timesteps_sampled),
+            **times,
+            "Time-MAMLSteps": times["Time-InnerStep"] + times["Time-OuterStep"],
+            "ItrTime": times["Time-TotalInner"] + times.get("Time-Diagnostics", 0.0) + times["Time-OuterStep"],
+            "Time": self._elapsed(),
         })
         return returns
 
     def _begin_iteration(self) -> None:
-        if hasattr(self.sampler, "start_at"):  # samplers of other makes count for themselves
-            self.sampler.start_at(self.itr)
+        call_optional(self.sampler, "start_at", self.itr)
         self.sampler.update_tasks()
         self.policy.switch_to_pre_update()
 
     @contextlib.contextmanager
     def _sampling_bar(self, step: int) -> Iterator[None]:
         """Shows in a `with` block how far sampling is, if the sampler says it."""
-        if not self.progress_bar or not hasattr(self.sampler, "on_steps"):
+        total = getattr(self.sampler, "max_steps", Sampler.max_steps)
+        if not self.progress_bar or not total:
             yield
             return
-        total = self.sampler.meta_batch_size * self.sampler.batch_size * self.sampler.max_path_length
         with progress_bar(True, total, f"sampling, step {step}", "step", leave=False, delay=_MOMENT) as bar:
             lock = threading.Lock()
 
@@ -235,25 +216,11 @@ class Trainer:
 
     def _log_diagnostics(self, paths: PathsMetaBatch, prefix: str) -> None:
         all_paths = [path for task_paths in paths.values() for path in task_paths]
-        if hasattr(self.env, "log_diagnostics"):  # environments of other makes may have none
-            self.env.log_diagnostics(all_paths, prefix)
+        call_optional(self.env, "log_diagnostics", all_paths, prefix)
         self.policy.log_diagnostics(all_paths, prefix)
 
-    def _diagnose(self, all_samples: List[Sequence[TaskSamples]]) -> float:
-        """Logs the diagnostics of the coming meta-update; returns how long they took, in seconds."""
-        started = time.perf_counter()
-        logger.logkvs(self.algo.compute_diagnostics(all_samples))
-        elapsed = time.perf_counter() - started
-        logger.logkv("Time-Diagnostics", elapsed)
-        return elapsed
-
-    def _optimize(self, all_samples: List[Sequence[TaskSamples]]) -> None:
-        self.algo.optimize_policy(all_samples)
-        self.policy.switch_to_pre_update()
-
-    def _end_iteration(self) -> None:
-        logger.save_itr_params(self.itr, self.get_itr_snapshot(self.itr))
-        self.itr += 1
+    def _save(self, itr: int) -> None:
+        logger.save_itr_params(itr, self.get_itr_snapshot(itr))
 
     def get_itr_snapshot(self, itr: int) -> Dict[str, Any]:
         """Returns what is saved of an iteration.
@@ -271,14 +238,11 @@ class Trainer:
             "env": self.env,
             "baseline": self.sample_processor.baseline,
             "state": {
-                "version": __version__,
-                "algo": self.algo.get_state() if hasattr(self.algo, "get_state") else None,
-                "sampler": self.sampler.get_state() if hasattr(self.sampler, "get_state") else None,
+                "algo": call_optional(self.algo, "get_state"),
+                "sampler": call_optional(self.sampler, "get_state"),
                 "policy_params": self.policy.get_param_values(),
-                "policy": self.policy.get_state() if hasattr(self.policy, "get_state") else None,
-                **seeding.get_process_state(),
-                "outputs": logger.output_positions(),
-                "time": 0.0 if self._started is None else time.perf_counter() - self._started,
+                "policy": call_optional(self.policy, "get_state"),
+                **self._loop_state(),
             },
         }
 
@@ -297,17 +261,13 @@ class Trainer:
         check_same_version("snapshot: the run", state.get("version"))
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()
-        if state["policy"] is not None:
-            self.policy.set_state(state["policy"])
-        if state["algo"] is not None:
-            self.algo.set_state(state["algo"])
-        if state["sampler"] is not None:
-            self.sampler.set_state(state["sampler"])
-        if hasattr(snapshot["baseline"], "get_param_values"):  # baselines of other makes are fitted anew anyway
-            self.sample_processor.baseline.set_params(snapshot["baseline"].get_param_values())
-        seeding.set_process_state(state)
-        self.itr = snapshot["itr"] + 1
-        self._started = time.perf_counter() - state["time"]
+        for name in ("policy", "algo", "sampler"):
+            if state[name] is not None:
+                getattr(self, name).set_state(state[name])
+        baseline_params = call_optional(snapshot["baseline"], "get_param_values")
+        if baseline_params is not None:
+            self.sample_processor.baseline.set_params(baseline_params)
+        self._restore_loop(snapshot)
 
 
 def _log_gain(returns: Sequence[np.ndarray]) -> None:

@@ -1,19 +1,17 @@
 """Every algorithm of `meta_algos` with the interface of `np.algos.MetaRLAlgorithm`."""
 import copy
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
+from meta_policy_search.np.algos.rl_algorithm import Runner
 from meta_policy_search.policies.task_policy import TaskPolicy
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils.checks import check_positive_int
-
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
 
 __all__ = ["GradientAdaptation"]
 
@@ -99,7 +97,7 @@ class GradientAdaptation(MetaRLAlgorithm):
         (adapted,) = algo.policy.policies_params_vals
         return exploration_policy.with_params(adapted)
 
-    def train(self, runner: "LocalRunner") -> Optional[float]:
+    def train(self, runner: Runner) -> Optional[float]:
         """Meta-trains: each epoch is an iteration of a `Trainer`, and logs the columns of one.
 
         The number of paths is `rollouts_per_meta_task`, whatever the runner's batch size.

@@ -60,6 +60,16 @@ class MetaAlgo(abc.ABC):
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
         """Takes one meta-update."""
 
+    def build_diagnostics(self) -> None:
+        """Builds what `compute_diagnostics` needs; by default there are no diagnostics: raises `ValueError`."""
+        raise ValueError(f"diagnostics: expected False, as {type(self).__name__} has none, got True")
+
+    def get_state(self) -> Any:
+        """Returns what the next meta-update depends on beside the policy, for a snapshot; None by default."""
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned, where that is not None."""
+
     def with_meta_batch_size(self, meta_batch_size: int) -> "MetaAlgo":
         """Returns the algorithm for another number of tasks, with a policy of its own; graph and parameters are shared.
 

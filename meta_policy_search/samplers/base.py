@@ -1,5 +1,5 @@
 """Interface of the samplers, and the processing of one task's paths: returns, baseline, advantages."""
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -30,6 +30,15 @@ class Sampler:
         ValueError: a number is smaller than one.
     """
 
+    total_timesteps_sampled: int = 0
+    """Environment steps taken so far, for the log; 0 for a sampler that does not count."""
+
+    max_steps: int = 0
+    """Most steps of `obtain_samples`; 0 for a sampler that does not tell `on_steps` of them."""
+
+    on_steps: Optional[Callable[[int], None]] = None
+    """Where it is set, `obtain_samples` calls it with how many more of `max_steps` are done or will not be taken."""
+
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
         if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
             raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
@@ -45,6 +54,15 @@ class Sampler:
             A list of path dicts; from samplers of several tasks, a dict of task index to such a list.
         """
         raise NotImplementedError
+
+    def start_at(self, itr: int) -> None:
+        """Makes `itr` the number of the iteration that begins next; by default samplers count for themselves."""
+
+    def get_state(self) -> Any:
+        """Returns what the next samples depend on beside policy and seed, for a snapshot; None by default."""
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned, where that is not None."""
 
     def close(self) -> None:
         """Ends what the sampler has started, such as worker processes; by default nothing."""

@@ -12,7 +12,7 @@ from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, 
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.samplers.ray.executor import RayExecutor
 from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
-from meta_policy_search.samplers.rollout_loop import OnSteps, PathRngs, RolloutRequest, collect
+from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest, collect
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
@@ -54,9 +54,7 @@ class MetaSampler(Sampler):
     Attributes:
         total_timesteps_sampled (int): environment steps taken so far.
         tasks (list or None): the tasks of the current iteration.
-        on_steps (callable or None): where it is set, and not on Ray, it is called while paths are collected, from all
-            threads that sample: with how many more of the `P * M * max_path_length` steps are done, or will not be
-            taken as their path has ended.
+        on_steps (callable or None): see `Sampler`; it is called from all threads that sample, but not on Ray.
 
     Raises:
         ValueError: a size is out of range or differs from the policy's, or sizes of observation or action differ
@@ -88,11 +86,12 @@ class MetaSampler(Sampler):
             raise ValueError(f"envs_per_task: expected at most rollouts_per_meta_task={self.batch_size}, "
                              f"got {envs_per_task}")
         self.total_timesteps_sampled = 0
-        self.on_steps: Optional[OnSteps] = None
         self.tasks: Optional[List[Task]] = None
         self._itr, self._step = -1, 0
         self._mean_before = np.nan  # the mean return before adaptation, on Ray
         self.vec_env = self._make_executor(parallel, executor)
+        if not isinstance(self.vec_env, RayExecutor):
+            self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
 
     def _make_executor(
         self, parallel: Union[bool, str, RayOptions], executor: Union[str, ExecutorFactory, None]

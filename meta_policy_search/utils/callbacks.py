@@ -1,14 +1,12 @@
-"""What the training loops share: callbacks, and what to say when they are interrupted."""
-from typing import Any, Callable, List, Optional, Sequence
+"""Callbacks of training loops."""
+from typing import Any, Callable, Optional
 
 import numpy as np
 
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_non_negative, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.snapshotter import list_snapshots
 
-__all__ = ["Callback", "EarlyStopping", "ask_to_stop", "check_callbacks", "log_interruption"]
+__all__ = ["Callback", "EarlyStopping"]
 
 Callback = Callable[[Any, Row], Optional[bool]]
 """Is called with the trainer and the row that it has logged; True stops training."""
@@ -53,24 +51,3 @@ class EarlyStopping:
             self._since += 1
         reached = self.target is not None and value >= self._sign * self.target
         return bool(reached or self._since >= self.patience)
-
-
-def check_callbacks(name: str, callbacks: Sequence[Callback]) -> List[Callback]:
-    """Returns the callbacks as a new list, or raises `TypeError` if they are not callables."""
-    if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
-        raise TypeError(f"{name}: expected a list of callables, got {callbacks!r}")
-    return list(callbacks)
-
-
-def ask_to_stop(callbacks: Sequence[Callback], trainer: Any, row: Row) -> bool:
-    """Calls every callback; returns whether one of them returned True, Python's or NumPy's."""
-    answers = [callback(trainer, row) for callback in callbacks]
-    return any(isinstance(answer, (bool, np.bool_)) and bool(answer) for answer in answers)
-
-
-def log_interruption(unit: str, number: int) -> None:
-    """Says what an interruption during iteration (or epoch) `number` has lost, and where the last snapshot is."""
-    folder = logger.get_dir()
-    is_saved = folder is not None and list_snapshots(folder)
-    where = f", and the last snapshot is in {folder}" if is_saved else ""
-    logger.log(f"Interrupted in {unit} {number}, which is not saved; {unit}s before it are complete{where}")

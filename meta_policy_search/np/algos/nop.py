@@ -1,15 +1,12 @@
 """The algorithm that does nothing."""
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 from meta_policy_search.baselines import ZeroBaseline
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_positive_int
-
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
 
 __all__ = ["NOP"]
 
@@ -36,7 +33,7 @@ class NOP(RLAlgorithm):
     def optimize_policy(self, paths: Sequence[Path]) -> None:
         """Does nothing with the collected paths."""
 
-    def train(self, runner: "LocalRunner") -> Optional[float]:
+    def train(self, runner: Runner) -> Optional[float]:
         """Collects paths in each epoch, where there is a sampler.
 
         Returns:

@@ -1,23 +1,21 @@
 """What algorithms share that learn from a replay buffer."""
 import abc
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int
-
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.utils.duck_typing import call_optional
 
 __all__ = ["OffPolicyRLAlgorithm", "Transitions"]
 
@@ -125,7 +123,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
         """Makes an update on each batch, a dict of `ReplayBuffer.sample_transitions`; returns what to log of them."""
 
-    def train(self, runner: "LocalRunner") -> Optional[float]:
+    def train(self, runner: Runner) -> Optional[float]:
         """Trains.
 
         Returns:
@@ -205,8 +203,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         if self._successes and any(key in path.get("env_infos", {}) for path in paths for key in _SUCCESS_KEYS):
             logger.logkv("SuccessRate", float(np.mean(self._successes)))
         logger.logkv("BufferSize", self.replay_buffer.n_transitions_stored)
-        if hasattr(self.policy, "log_diagnostics"):
-            self.policy.log_diagnostics(paths)
+        call_optional(self.policy, "log_diagnostics", paths)
 
 
 def _check_buffer(replay_buffer: Any) -> Any:

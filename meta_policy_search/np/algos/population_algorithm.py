@@ -1,13 +1,13 @@
 """What algorithms share that search for good policy parameters by trying candidates."""
 import abc
 import copy
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, TypeVar
+from typing import Any, List, Optional, Sequence, TypeVar
 
 import numpy as np
 
 from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
@@ -15,9 +15,6 @@ from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.utils import explained_variance_1d
-
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
 
 __all__ = ["PopulationAlgorithm"]
 
@@ -121,7 +118,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self._cycle += 1
         self._candidates, self._returns, self._paths = None, [], []
 
-    def train(self, runner: "LocalRunner") -> Optional[float]:
+    def train(self, runner: Runner) -> Optional[float]:
         """Trains; goes on where the runner resumes a run.
 
         Returns:

@@ -1,11 +1,33 @@
 """The interface of the algorithms that a `LocalRunner` runs."""
 import abc
-from typing import TYPE_CHECKING, Any
+from typing import Any, Iterator, List, Optional, Protocol
 
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
+import numpy as np
 
-__all__ = ["RLAlgorithm"]
+from meta_policy_search.types import Path
+
+__all__ = ["RLAlgorithm", "Runner"]
+
+
+class Runner(Protocol):
+    """What an algorithm asks of the `LocalRunner` that trains it, which documents each of these."""
+
+    env: Any
+    sampler: Any
+    step_itr: int
+    step_path: Optional[List[Path]]
+    total_timesteps_sampled: int
+
+    def step_epochs(self) -> Iterator[int]:
+        """Yields the number of each epoch."""
+
+    def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
+        """Collects paths with the algorithm's policy as it is now."""
+
+    def obtain_population_samples(
+        self, itr: int, flat_params: np.ndarray, batch_size: Optional[int] = None
+    ) -> List[List[Path]]:
+        """Collects paths for each of several sets of parameters."""
 
 
 class RLAlgorithm(abc.ABC):
@@ -14,12 +36,18 @@ class RLAlgorithm(abc.ABC):
     A snapshot holds the whole object: all that training depends on has to be among its attributes, and they have to be
     such that they can be pickled.
 
-    Note:
-        If the attribute `sampler_cls` exists and is not None, `LocalRunner.setup` makes a sampler of that class.
+    Attributes:
+        sampler_cls: where it is not None (the default), `LocalRunner.setup` makes a sampler of this class.
+        policy: what a snapshot holds as the policy; default None.
+        baseline: what a snapshot holds as the baseline; default None.
     """
 
+    sampler_cls: Any = None
+    policy: Any = None
+    baseline: Any = None
+
     @abc.abstractmethod
-    def train(self, runner: "LocalRunner") -> Any:
+    def train(self, runner: Runner) -> Any:
         """Obtains samples and trains, epoch by epoch.
 
         Args:

@@ -1,5 +1,5 @@
 """Adaptation without gradients: a search among policy parameters in each task, from a common mean."""
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -8,14 +8,12 @@ from meta_policy_search.actors.of_policies import action_shape_of, actors_of
 from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
+from meta_policy_search.np.algos.rl_algorithm import Runner
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
-
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
 
 __all__ = ["SearchAdaptation", "SearchPolicy"]
 
@@ -93,7 +91,7 @@ class SearchAdaptation(MetaRLAlgorithm):
         policy.search.tell(_candidate_returns(exploration_trajectories, policy.search.n_samples))
         return SearchPolicy(policy.search, is_exploring=False)
 
-    def train(self, runner: "LocalRunner") -> Optional[float]:
+    def train(self, runner: Runner) -> Optional[float]:
         """Searches for a common mean: parameters with which the policy does well on average over tasks.
 
         In each epoch, the candidates are compared by their mean return in `meta_batch_size` new tasks of the runner's
