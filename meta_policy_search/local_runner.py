@@ -56,7 +56,6 @@ class LocalRunner(TrainingLoop):
 
     Raises:
         ValueError: unknown snapshot mode, or `snapshot_gap` below 1.
-        TypeError: an argument of the wrong type.
     """
 
     _unit = _short_unit = "epoch"
@@ -137,8 +136,7 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError: `setup` was not called.
             ValueError: a number is below one; the run folder holds an earlier run.
-            TypeError: an argument of the wrong type.
-            KeyboardInterrupt: Ctrl-C; a message says what was saved last.
+            KeyboardInterrupt: Ctrl-C; a message says what was saved last. The same in `resume`.
         """
         self._algo("train")
         plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
@@ -164,8 +162,6 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError: there is no run to go on with.
             ValueError: `n_epochs` is below the number of epochs done, or `batch_size` below one.
-            TypeError: an argument of the wrong type.
-            KeyboardInterrupt: Ctrl-C; a message says what was saved last.
         """
         self._algo("resume")
         if self._plan is None:

@@ -34,12 +34,12 @@ class Trainer(TrainingLoop):
     Pseudocode::
 
         for itr in n_itr:
-            sample tasks
+            sampler.update_tasks()
             for step in num_inner_grad_steps:
-                sample trajectories with each task's policy
-                adapt each task's policy
-            sample trajectories with the adapted policies
-            meta-policy optimization step
+                sampler.obtain_samples(), with each task's policy
+                algo.adapt()
+            sampler.obtain_samples(), with the adapted policies
+            algo.optimize_policy()
 
     Every iteration logs one row (`utils.logger`) and saves a snapshot. After training, the policy goes on working in
     this process, acting with the parameters before adaptation.
@@ -69,7 +69,6 @@ class Trainer(TrainingLoop):
     Raises:
         ValueError: a number out of range, or one that differs between trainer, algorithm, sampler and policy; or
             `diagnostics` with an algorithm that has none, or with a single task.
-        TypeError: an argument of the wrong type.
     """
 
     def __init__(
@@ -119,15 +118,6 @@ class Trainer(TrainingLoop):
 
     def train(self) -> None:
         """Trains until iteration `n_itr`; called again after that, goes on for as many iterations again.
-
-        Pseudocode::
-
-            for itr in n_itr:
-                for step in num_inner_grad_steps:
-                    sampler.obtain_samples()
-                    algo.adapt()
-                sampler.obtain_samples()
-                algo.optimize_policy()
 
         Raises:
             KeyboardInterrupt: Ctrl-C; a message says what was saved last.

@@ -28,7 +28,6 @@ class EarlyStopping:
 
     Raises:
         ValueError: a number out of range; when called, a column that was not logged.
-        TypeError: an argument of the wrong type.
     """
 
     def __init__(self, key: str, patience: int, min_delta: float = 0.0, higher_is_better: bool = True,

@@ -5,7 +5,7 @@ NumPy scalars (and zero-dimensional arrays) count as the numbers they hold; bool
 such as 2.0 never as integers.
 """
 import math
-from typing import Any, Iterable, NoReturn, TypeVar
+from typing import Any, Callable, Iterable, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,14 +21,7 @@ def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
 
 
-def _integer(name: str, value: Any, expected: str) -> int:
-    scalar = _scalar(value)
-    if isinstance(scalar, bool) or not isinstance(scalar, int):
-        _fail(TypeError, name, value, expected)
-    return int(scalar)
-
-
-def _number(name: str, value: Any, expected: str) -> float:
+def _number(name: str, value: Any, expected: str, fits: Callable[[float], bool] = math.isfinite) -> float:
     scalar = _scalar(value)
     if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
         _fail(TypeError, name, value, expected)
@@ -36,7 +29,7 @@ def _number(name: str, value: Any, expected: str) -> float:
         number = float(scalar)
     except OverflowError:  # an integer beyond the range of floats
         number = math.inf
-    if not math.isfinite(number):
+    if not (math.isfinite(number) and fits(number)):
         _fail(ValueError, name, value, expected)
     return number
 
@@ -51,10 +44,12 @@ def _equal(a: Any, b: Any) -> bool:
 def check_int_at_least(name: str, value: Any, low: int) -> int:
     """Returns `value` as `int` if it is an integer of at least `low`."""
     expected = f"an integer of at least {low}"
-    number = _integer(name, value, expected)
+    number = _scalar(value)
+    if isinstance(number, bool) or not isinstance(number, int):
+        _fail(TypeError, name, value, expected)
     if number < low:
         _fail(ValueError, name, value, expected)
-    return number
+    return int(number)
 
 
 def check_positive_int(name: str, value: Any) -> int:
@@ -69,31 +64,21 @@ def check_finite(name: str, value: Any) -> float:
 
 def check_positive(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number above zero."""
-    expected = "a finite number above 0"
-    number = _number(name, value, expected)
-    if number <= 0.0:
-        _fail(ValueError, name, value, expected)
-    return number
+    return _number(name, value, "a finite number above 0", lambda number: number > 0.0)
 
 
 def check_non_negative(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number of at least zero."""
-    expected = "a finite number of at least 0"
-    number = _number(name, value, expected)
-    if number < 0.0:
-        _fail(ValueError, name, value, expected)
-    return number
+    return _number(name, value, "a finite number of at least 0", lambda number: number >= 0.0)
 
 
 def check_fraction(name: str, value: Any, low_open: bool = True, high_open: bool = False) -> float:
     """Returns `value` as `float` if it lies between zero and one; `low_open` excludes zero, `high_open` one."""
-    expected = f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
-    number = _number(name, value, expected)
-    above = number > 0.0 if low_open else number >= 0.0
-    below = number < 1.0 if high_open else number <= 1.0
-    if not (above and below):
-        _fail(ValueError, name, value, expected)
-    return number
+
+    def fits(number: float) -> bool:
+        return 0.0 <= number <= 1.0 and not (low_open and number == 0.0) and not (high_open and number == 1.0)
+
+    return _number(name, value, f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}", fits)
 
 
 def check_bool(name: str, value: Any) -> bool:

@@ -93,7 +93,6 @@ def configure(
     Raises:
         ValueError: the folder cannot be used, holds an earlier run, or its files do not fit `positions`; an unknown
             format or snapshot mode. What was configured before stays.
-        TypeError: an argument of the wrong type.
         ImportError: the package that a format needs is not installed; says what to run.
     """
     global _current
