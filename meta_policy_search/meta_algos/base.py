@@ -9,7 +9,7 @@ its size does not depend on their number.
 """
 import abc
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from meta_policy_search.utils.checks import (
 )
 from meta_policy_search.utils.serializable import Serializable
 
-__all__ = ["MAMLAlgo", "MetaAlgo"]
+__all__ = ["MAMLAlgo", "MAMLArguments", "MetaAlgo"]
 
 
 class MetaAlgo(abc.ABC):
@@ -107,6 +107,17 @@ class MetaParameters:
         return OrderedDict([*self._policy.get_params().items(), *self._log_step_sizes.items()])
 
 
+class MAMLArguments(TypedDict, total=False):
+    """Arguments that all MAML algorithms share, by name."""
+
+    policy: MetaPolicy
+    inner_lr: float
+    meta_batch_size: int
+    num_inner_grad_steps: int
+    trainable_inner_step_size: bool
+    first_order: bool
+
+
 class MAMLAlgo(Serializable, MetaAlgo):
     """The frame of every MAML algorithm.
 
@@ -130,7 +141,6 @@ class MAMLAlgo(Serializable, MetaAlgo):
 
     Raises:
         ValueError: a number out of range, or a `meta_batch_size` that differs from the policy's.
-        TypeError: an argument of the wrong type.
     """
 
     optimizer: Optimizer

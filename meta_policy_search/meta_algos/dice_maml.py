@@ -2,7 +2,7 @@
 from typing import Any, Sequence, Tuple
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.base import MAMLAlgo
+from meta_policy_search.meta_algos.base import MAMLAlgo, MAMLArguments
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.samplers.samples import Samples
@@ -10,6 +10,13 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.signatures import Unpack
+
+
+class DICEArguments(MAMLArguments, total=False):
+    """Arguments that DiCE algorithms share, by name."""
+
+    learning_rate: float
 
 
 class DICEMAML(MAMLAlgo):
@@ -28,18 +35,16 @@ class DICEMAML(MAMLAlgo):
 
     Args:
         max_path_length (int): the most steps that a path can have, `T`; the sample processor's.
-        *args: as for `MAMLAlgo`.
-        name (str): name scope of the algorithm's operations.
         learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
-        **kwargs: as for `MAMLAlgo`.
-
-    Raises:
-        ValueError: a number out of range.
-        TypeError: an argument of the wrong type.
     """
 
     def __init__(
-        self, max_path_length: int, *args: Any, name: str = "dice_maml", learning_rate: float = 1e-3, **kwargs: Any
+        self,
+        max_path_length: int,
+        *args: Any,
+        name: str = "dice_maml",
+        learning_rate: float = 1e-3,
+        **kwargs: Unpack[MAMLArguments],
     ) -> None:
         super().__init__(*args, name=name, **kwargs)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)

@@ -2,12 +2,22 @@
 from typing import Any, Optional, Sequence, Tuple
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.base import MAMLAlgo
+from meta_policy_search.meta_algos.base import MAMLAlgo, MAMLArguments
 from meta_policy_search.ops import losses
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_bool, check_choice, check_non_negative, check_positive_int
+from meta_policy_search.utils.signatures import Unpack
 
 INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice")
+
+
+class ExploringArguments(MAMLArguments, total=False):
+    """Arguments that algorithms with a choice of inner objective share, by name."""
+
+    inner_type: str
+    exploration: bool
+    exploration_coeff: Optional[float]
+    max_path_length: Optional[int]
 
 
 class ExploringMAMLAlgo(MAMLAlgo):
@@ -28,7 +38,6 @@ class ExploringMAMLAlgo(MAMLAlgo):
     the sum a mean, as in common code.
 
     Args:
-        *args: as for `MAMLAlgo`.
         inner_type (str): `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`, the loss of the inner step. All three
             have the same gradient at the sampling policy, if paths are equally long. They differ in second
             derivatives: `'log_likelihood'` leaves out that which actions are sampled depends on the parameters,
@@ -40,22 +49,23 @@ class ExploringMAMLAlgo(MAMLAlgo):
         max_path_length (int or None): for `inner_type='dice'`, the most steps that a path can have: the loss is
             divided by this and the number of paths, not by the number of samples, which depends on the policy where
             paths end early. Default None, the length of the longest path.
-        **kwargs: as for `MAMLAlgo`.
 
     Raises:
-        ValueError: unknown `inner_type`, `exploration_coeff` without `exploration`, or as for `MAMLAlgo`.
+        ValueError: a number out of range, a `meta_batch_size` that differs from the policy's, an unknown `inner_type`,
+            or `exploration_coeff` without `exploration`.
     """
 
     def __init__(
         self,
         *args: Any,
+        name: str = "maml",
         inner_type: str = "likelihood_ratio",
         exploration: bool = False,
         exploration_coeff: Optional[float] = None,
         max_path_length: Optional[int] = None,
-        **kwargs: Any,
+        **kwargs: Unpack[MAMLArguments],
     ) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, name=name, **kwargs)
         self.inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
         self.exploration = check_bool("exploration", exploration)
         self.exploration_coeff = (

@@ -4,7 +4,7 @@ from typing import Any, Dict, Mapping, Sequence
 import numpy as np
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.base import MAMLAlgo
+from meta_policy_search.meta_algos.base import MAMLAlgo, MAMLArguments
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
 from meta_policy_search.tf_compat import tf
@@ -17,6 +17,7 @@ from meta_policy_search.utils.checks import (
     check_positive,
     check_positive_int,
 )
+from meta_policy_search.utils.signatures import Unpack
 
 
 class ProMP(MAMLAlgo):
@@ -30,8 +31,6 @@ class ProMP(MAMLAlgo):
     with the likelihood-ratio loss as inner objective, which gives low-variance second derivatives (section 5).
 
     Args:
-        *args: as for `MAMLAlgo`.
-        name (str): name scope of the algorithm's operations.
         learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
         num_ppo_steps (int): passes over the samples per meta-update, without sampling again; default 5.
         num_minibatches (int): parts that the adapted policies' samples are split into in each pass; default 1.
@@ -42,11 +41,6 @@ class ProMP(MAMLAlgo):
         adaptive_inner_kl_penalty (bool): whether eta is doubled after a meta-update that moved further than 1.5
             times `target_inner_step`, and halved after one that moved less than 1/1.5 of it; default True.
         anneal_factor (float): `clip_eps` is multiplied by it after every meta-update, in (0, 1]; default 1.
-        **kwargs: as for `MAMLAlgo`.
-
-    Raises:
-        ValueError: a number out of range.
-        TypeError: an argument of the wrong type.
 
     Example:
         An iteration by hand; `Trainer` does the same, with rows and snapshots.
@@ -80,7 +74,7 @@ class ProMP(MAMLAlgo):
         init_inner_kl_penalty: float = 1e-2,
         adaptive_inner_kl_penalty: bool = True,
         anneal_factor: float = 1.0,
-        **kwargs: Any,
+        **kwargs: Unpack[MAMLArguments],
     ) -> None:
         super().__init__(*args, name=name, **kwargs)
         self.optimizer = MAMLPPOOptimizer(

@@ -2,13 +2,14 @@
 from typing import Any, Optional, Sequence
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.exploring import ExploringMAMLAlgo
+from meta_policy_search.meta_algos.exploring import ExploringArguments, ExploringMAMLAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_positive
+from meta_policy_search.utils.signatures import Unpack
 
 
 class TRPOMAML(ExploringMAMLAlgo):
@@ -19,18 +20,8 @@ class TRPOMAML(ExploringMAMLAlgo):
     `step_size`.
 
     Args:
-        *args: as for `MAMLAlgo`.
-        name (str): name scope of the algorithm's operations.
         step_size (float): largest mean divergence `KL(pi_old || pi_theta_K)` per meta-update, nats; default 0.01.
-        inner_type (str): `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`, the loss of the inner step; see
-            `ExploringMAMLAlgo`.
-        exploration (bool): whether to add the exploration term (E-MAML).
         optimizer (ConjugateGradientOptimizer or None): by default one with its own defaults.
-        **kwargs: as for `MAMLAlgo`, and `exploration_coeff` and `max_path_length`.
-
-    Raises:
-        ValueError: a number out of range, or an unknown `inner_type`.
-        TypeError: an argument of the wrong type.
     """
 
     def __init__(
@@ -38,12 +29,10 @@ class TRPOMAML(ExploringMAMLAlgo):
         *args: Any,
         name: str = "trpo_maml",
         step_size: float = 0.01,
-        inner_type: str = "likelihood_ratio",
-        exploration: bool = False,
         optimizer: Optional[ConjugateGradientOptimizer] = None,
-        **kwargs: Any,
+        **kwargs: Unpack[ExploringArguments],
     ) -> None:
-        super().__init__(*args, name=name, inner_type=inner_type, exploration=exploration, **kwargs)
+        super().__init__(*args, name=name, **kwargs)
         self.step_size = check_positive("step_size", step_size)
         if optimizer is not None and not isinstance(optimizer, ConjugateGradientOptimizer):
             raise TypeError(f"optimizer: expected a ConjugateGradientOptimizer or None, got {optimizer!r}")

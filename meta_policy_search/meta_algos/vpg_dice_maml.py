@@ -2,9 +2,10 @@
 from typing import Any, Tuple
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.dice_maml import DICEMAML
+from meta_policy_search.meta_algos.dice_maml import DICEMAML, DICEArguments
 from meta_policy_search.ops import losses
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.signatures import Unpack
 
 
 class VPG_DICEMAML(DICEMAML):  # noqa: N801  (the name of the public code)
@@ -14,19 +15,11 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (the name of the public code)
     action, times its advantage, is enough; a state-dependent baseline does no harm there. So the sample processor
     needs a `return_baseline`, as `DiceMetaSampleProcessor(LinearTimeBaseline(), ..., return_baseline=
     LinearFeatureBaseline())`.
-
-    Args:
-        max_path_length (int): the most steps that a path can have; the sample processor's.
-        *args: as for `DICEMAML`.
-        name (str): name scope of the algorithm's operations.
-        **kwargs: as for `DICEMAML`.
-
-    Raises:
-        ValueError: a number out of range; in `optimize_policy`, samples without advantages.
-        TypeError: an argument of the wrong type.
     """
 
-    def __init__(self, max_path_length: int, *args: Any, name: str = "vpg_dice_maml", **kwargs: Any) -> None:
+    def __init__(
+        self, max_path_length: int, *args: Any, name: str = "vpg_dice_maml", **kwargs: Unpack[DICEArguments]
+    ) -> None:
         super().__init__(max_path_length, *args, name=name, **kwargs)
 
     def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:

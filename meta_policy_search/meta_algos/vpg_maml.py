@@ -2,12 +2,13 @@
 from typing import Any, Sequence
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.exploring import ExploringMAMLAlgo
+from meta_policy_search.meta_algos.exploring import ExploringArguments, ExploringMAMLAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.signatures import Unpack
 
 
 class VPGMAML(ExploringMAMLAlgo):
@@ -17,17 +18,7 @@ class VPGMAML(ExploringMAMLAlgo):
     term, see `ExploringMAMLAlgo`).
 
     Args:
-        *args: as for `MAMLAlgo`.
-        name (str): name scope of the algorithm's operations.
         learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
-        inner_type (str): `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`, the loss of the inner step; see
-            `ExploringMAMLAlgo`.
-        exploration (bool): whether to add the exploration term (E-MAML).
-        **kwargs: as for `MAMLAlgo`, and `exploration_coeff` and `max_path_length`.
-
-    Raises:
-        ValueError: a number out of range, or an unknown `inner_type`.
-        TypeError: an argument of the wrong type.
     """
 
     def __init__(
@@ -35,11 +26,9 @@ class VPGMAML(ExploringMAMLAlgo):
         *args: Any,
         name: str = "vpg_maml",
         learning_rate: float = 1e-3,
-        inner_type: str = "likelihood_ratio",
-        exploration: bool = False,
-        **kwargs: Any,
+        **kwargs: Unpack[ExploringArguments],
     ) -> None:
-        super().__init__(*args, name=name, inner_type=inner_type, exploration=exploration, **kwargs)
+        super().__init__(*args, name=name, **kwargs)
         self.optimizer = MAMLFirstOrderOptimizer(learning_rate=learning_rate, max_epochs=1)
         self.build_graph()
 

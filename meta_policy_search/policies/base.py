@@ -3,7 +3,7 @@ import abc
 import os
 import zipfile
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
 
 import numpy as np
 
@@ -20,7 +20,19 @@ from meta_policy_search.utils.checks import check_bool, check_positive_int
 from meta_policy_search.utils.files import PathLike, atomic_file
 from meta_policy_search.utils.serializable import Serializable
 
-__all__ = ["MetaPolicy", "Policy"]
+__all__ = ["MetaPolicy", "Policy", "PolicyArguments"]
+
+
+class PolicyArguments(TypedDict, total=False):
+    """Arguments that all policies share, by name."""
+
+    obs_dim: int
+    action_dim: int
+    name: str
+    hidden_sizes: Sequence[int]
+    learn_std: bool
+    hidden_nonlinearity: Union[str, Nonlinearity]
+    output_nonlinearity: Union[str, Nonlinearity]
 
 
 class Policy(Serializable, FlatPolicy):
@@ -45,7 +57,6 @@ class Policy(Serializable, FlatPolicy):
 
     Raises:
         ValueError: a size below one, or an unknown nonlinearity name.
-        TypeError: an argument of the wrong type, or an unknown one.
     """
 
     def __init__(
@@ -57,10 +68,7 @@ class Policy(Serializable, FlatPolicy):
         learn_std: bool = True,
         hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
         output_nonlinearity: Union[str, Nonlinearity] = None,
-        **kwargs: Any,
     ) -> None:
-        if kwargs:
-            raise TypeError(f"{type(self).__name__}: unknown arguments {sorted(kwargs)}")
         if not isinstance(name, str) or not name:
             raise TypeError(f"name: expected a non-empty string, got {name!r}")
         self.name = name
@@ -252,11 +260,6 @@ class MetaPolicy(Policy):
 
     Args:
         meta_batch_size (int): number `M` of tasks.
-        *args: as for `Policy`.
-        **kwargs: as for `Policy`.
-
-    Raises:
-        ValueError: `meta_batch_size` below one; else as for `Policy`.
     """
 
     def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Any) -> None:

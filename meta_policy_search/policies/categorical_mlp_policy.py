@@ -5,11 +5,13 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 import numpy as np
 
 from meta_policy_search.actors.mlp_families import CategoricalFamily
+from meta_policy_search.policies.base import PolicyArguments
 from meta_policy_search.policies.distributions.categorical import Categorical
 from meta_policy_search.policies.mlp_policy import MLPPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.signatures import Unpack
 
 
 class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
@@ -19,15 +21,14 @@ class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
     `output`). Kernels start Glorot-uniform, biases at zero, drawn from the root seed.
 
     Args:
-        *args: as for `Policy`; `action_dim` is the number of actions `n`, and there is no standard deviation to
-            learn or not, so `learn_std` stays as it is by default.
-        **kwargs: as for `Policy`.
+        action_dim (int): number of actions `n`.
+        learn_std (bool): True; there is no standard deviation to learn or not.
 
     Raises:
-        ValueError: `learn_std` is False; else as for `Policy`.
+        ValueError: `learn_std` is False; a size below one, or an unknown nonlinearity name.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Unpack[PolicyArguments]) -> None:
         super().__init__(*args, **kwargs)
         if not self.learn_std:
             raise ValueError("learn_std: expected nothing or True, got False; a categorical policy has no standard "

@@ -6,11 +6,19 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 import numpy as np
 
 from meta_policy_search.actors.mlp_families import LOG_STD, GaussianFamily
-from meta_policy_search.policies.base import log_policy_std
+from meta_policy_search.policies.base import PolicyArguments, log_policy_std
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
 from meta_policy_search.policies.mlp_policy import MLPPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Path
+from meta_policy_search.utils.signatures import Unpack
+
+
+class GaussianArguments(PolicyArguments, total=False):
+    """Arguments that Gaussian policies share, by name."""
+
+    init_std: float
+    min_std: float
 
 
 class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
@@ -21,16 +29,17 @@ class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
     drawn from the root seed.
 
     Args:
-        *args: as for `Policy`.
         init_std (float): initial standard deviation, in the action's unit; default 1.
         min_std (float): smallest standard deviation; default 1e-6.
-        **kwargs: as for `Policy`.
 
     Raises:
-        ValueError: `init_std` or `min_std` is not positive, or `init_std` is below `min_std`; else as for `Policy`.
+        ValueError: `init_std` or `min_std` is not positive, or `init_std` is below `min_std`; a size below one, or an
+            unknown nonlinearity name.
     """
 
-    def __init__(self, *args: Any, init_std: float = 1.0, min_std: float = 1e-6, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, init_std: float = 1.0, min_std: float = 1e-6, **kwargs: Unpack[PolicyArguments]
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._set_std(init_std, min_std)
         self._distribution = DiagonalGaussian(self.action_dim)

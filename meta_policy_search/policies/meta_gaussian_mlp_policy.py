@@ -1,18 +1,13 @@
 """The Gaussian MLP policy with adapted parameters for each task of a meta-batch."""
-from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
+from typing import Any
+
+from meta_policy_search.policies.gaussian_mlp_policy import GaussianArguments, GaussianMLPPolicy
 from meta_policy_search.policies.mlp_policy import MetaMLPPolicy
+from meta_policy_search.utils.signatures import Unpack
 
 
 class MetaGaussianMLPPolicy(MetaMLPPolicy, GaussianMLPPolicy):
     """A `GaussianMLPPolicy` for meta-learning: `M` tasks act with parameters of their own.
-
-    Args:
-        meta_batch_size (int): number `M` of tasks.
-        *args: as for `Policy`.
-        **kwargs: as for `GaussianMLPPolicy`.
-
-    Raises:
-        ValueError: `meta_batch_size` below one; else as for `GaussianMLPPolicy`.
 
     Example:
         >>> import numpy as np
@@ -23,3 +18,6 @@ class MetaGaussianMLPPolicy(MetaMLPPolicy, GaussianMLPPolicy):
         >>> policy.get_flat_params().size
         116
     """
+
+    def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Unpack[GaussianArguments]) -> None:
+        super().__init__(meta_batch_size, *args, **kwargs)

@@ -23,10 +23,6 @@ class MLPPolicy(Policy):
 
     A subclass says what distribution they are parameters of: `distribution`, `distribution_info_sym` and
     `_stack_params`. Its constructor ends with `build_graph`.
-
-    Args:
-        *args: as for `Policy`.
-        **kwargs: as for `Policy`.
     """
 
     _scope: str  # prefix of the network's parameters
@@ -118,14 +114,6 @@ class MetaMLPPolicy(MLPPolicy, MetaPolicy):
     """An `MLPPolicy` for meta-learning: `M` tasks act with parameters of their own.
 
     Inherited before an `MLPPolicy`, it makes a meta-policy of that.
-
-    Args:
-        meta_batch_size (int): number `M` of tasks.
-        *args: as for the plain policy.
-        **kwargs: as for the plain policy.
-
-    Raises:
-        ValueError: `meta_batch_size` below one; else as for the plain policy.
     """
 
     def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Any) -> None:

@@ -148,7 +148,8 @@ def merged_parameters(cls: type) -> List[Parameter]:
         by_name = rest is not None
         names = _shared_names(rest.annotation) if by_name else None
         if names is not None:
-            order, wanted = order or names, set(names) if wanted is None else wanted.intersection(names)
+            order = order or [name for name in names if name not in found]
+            wanted = set(names) if wanted is None else wanted.intersection(names)
         if not by_name and not by_position:
             break
     rank = {name: i for i, name in enumerate(order, 1)}
@@ -171,10 +172,10 @@ def _merged_docstring(cls: type) -> str:
     lines = [line for p in merged_parameters(cls) for line in entries.get(_STARS.get(p.kind, "") + p.name, [])]
     own.pop("Args", None)
     if lines:
-        own["Args"] = ["Args:", *lines, ""]
+        own["Args"] = ["Args:", *lines]
     rank = {"": -1, **{title: i for i, title in enumerate(titles)}}
     ordered = sorted(own, key=lambda title: rank.get(title, len(titles)))
-    return "\n".join(line for title in ordered for line in own[title]).rstrip()
+    return "\n\n".join("\n".join(own[title]).rstrip() for title in ordered)
 
 
 def _sections(text: str) -> Dict[str, List[str]]:
@@ -183,10 +184,9 @@ def _sections(text: str) -> Dict[str, List[str]]:
     title = ""
     for line in inspect.cleandoc(text).split("\n"):
         match = _TITLE.match(line)
-        if match:
-            title = match[1]
-        sections.setdefault(title, []).append(line)
-    return {title: [*lines, ""] if lines and lines[-1] else lines for title, lines in sections.items()}
+        title = match[1] if match else title
+        sections.setdefault(title, []).append(line.rstrip())
+    return sections
 
 
 def _entries(section: List[str]) -> Dict[str, List[str]]:

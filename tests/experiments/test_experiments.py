@@ -356,7 +356,7 @@ def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeyp
     (["--n_itr", "0"], "n_itr: expected an integer of at least 1, got 0"),
     (["--envs_per_task", "3"], "envs_per_task: expected at most rollouts_per_meta_task=2, got 3"),
     (["--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "none"}'], "reward_type: expected one of"),
-    (["--env_kwargs", '{"depth": 3}'], "unexpected keyword argument 'depth'"),
+    (["--env_kwargs", '{"depth": 3}'], "unknown argument 'depth'"),
 ])
 def test_mistakes_that_the_parts_find(arguments, message, tmp_path, capsys):
     """Given a setting that a class refuses, then its message is the line."""

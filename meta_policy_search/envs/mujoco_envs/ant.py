@@ -22,7 +22,8 @@ class BatchedAntEnv(BatchedContactEnv):
     the last simulation step's Runge-Kutta method, which differs from that after the step in the fourth order.
 
     Observation:
-        float64 `[111]`: `qpos[2:]`, `qvel`, then the contact torques and forces `cfrc_ext`, clipped to [-1, 1].
+        float64 `[111]`: `qpos[2:]`, `qvel`, then the contact torques and forces `cfrc_ext`, clipped to [-1, 1]. That of
+        `AntRandGoalEnv`, `[113]`, begins with the position of the torso along x and y, m.
 
         ======  =========================================================  =========
         index   observation                                                unit

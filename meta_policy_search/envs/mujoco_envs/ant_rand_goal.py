@@ -55,10 +55,6 @@ class AntRandGoalEnv(MujocoMetaEnv):
     The place is not observed: an agent learns it from rewards alone. One of the tasks of ProMP (arXiv:1810.06784) and
     PEARL (arXiv:1903.08254).
 
-    Observation:
-        float64 `[113]`: `qpos`, `qvel`, then the contact torques and forces `cfrc_ext`, clipped to [-1, 1]. That is,
-        the position of the torso along x and y in m, then what `AntRandDirecEnv` has in its table.
-
     Reward:
         `-(|x' - goal_x| + |y' - goal_y|) - 0.1 * |action|^2 - 0.0005 * |c|^2` per step, with `x'` and `y'` the
         position of the torso after the step in m, the action as clipped, and `c` the clipped contact torques and forces

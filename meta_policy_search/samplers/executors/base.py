@@ -27,9 +27,10 @@ from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorke
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
+from meta_policy_search.utils.signatures import SharedArguments
 
 
-class MetaEnvExecutor(abc.ABC):
+class MetaEnvExecutor(SharedArguments, abc.ABC):
     """Many copies of a meta-environment, one group per task; see the module.
 
     A subclass supplies `_assign`, `_start`, `advance` and `_close`, on arguments already checked.

@@ -14,16 +14,10 @@ from meta_policy_search.types import BatchedStep, Task
 class MetaIterativeEnvExecutor(MetaEnvExecutor):
     """Holds a copy of the environment per path and steps one after the other, in this process.
 
-    Works for every environment. Arguments, methods and errors: see `MetaEnvExecutor`.
-
-    Args:
-        env: meta-environment.
-        meta_batch_size: number of tasks.
-        envs_per_task: number of environments per task.
-        max_path_length: maximum length of a path; the environment is then reset.
+    Works for every environment.
 
     Raises:
-        TypeError: `env` cannot be copied, that is pickled.
+        TypeError: `env` cannot be copied, that is pickled; else as for `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
@@ -76,18 +70,11 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
 class MetaBatchedEnvExecutor(MetaEnvExecutor):
     """Steps all environments at once as arrays, through `env.make_batched(num_envs)`.
 
-    Arguments, methods and errors: see `MetaEnvExecutor`. Where an exception of the batched environment has an
-    attribute `env_ids`, such as `PhysicsError`, the executor's error names these environments, otherwise all that
-    took part.
-
-    Args:
-        env: meta-environment with a batched form, see `envs.gym_compat.batched_form`.
-        meta_batch_size: number of tasks.
-        envs_per_task: number of environments per task.
-        max_path_length: maximum length of a path; the environment is then reset.
+    Where an exception of the batched environment has an attribute `env_ids`, such as `PhysicsError`, the executor's
+    error names these environments, otherwise all that took part.
 
     Raises:
-        TypeError: `env` has no batched form.
+        TypeError: `env` has no batched form, see `envs.gym_compat.batched_form`; else as for `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:

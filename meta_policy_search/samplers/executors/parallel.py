@@ -20,21 +20,16 @@ from meta_policy_search.utils.cores import available_cores
 class MetaParallelEnvExecutor(MetaEnvExecutor):
     """Divides the tasks among worker processes, each of which steps its share as `make_local_executor` would.
 
-    Arguments, methods and errors: see `MetaEnvExecutor`. A worker that dies, or in which an environment fails,
-    raises `EnvWorkerError`, which names tasks and exit code, or carries the worker's traceback; the executor is
-    then closed. It closes likewise at Ctrl-C during a call, when it is no longer used and when the interpreter
-    exits, and its processes end if this one is killed. Needs a POSIX system.
+    A worker that dies, or in which an environment fails, raises `EnvWorkerError`, which names tasks and exit code, or
+    carries the worker's traceback; the executor is then closed. It closes likewise at Ctrl-C during a call, when it is
+    no longer used and when the interpreter exits, and its processes end if this one is killed. Needs a POSIX system.
 
     Args:
-        env: meta-environment.
-        meta_batch_size: number of tasks.
-        envs_per_task: number of environments per task.
-        max_path_length: maximum length of a path; the environment is then reset.
         num_processes: number of worker processes, of which no more than `meta_batch_size` are started; default:
             one per core that this process may use. Each computes on one thread.
 
     Raises:
-        TypeError: `env` cannot be pickled.
+        TypeError: `env` cannot be pickled; else as for `MetaEnvExecutor`.
         EnvWorkerError: a worker could not build its environments.
     """
 
