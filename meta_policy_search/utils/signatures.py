@@ -34,8 +34,8 @@ else:
 __all__ = ["SharedArguments", "Unpack", "merged_parameters"]
 
 _STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
-_TITLE = re.compile(r"([A-Z]\w*):$")  # of a section of a docstring
-_ENTRY = re.compile(r" {4}(\*{0,2}\w+)(?: \([^)]*\))?:")  # of an argument, in the section `Args:`
+_TITLE = re.compile(r"^([A-Z]\w*):$", re.MULTILINE)  # of a section of a docstring
+_ENTRY = re.compile(r"^ {4}(\*{0,2}\w+)((?: \([^)]*\))?:.*(?:\n {5,}.*)*)", re.MULTILINE)  # in the section `Args:`
 
 
 class _Signature:
@@ -161,41 +161,19 @@ def _merged_docstring(cls: type) -> str:
     """Returns the docstring of a class, completed by shared sections and by all arguments."""
     texts = [vars(base).get("__doc__") for base, _ in _lineage(cls)]
     lineage = [_sections(text.own if isinstance(text, _Docstring) else text) for text in texts if text]
-    own, titles = lineage[0], cls.shared_sections
-    for title in titles:
-        inherited = next((sections[title] for sections in lineage if title in sections), None)
-        if inherited is not None:
-            own.setdefault(title, inherited)
-    entries: Dict[str, List[str]] = {}
+    own, entries = lineage[0], {}
     for sections in reversed(lineage):
-        entries.update(_entries(sections.get("Args", [])))
-    lines = [line for p in merged_parameters(cls) for line in entries.get(_STARS.get(p.kind, "") + p.name, [])]
-    own.pop("Args", None)
-    if lines:
-        own["Args"] = ["Args:", *lines]
-    rank = {"": -1, **{title: i for i, title in enumerate(titles)}}
-    ordered = sorted(own, key=lambda title: rank.get(title, len(titles)))
-    return "\n\n".join("\n".join(own[title]).rstrip() for title in ordered)
+        entries.update({name: name + text for name, text in _ENTRY.findall(sections.get("Args", ""))})
+    names = [_STARS.get(p.kind, "") + p.name for p in merged_parameters(cls)]
+    own["Args"] = "\n".join("    " + entries[name] for name in names if name in entries)
+    for title in cls.shared_sections:
+        own.setdefault(title, next((sections[title] for sections in lineage if title in sections), ""))
+    rank = {title: i for i, title in enumerate(("", *cls.shared_sections))}
+    titles = sorted(filter(own.get, own), key=lambda title: rank.get(title, len(rank)))
+    return "\n\n".join(f"{title}:\n{own[title]}" if title else own[title] for title in titles)
 
 
-def _sections(text: str) -> Dict[str, List[str]]:
-    """Splits a docstring into its sections' lines by title; what comes before the first has the title `""`."""
-    sections: Dict[str, List[str]] = {"": []}
-    title = ""
-    for line in inspect.cleandoc(text).split("\n"):
-        match = _TITLE.match(line)
-        title = match[1] if match else title
-        sections.setdefault(title, []).append(line.rstrip())
-    return sections
-
-
-def _entries(section: List[str]) -> Dict[str, List[str]]:
-    """Returns the lines about each argument in a section `Args:`."""
-    entries: Dict[str, List[str]] = {}
-    name = None
-    for line in section[1:]:
-        match = _ENTRY.match(line)
-        name = match[1] if match else name
-        if name is not None and line:
-            entries.setdefault(name, []).append(line)
-    return entries
+def _sections(text: str) -> Dict[str, str]:
+    """Splits a docstring into its sections by title; what comes before the first has the title `""`."""
+    first, *rest = _TITLE.split(inspect.cleandoc(text))
+    return {"": first.rstrip(), **{title: body.strip("\n") for title, body in zip(rest[::2], rest[1::2])}}
