@@ -15,12 +15,15 @@ axis  meaning
 
 `theta` are the parameters before, `theta_prime` those after adaptation. Nothing here imports TensorFlow.
 """
-from typing import Any, Dict, List, Mapping, NamedTuple, TypedDict
+from typing import Any, Dict, List, Mapping, NamedTuple, TypedDict, Union
 
 import numpy as np
 
 Task = Any
 """A task of a meta-environment: whatever `sample_tasks` returns and `set_task` takes."""
+
+Rows = Union[slice, np.ndarray]
+"""Some rows of an array: a slice of them, or their indices, int `[k]`."""
 
 Params = Mapping[str, np.ndarray]
 """Ordered mapping of parameter name (such as `mean_network/hidden_0/kernel`) to its value; float32."""

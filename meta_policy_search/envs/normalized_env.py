@@ -1,5 +1,5 @@
 """A wrapper that puts actions, and optionally observations and rewards, on one scale."""
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -7,14 +7,13 @@ from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import check_action, is_box
 from meta_policy_search.envs.wrapping import WrappingEnv
-from meta_policy_search.types import BatchedStep, Path, Task
+from meta_policy_search.types import BatchedStep, Path, Rows, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
+from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["BatchedNormalizedEnv", "NormalizedEnv", "normalize"]
 
-Rows = Union[slice, np.ndarray]
-"""Which environments: indexes an array with `num_envs` rows."""
 
 _ONLY = slice(None)  # the row of a single environment
 _EPSILON = 1e-8  # keeps the division by a standard deviation finite
@@ -140,8 +139,7 @@ class NormalizedEnv(WrappingEnv):
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """See `MetaEnv.log_diagnostics`; nothing where the wrapped environment has none."""
-        if hasattr(self.wrapped_env, "log_diagnostics"):
-            self.wrapped_env.log_diagnostics(paths, prefix)
+        call_optional(self.wrapped_env, "log_diagnostics", paths, prefix)
 
 
 normalize = NormalizedEnv

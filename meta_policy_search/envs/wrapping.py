@@ -2,6 +2,7 @@
 from typing import Any
 
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.utils.duck_typing import call_optional
 
 __all__ = ["WrappingEnv"]
 
@@ -38,5 +39,4 @@ class WrappingEnv(MetaEnv):
 
     def close(self) -> None:
         """Closes the wrapped environment, where it can be closed."""
-        if hasattr(self.wrapped_env, "close"):
-            self.wrapped_env.close()
+        call_optional(self.wrapped_env, "close")

@@ -10,13 +10,11 @@ from meta_policy_search.actors.actor import Actor
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.rollouts import RolloutArrays, Rollouts, missing_value
-from meta_policy_search.types import Infos
+from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils import seeding
 
 __all__ = ["OnSteps", "PathRngs", "RolloutLoop", "RolloutRequest", "collect", "divide"]
 
-Rows = Union[slice, np.ndarray]
-"""Which paths: what an array with a row per path is indexed by."""
 
 Steps = Union[int, np.ndarray]
 """Which step of each of these paths."""

@@ -4,10 +4,10 @@ from typing import Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
-from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMetaEnv, Rows
+from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.tasks import PlanarDirectionTasks
-from meta_policy_search.types import Infos
+from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["AntRandDirec2DEnv", "BatchedAntRandDirec2DEnv"]

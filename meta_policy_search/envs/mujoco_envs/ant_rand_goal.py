@@ -4,11 +4,11 @@ from typing import Any, List, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
-from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv, ContactArguments, MujocoMetaEnv, Rows
+from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv, ContactArguments, MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.point_envs.base import as_point
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.types import Infos, Task
+from meta_policy_search.types import Infos, Rows, Task
 from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["AntRandGoalEnv", "BatchedAntRandGoalEnv"]

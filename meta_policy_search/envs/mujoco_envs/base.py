@@ -9,7 +9,7 @@ from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine, make_engine
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.types import BatchedStep, Infos, Path, Task
+from meta_policy_search.types import BatchedStep, Infos, Path, Rows, Task
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool
 from meta_policy_search.utils.gym_import import gym
@@ -19,8 +19,6 @@ __all__ = [
     "flattened",
 ]
 
-Rows = Union[slice, np.ndarray]
-"""Which environments: what an array with `num_envs` rows is indexed by to give those of the current step."""
 
 
 _FREE_ROBOTS = ("ant", "humanoid", "swimmer")  # positions begin with x and y on the ground

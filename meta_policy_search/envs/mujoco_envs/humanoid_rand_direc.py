@@ -3,11 +3,11 @@ from typing import Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMetaEnv, Rows
+from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMetaEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.humanoid import BatchedHumanoidEnv
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
-from meta_policy_search.types import Infos
+from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["BatchedHumanoidRandDirecEnv", "HumanoidRandDirecEnv"]

@@ -3,9 +3,9 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, MujocoMetaEnv, RobotArguments, Rows
+from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv, MujocoMetaEnv, RobotArguments
 from meta_policy_search.envs.mujoco_envs.engines.base import State
-from meta_policy_search.types import Infos, Task
+from meta_policy_search.types import Infos, Rows, Task
 from meta_policy_search.utils.checks import check_choice, check_non_negative
 from meta_policy_search.utils.signatures import Unpack
 

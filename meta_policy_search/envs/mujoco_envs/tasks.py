@@ -8,11 +8,11 @@ from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv, Rows
+from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.point_envs.base import as_point
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.types import Infos, Task
+from meta_policy_search.types import Infos, Rows, Task
 from meta_policy_search.utils.checks import check_choice, check_finite
 
 __all__ = ["DirectionTasks", "PlanarDirectionTasks", "VelocityTasks"]
