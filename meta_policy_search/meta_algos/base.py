@@ -167,8 +167,6 @@ class MAMLAlgo(Serializable, MetaAlgo):
         self.name = name
         self._diagnostics: Optional[diagnostics.AdaptationDiagnostics] = None
 
-    # Graph -----------------------------------------------------------------------------------------------------
-
     def build_graph(self) -> None:
         """Builds the algorithm's graph: the inner step for sampling, and the meta-objective; called once.
 
@@ -260,8 +258,6 @@ class MAMLAlgo(Serializable, MetaAlgo):
             chain: the `K` inner steps, and last the adapted policies with the samples drawn from them.
         """
 
-    # Inputs ----------------------------------------------------------------------------------------------------
-
     max_path_length: Optional[int] = None
     """Most steps of a path, for DiCE; None for as many as the longest path has."""
 
@@ -318,8 +314,6 @@ class MAMLAlgo(Serializable, MetaAlgo):
                 advantages.append(tf.placeholder(tf.float32, [None], name="advantage"))
                 agent_infos.append(self.policy.distribution_info_keys(observations[-1], {}))
         return observations, actions, advantages, agent_infos
-
-    # Use -------------------------------------------------------------------------------------------------------
 
     def adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
         """Adapts the policy to each task by one inner step, from where each task's policy stands.
