@@ -26,8 +26,7 @@ class Sampler:
         max_path_length: most steps of a path, at least one.
 
     Raises:
-        TypeError: `env` cannot be stepped, or a number is not an integer.
-        ValueError: a number is smaller than one.
+        TypeError: `env` cannot be stepped.
     """
 
     total_timesteps_sampled: int = 0
@@ -71,12 +70,9 @@ class Sampler:
 class SampleProcessor:
     """Turns the paths of one task into samples with advantages.
 
-    - fits a reward baseline (`ZeroBaseline` skips this step),
-    - estimates advantages by Generalized Advantage Estimation,
-    - stacks the paths.
-
-    With `V` the fitted baseline, and `V = 0` after the last step of a path (also where `max_path_length` cut it
-    off, as published):
+    It fits a reward baseline, estimates advantages by Generalized Advantage Estimation, and stacks the paths. With `V`
+    the fitted baseline, and `V = 0` after the last step of a path (also where `max_path_length` cut it off, as
+    published):
 
     `delta_t = r_t + discount V_{t+1} - V_t`, `A_t = sum_k (discount gae_lambda)^k delta_{t+k}`.
 
@@ -84,14 +80,9 @@ class SampleProcessor:
         baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`.
         discount: discount factor per step, in [0, 1]. Default: 0.99.
         gae_lambda: lambda of the estimation, in [0, 1]: 1 is return minus baseline, 0 the one-step error. Default: 1.
-        normalize_adv: whether to give the advantages of the task zero mean and unit standard deviation. Default:
-            False.
-        positive_adv: whether to shift the (normalized) advantages of the task so that the smallest is just above
-            zero (1e-8). Default: False.
-
-    Raises:
-        TypeError: `baseline` lacks a method, or another argument is of the wrong type.
-        ValueError: `discount` or `gae_lambda` is outside [0, 1].
+        normalize_adv: whether to give a task's advantages zero mean and unit standard deviation. Default: False.
+        positive_adv: whether to shift a task's (normalized) advantages so that the smallest is just above zero (1e-8).
+            Default: False.
 
     References:
         Schulman et al. 2015, "High-Dimensional Continuous Control Using Generalized Advantage Estimation",
@@ -123,12 +114,10 @@ class SampleProcessor:
 
         Returns:
             A `TaskSamples` with `observations`, `actions`, `rewards`, `returns`, `advantages`, `env_infos`,
-            `agent_infos` and `path_lengths`; arrays of its own, float64 unless the paths hold another floating type.
+            `agent_infos` and `path_lengths`; float64 unless the paths hold another floating type.
 
         Raises:
-            TypeError: `paths` is not a list, or holds something that is not a number.
-            ValueError: a path is malformed, or an observation, action, reward or advantage is not finite; names
-                path and step.
+            ValueError: a path is malformed, or a number is not finite; names path and step.
         """
         return self._process({None: paths}, log, log_prefix)[0]
 

@@ -39,10 +39,9 @@ _EPSILON = 1e-8
 class DiceSampleProcessor(SampleProcessor):
     """Turns the paths of one task into padded samples with adjusted rewards, for DiCE.
 
-    - fits a baseline to the discounted rewards, `discount^t r_t`,
-    - subtracts it: adjusted rewards, normalized over the steps that were taken if desired,
-    - pads the paths with zeros to `max_path_length` and stacks them,
-    - estimates advantages as `SampleProcessor` does, if there is a `return_baseline`.
+    It fits a baseline to the discounted rewards, `discount^t r_t`, and subtracts it: these are the adjusted rewards,
+    normalized over the steps that were taken if desired. Paths are padded with zeros to `max_path_length`. With a
+    `return_baseline`, advantages are estimated as by `SampleProcessor`.
 
     Args:
         baseline: a `Baseline` of time alone (see the module's notes on bias), or any object with
@@ -56,10 +55,6 @@ class DiceSampleProcessor(SampleProcessor):
             the smallest is just above zero (1e-8). Default: False.
         return_baseline: a `Baseline` of the returns, of state and time, for the advantages. Default: None, no
             advantages.
-
-    Raises:
-        TypeError: a baseline lacks a method, or another argument is of the wrong type.
-        ValueError: a number is out of range.
 
     References:
         Foerster et al. 2018, "DiCE: The Infinitely Differentiable Monte Carlo Estimator", arXiv:1802.05098.
@@ -91,9 +86,8 @@ class DiceSampleProcessor(SampleProcessor):
             `adjusted_rewards_after_end` `[P]` (see the module's notes on bias).
 
         Raises:
-            TypeError: `paths` is not a list, or holds something that is not a number.
-            ValueError: a path is malformed or longer than `max_path_length`, or an observation, action, reward or
-                advantage is not finite; names path and step.
+            ValueError: a path is malformed or longer than `max_path_length`, or a number is not finite; names path and
+                step.
         """
         return super().process_samples(paths, log, log_prefix)
 
@@ -125,9 +119,7 @@ class DiceSampleProcessor(SampleProcessor):
     def _stack(self, rollouts: Rollouts, entries: Mapping[str, np.ndarray]) -> Samples:
         return stack_rollouts(rollouts, entries, self.max_path_length)
 
-    def _adjust_rewards(
-        self, rollouts: Rollouts, m: int, discounted: np.ndarray, rewards: np.ndarray
-    ) -> np.ndarray:
+    def _adjust_rewards(self, rollouts: Rollouts, m: int, discounted: np.ndarray, rewards: np.ndarray) -> np.ndarray:
         """Returns discounted rewards minus baseline, normalized if desired, of task `m`, float64 `[P, T]`.
 
         After the end of a path this is what a step with reward zero gets.

@@ -35,9 +35,7 @@ class MetaSampleProcessor(SampleProcessor):
             A list of `TaskSamples`, in the order of the dict (a `Samples`).
 
         Raises:
-            TypeError: `paths_meta_batch` is not a dict, or holds something that is not a number.
-            ValueError: there are no tasks, a path is malformed, or an observation, action, reward or advantage is
-                not finite; names task, path and step.
+            ValueError: there are no tasks, a path is malformed, or a number is not finite; names task, path and step.
         """
         if not isinstance(paths_meta_batch, Mapping):
             raise TypeError("paths_meta_batch: expected a dict of task index to a list of paths, got "

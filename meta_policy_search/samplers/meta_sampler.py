@@ -57,9 +57,8 @@ class MetaSampler(Sampler):
         on_steps (callable or None): see `Sampler`; it is called from all threads that sample, but not on Ray.
 
     Raises:
-        ValueError: a size is out of range or differs from the policy's, or sizes of observation or action differ
-            between environment and policy, or just one of them has discrete actions.
-        TypeError: an argument of the wrong type, or an environment without `sample_tasks` or `set_task`.
+        ValueError: `meta_batch_size` or the spaces of observations and actions are not those of the policy.
+        TypeError: an environment without `sample_tasks` or `set_task`.
     """
 
     def __init__(

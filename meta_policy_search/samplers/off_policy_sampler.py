@@ -22,9 +22,6 @@ class OffPolicySampler(SingleTaskSampler):
         parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
         executor (str, callable or None): forces an executor; see `MetaSampler`.
 
-    Raises:
-        ValueError: the policy does not fit the environment's spaces.
-        TypeError: `env` cannot be stepped.
     """
 
     def __init__(

@@ -98,14 +98,7 @@ class Rollouts(dict):
 
     @classmethod
     def of_steps(cls, path: Infos, env_infos: Infos, agent_infos: Infos, lengths: np.ndarray) -> "Rollouts":
-        """Returns the paths of one task, given as arrays `[N, ...]` of steps, one path after the other; all finite.
-
-        Args:
-            path: `observations`, `actions` and `rewards`.
-            env_infos: by name.
-            agent_infos: by name.
-            lengths: int `[P]`, steps of each path.
-        """
+        """Returns the paths of one task, given as finite arrays `[N, ...]`, one path after the other."""
         mask = np.arange(lengths.max()) < lengths[None, :, None]
         return cls([0], RolloutArrays(path, env_infos, agent_infos, lengths[None]).map(
             lambda steps: _scattered(steps, mask)))

@@ -44,11 +44,7 @@ class Samples(list):
     def of(cls, samples: Sequence[TaskSamples]) -> "Samples":
         """Returns samples in this form: `samples` itself where it is unchanged, else made from its dicts.
 
-        Args:
-            samples: a dict for each task; with an entry `mask` it is padded, as by a `DiceSampleProcessor`.
-
-        Raises:
-            ValueError: a task has no observations.
+        A dict with an entry `mask` is padded, as by a `DiceSampleProcessor`.
         """
         if isinstance(samples, cls) and not samples._is_changed():
             return samples
@@ -62,10 +58,10 @@ class Samples(list):
         )
 
     def stacked(self, key: str) -> np.ndarray:
-        """Returns an entry of all tasks as what the graph is fed, float32 `[M, N, ...]`.
+        """Returns an entry of all tasks, such as `advantages` or `agent_infos/mean`: what the graph is fed.
 
-        Args:
-            key: name of the entry, such as `advantages` or `agent_infos/mean`.
+        Returns:
+            float32 `[M, N, ...]`.
 
         Raises:
             ValueError: a task lacks it, or has another number of them than of observations.
@@ -192,16 +188,10 @@ def _check_equally_many(m: int, count: int, key: str, given: int) -> None:
 
 
 def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
-    """Stacks one array per task, padding the shorter ones by repeating their first sample.
+    """Stacks `M` arrays `[N_m, ...]` of at least one sample to `[M, max N_m, ...]`.
 
-    Padding with a real sample keeps likelihood ratios finite there; zero weight makes it count for nothing.
-
-    Args:
-        arrays: `M` arrays `[N_m, ...]`, each with at least one sample.
-        dtype: type of the result.
-
-    Returns:
-        `[M, max N_m, ...]`.
+    The shorter ones are padded by repeating their first sample. A real sample keeps likelihood ratios finite there;
+    zero weight makes it count for nothing.
     """
     longest = max(len(array) for array in arrays)
     stacked = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
@@ -223,13 +213,6 @@ def task_mask(lengths: Sequence[int]) -> np.ndarray:
 
 
 def path_starts(path_lengths: Sequence[int]) -> np.ndarray:
-    """Returns where the path of each sample starts, for paths stacked one after the other.
-
-    Args:
-        path_lengths: int `[P]`, steps of each path.
-
-    Returns:
-        int `[N]`, index of the first sample of the same path.
-    """
+    """Returns the index of the first sample of each sample's path, int `[N]`, for paths of these lengths, int `[P]`."""
     lengths = np.asarray(path_lengths)
     return np.repeat(np.cumsum(lengths) - lengths, lengths)

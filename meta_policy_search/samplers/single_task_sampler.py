@@ -38,8 +38,8 @@ class SingleTaskSampler:
         executor (str, callable or None): forces an executor; see `MetaSampler`.
 
     Raises:
-        ValueError: `candidates_at_once` is below one, or the policy does not fit the environment's spaces.
-        TypeError: `env` cannot be stepped, or an argument of the wrong type.
+        ValueError: the policy does not fit the environment's spaces.
+        TypeError: `env` cannot be stepped.
     """
 
     def __init__(
@@ -99,9 +99,6 @@ class SingleTaskSampler:
 
         Returns:
             For each candidate a list of path dicts. Errors call candidate `i` of those that act together `task i`.
-
-        Raises:
-            ValueError, EnvWorkerError: as in `obtain_samples`.
         """
         policy, length = self._algo.policy, self._algo.max_path_length
         num_paths = count_paths(batch_size, length)
@@ -119,7 +116,7 @@ class SingleTaskSampler:
         return population
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
-        """Collects paths with a policy as it is; arguments as for `_collect`."""
+        """Collects paths with a policy as it is."""
         if hasattr(policy, "meta_batch_size"):  # acts with its parameters before adaptation
             actor = actors_of(policy, policy.get_flat_params()[None])
         else:
@@ -130,17 +127,10 @@ class SingleTaskSampler:
         self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,
         envs_at_once: Optional[int] = None, purpose: int = 0,
     ) -> List[List[Path]]:
-        """Collects `num_paths` paths of each candidate.
+        """Collects `num_paths` paths of each candidate, for all of which `actor` acts.
 
-        Args:
-            policy: what `actor` is a form of.
-            actor: acts for all candidates.
-            itr: iteration of the first candidate.
-            num_candidates: number of candidates.
-            num_paths: paths of each.
-            length: most steps of a path.
-            envs_at_once: paths of a candidate under way at the same time; by default all.
-            purpose: paths for different purposes have random numbers of their own.
+        `envs_at_once` paths of a candidate are under way at the same time, by default all. Paths for different purposes
+        have random numbers of their own.
         """
         key = (policy, num_candidates, num_paths, length, envs_at_once, purpose)
         if key not in self._samplers:
