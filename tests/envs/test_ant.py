@@ -6,7 +6,7 @@ import pytest
 from meta_policy_search.envs.mujoco_envs import AntRandDirec2DEnv, AntRandDirecEnv, AntRandGoalEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
-from tests.helpers.robots import engine_of
+from tests.helpers.robots import ends_of, engine_of
 
 ENVS = [AntRandDirecEnv, AntRandDirec2DEnv, AntRandGoalEnv]
 ACTION = np.array([0.5, -0.5, 1.0, 0.0, 0.2, -1.0, 0.1, -0.1])
@@ -118,7 +118,7 @@ def test_contact_forces_of_many_are_those_of_each_alone(env_class):
 def test_a_path_ends_when_the_ant_falls_or_jumps_unless_it_has_a_goal(env_class):
     qpos = np.zeros((5, 15))
     qpos[:, 2] = [0.0, 0.5, 1.0, -0.01, 1.01]
-    ends = env_class().make_batched(1)._terminated(State(qpos, np.zeros((5, 14)), {}))
+    ends = ends_of(env_class(), State(qpos, np.zeros((5, 14)), {}))
     assert ends.tolist() == [False] * 5 if env_class is AntRandGoalEnv else [False, False, False, True, True]
 
 

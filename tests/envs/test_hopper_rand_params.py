@@ -4,7 +4,7 @@ import pytest
 
 from meta_policy_search.envs.mujoco_envs import HopperRandParamsEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
-from tests.helpers.robots import engine_of
+from tests.helpers.robots import ends_of, engine_of, observations_of
 
 
 def test_reward_by_hand():
@@ -23,7 +23,7 @@ def test_reward_by_hand():
 def test_the_observation_is_qpos_without_x_then_clipped_qvel():
     env = HopperRandParamsEnv()
     state = State(np.arange(6.0)[None], np.array([[1.0, -11.0, 12.0, 0.0, 9.0, -10.0]]), {})
-    observation = env.make_batched(1)._observations(state)
+    observation = observations_of(env, state)
     np.testing.assert_array_equal(observation, [[1, 2, 3, 4, 5, 1.0, -10.0, 10.0, 0.0, 9.0, -10.0]])
     assert env.observation_space.shape == (11,) and env.action_space.shape == (3,)
 
@@ -39,7 +39,7 @@ def test_a_path_ends_when_the_hopper_falls_or_spins(index, value, ends):
     numbers = np.array([0.0, 1.25] + [0.0] * 10)
     numbers[index] = value
     state = State(numbers[None, :6], numbers[None, 6:], {})
-    assert HopperRandParamsEnv().make_batched(1)._terminated(state).tolist() == [ends]
+    assert ends_of(HopperRandParamsEnv(), state).tolist() == [ends]
 
 
 def test_a_hopper_that_does_nothing_falls_over():

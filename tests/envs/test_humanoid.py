@@ -7,7 +7,7 @@ from meta_policy_search.envs.mujoco_envs import HumanoidRandDirec2DEnv, Humanoid
 from meta_policy_search.envs.mujoco_envs import humanoid as humanoid_module
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
-from tests.helpers.robots import engine_of
+from tests.helpers.robots import ends_of, engine_of
 
 ENVS = [HumanoidRandDirecEnv, HumanoidRandDirec2DEnv]
 ACTION = np.linspace(-0.4, 0.4, 17)
@@ -105,7 +105,7 @@ def test_impacts_cost_up_to_a_limit(monkeypatch):
 def test_a_path_ends_when_the_torso_is_too_low_or_too_high(env_class):
     qpos = np.zeros((5, 24))
     qpos[:, 2] = [1.0, 1.4, 2.0, 0.99, 2.01]
-    ends = env_class().make_batched(1)._terminated(State(qpos, np.zeros((5, 23)), {}))
+    ends = ends_of(env_class(), State(qpos, np.zeros((5, 23)), {}))
     assert ends.tolist() == [False, False, False, True, True]
 
 

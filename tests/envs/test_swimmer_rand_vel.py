@@ -5,7 +5,7 @@ import pytest
 from meta_policy_search.envs.mujoco_envs import SwimmerRandVelEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
-from tests.helpers.robots import engine_of
+from tests.helpers.robots import engine_of, observations_of
 
 
 @pytest.mark.parametrize("goal", [0.15, -0.3])
@@ -25,7 +25,7 @@ def test_reward_by_hand(goal):
 
 def test_the_observation_is_qpos_without_x_and_y_then_qvel():
     env = SwimmerRandVelEnv()
-    observation = env.make_batched(1)._observations(State(np.arange(5.0)[None], 50.0 + np.arange(5.0)[None], {}))
+    observation = observations_of(env, State(np.arange(5.0)[None], 50.0 + np.arange(5.0)[None], {}))
     np.testing.assert_array_equal(observation, [[2, 3, 4, 50, 51, 52, 53, 54]])
     assert env.observation_space.shape == (8,) and env.action_space.shape == (2,)
 

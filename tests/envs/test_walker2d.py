@@ -5,7 +5,7 @@ import pytest
 from meta_policy_search.envs.mujoco_envs import Walker2DRandDirecEnv, Walker2DRandParamsEnv, Walker2DRandVelEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
-from tests.helpers.robots import engine_of
+from tests.helpers.robots import ends_of, engine_of, observations_of
 
 ENVS = [Walker2DRandDirecEnv, Walker2DRandVelEnv, Walker2DRandParamsEnv]
 ACTION = np.array([0.5, -0.5, 1.0, 0.0, 0.2, -1.0])
@@ -56,21 +56,19 @@ def test_reward_with_random_parameters_by_hand():
 
 @pytest.mark.parametrize("env_class", ENVS)
 def test_the_observation_is_qpos_without_x_then_clipped_qvel(env_class):
-    batched = env_class().make_batched(1)
     qpos = np.arange(9.0)[None]
     qvel = np.array([[1.0, -2.0, 9.9, 10.1, -11.0, 0.0, 50.0, -10.0, 10.0]])
-    observation = batched._observations(State(qpos, qvel, {}))
+    observation = observations_of(env_class(), State(qpos, qvel, {}))
     np.testing.assert_array_equal(
         observation, [[1, 2, 3, 4, 5, 6, 7, 8, 1.0, -2.0, 9.9, 10.0, -10.0, 0.0, 10.0, -10.0, 10.0]])
 
 
 @pytest.mark.parametrize("env_class", ENVS)
 def test_a_path_ends_when_the_walker_is_too_low_too_high_or_tilted(env_class):
-    batched = env_class().make_batched(1)
     postures = [(1.25, 0.0), (0.81, 0.99), (1.99, -0.99), (0.8, 0.0), (2.0, 0.0), (1.25, 1.0), (1.25, -1.0)]
     qpos = np.zeros((7, 9))
     qpos[:, 1:3] = postures
-    ends = batched._terminated(State(qpos, np.zeros((7, 9)), {}))
+    ends = ends_of(env_class(), State(qpos, np.zeros((7, 9)), {}))
     assert ends.tolist() == [False, False, False, True, True, True, True]
 
 
