@@ -61,7 +61,7 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
     for name, num_threads in (("one_thread", 1), ("all_cores", available_cores())):
         config = MetaConfig(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
         parts = build_parts(config)
-        recording = _record(config, parts)
+        recording = record(config, parts)
         things[f"{name}.sampling"] = lambda sampler=parts.sampler: collect(sampler)
         if robot == next(iter(ROBOTS)):
             things[f"{name}.population"] = _make_population(config, parts)
@@ -79,7 +79,7 @@ def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figur
     return figures
 
 
-def _record(config: MetaConfig, parts: Parts) -> Recording:
+def record(config: MetaConfig, parts: Parts) -> Recording:
     """Samples paths and takes from them what was simulated."""
     sampler, policy = parts.sampler, parts.policy
     sampler.update_tasks()
@@ -89,7 +89,7 @@ def _record(config: MetaConfig, parts: Parts) -> Recording:
     for rng in rngs:  # a path draws the policy's noise first
         actor.draw_noise(rng, np.empty((config.max_path_length, policy.action_dim), np.float32))
     tasks = [sampler.tasks[m] for m, _ in places]
-    start = _make_batched(config, tasks)
+    start = make_batched(config, tasks)
     start.reset(np.arange(len(rngs)), rngs)
     state = start.engine.get_state()
     samples = sampler.obtain_samples()
@@ -103,7 +103,7 @@ def _record(config: MetaConfig, parts: Parts) -> Recording:
                      np.array([path["last_observation"] for path in paths]))
 
 
-def _make_batched(config: MetaConfig, tasks: list) -> Any:
+def make_batched(config: MetaConfig, tasks: list) -> Any:
     """Returns as many copies of the environment as there are tasks, each in its task."""
     batched = make_env(config.env, **config.env_kwargs).make_batched(len(tasks))
     batched.set_tasks(tasks)
@@ -129,7 +129,7 @@ def _make_population(config: MetaConfig, parts: Parts) -> Callable[[], float]:
 
 def _make_alone(config: MetaConfig, recording: Recording, num_threads: int) -> Callable[[], float]:
     """Returns a function that simulates path after path and returns the control steps per second."""
-    batched = _make_batched(config, recording.tasks)
+    batched = make_batched(config, recording.tasks)
     model, frame_skip = batched.engine.model, batched.frame_skip
     models = {id(task): _model_of(task, model) for task in recording.tasks}
     states = np.concatenate((np.zeros((len(recording.tasks), 1)), recording.qpos, recording.qvel), axis=1)
@@ -171,7 +171,7 @@ def _model_of(task: Any, model: mujoco.MjModel) -> mujoco.MjModel:
 
 def _make_stepwise(config: MetaConfig, recording: Recording) -> Callable[[], float]:
     """Returns a function that simulates step by step and returns the control steps per second."""
-    batched = _make_batched(config, recording.tasks)
+    batched = make_batched(config, recording.tasks)
     engine, lengths = batched.engine, recording.lengths
     under_way = [np.flatnonzero(lengths > step) for step in range(lengths.max())]
     controls = [recording.controls[ids, step] for step, ids in enumerate(under_way)]

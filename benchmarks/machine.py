@@ -52,13 +52,13 @@ class LoadMeter:
     def __enter__(self) -> "LoadMeter":
         """Begins."""
         self.figures[f"{self._prefix}.average_before"] = os.getloadavg()[0]
-        self._began = (time.monotonic(), _busy_time(), _own_time())
+        self._began = (time.monotonic(), _busy_time(), own_time())
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
         """Ends."""
         elapsed, busy, own = (now - then for now, then in zip(
-            (time.monotonic(), _busy_time(), _own_time()), self._began, strict=True))
+            (time.monotonic(), _busy_time(), own_time()), self._began, strict=True))
         others = max(busy - own, 0.0) / elapsed
         self.figures[f"{self._prefix}.average_after"] = os.getloadavg()[0]
         self.figures[f"{self._prefix}.others_cores"] = others
@@ -72,7 +72,7 @@ def _busy_time() -> float:
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def _own_time() -> float:
+def own_time() -> float:
     """Returns how long this process and its descendants have been at work, s."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages) + _descendants_time()

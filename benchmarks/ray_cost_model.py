@@ -159,7 +159,7 @@ def _measure_worker(sizes: Sizes) -> tuple[float, float, float]:
             with _sampler(parts, config, False) as sampler:
                 times.append(_median(lambda: _collect(sampler), sizes.repeats))
             rows.append((length, tasks * sizes.rollouts * length, tasks * sizes.rollouts))
-    return tuple(_fit(rows, times))
+    return tuple(fit(rows, times))
 
 
 def _measure_update(sizes: Sizes) -> tuple[float, float]:
@@ -170,7 +170,7 @@ def _measure_update(sizes: Sizes) -> tuple[float, float]:
         log = _train(config, 1 + sizes.repeats)[1:]
         times.append(statistics.median(row["ItrTime"] - row["Time-Sampling"] for row in log))
         rows.append((1, (STEPS + 1) * tasks * sizes.rollouts * sizes.length))
-    return tuple(_fit(rows, times))
+    return tuple(fit(rows, times))
 
 
 def _measure_transport(sizes: Sizes) -> dict[str, float]:
@@ -206,9 +206,9 @@ def _measure_transport(sizes: Sizes) -> dict[str, float]:
     for size in sizes.buffers:
         fetch(size), send(size)
     call(counts[-1])
-    per_round, per_call = _fit([(1, n) for n in counts], [_median(lambda n=n: call(n), repeats) for n in counts])
-    into = _fit([(1, n) for n in sizes.buffers], [_median(lambda n=n: fetch(n), repeats) for n in sizes.buffers])[1]
-    out = _fit([(1, n) for n in sizes.buffers], [_median(lambda n=n: send(n), repeats) for n in sizes.buffers])[1]
+    per_round, per_call = fit([(1, n) for n in counts], [_median(lambda n=n: call(n), repeats) for n in counts])
+    into = fit([(1, n) for n in sizes.buffers], [_median(lambda n=n: fetch(n), repeats) for n in sizes.buffers])[1]
+    out = fit([(1, n) for n in sizes.buffers], [_median(lambda n=n: send(n), repeats) for n in sizes.buffers])[1]
     for each in echoes:
         ray.kill(each)
     return {"seconds_per_round": per_round, "seconds_per_call": per_call, "seconds_per_byte_in": into,
@@ -278,7 +278,7 @@ def _median(call: Callable[[], Any], repeats: int) -> float:
     return statistics.median(times)
 
 
-def _fit(rows: Sequence[Sequence[float]], times: Sequence[float]) -> list[float]:
+def fit(rows: Sequence[Sequence[float]], times: Sequence[float]) -> list[float]:
     """Returns the coefficients, none of them negative, that explain times best, each weighed by its inverse."""
     from scipy.optimize import nnls
 

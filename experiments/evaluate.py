@@ -175,7 +175,7 @@ def _read_run(run_folder: str) -> tuple[Any, MetaConfig]:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Evaluates as the flags say; returns the exit status."""
-    return run_tool(_make_parser(), evaluate, argv)
+    return run_tool(make_parser(), evaluate, argv)
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -205,7 +205,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
     print(f"Files: {evaluation.save(output, *others)}")
 
 
-def _make_parser() -> Parser:
+def make_parser() -> Parser:
+    """Returns the parser of the flags above."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts beside this one")

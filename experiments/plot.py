@@ -215,7 +215,7 @@ def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Draws as the flags say; returns the exit status."""
-    return run_tool(_make_parser(), draw, argv)
+    return run_tool(make_parser(), draw, argv)
 
 
 def draw(arguments: argparse.Namespace) -> None:
@@ -239,7 +239,8 @@ def _default_output(arguments: argparse.Namespace, folders: Sequence[str]) -> st
     return record.shortest(os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
 
 
-def _make_parser() -> Parser:
+def make_parser() -> Parser:
+    """Returns the parser of the flags above."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
                         help="folder of a run, or one that runs are in or below; patterns such as 'data/*' too")

@@ -82,7 +82,7 @@ def frames(recording: "Recording", task: int, envs: Tuple[Any, Any]) -> Iterator
     shown: list[Any] = [None, None]
     for panels in itertools.zip_longest(*sides):
         shown = [last if panel is None else panel for panel, last in zip(panels, shown, strict=True)]
-        yield _side_by_side(*shown)
+        yield side_by_side(*shown)
 
 
 def _panels(recording: "Recording", step: int, task: int, env: Any) -> Iterator[np.ndarray]:
@@ -107,7 +107,7 @@ def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
     return np.concatenate((np.asarray(caption), picture))
 
 
-def _side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Returns two pictures next to each other; both sizes of the result are even, as encoders want them."""
     gap = np.full((len(left), GAP, 3), 255, np.uint8)
     joined = np.concatenate((left, gap, right), axis=1)
@@ -116,10 +116,11 @@ def _side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Writes the video as the flags say; returns the exit status."""
-    return run_tool(_make_parser(), render, argv)
+    return run_tool(make_parser(), render, argv)
 
 
-def _make_parser() -> Parser:
+def make_parser() -> Parser:
+    """Returns the parser of the flags above."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folder", metavar="RUN_FOLDER",
                         help="folder of a run of one of the scripts beside this one")

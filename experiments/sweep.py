@@ -393,7 +393,7 @@ def as_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs a sweep as the flags say; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
-    return run_tool(_make_parser(), run_sweep, argv)
+    return run_tool(make_parser(), run_sweep, argv)
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:
@@ -416,7 +416,8 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _make_parser() -> Parser:
+def make_parser() -> Parser:
+    """Returns the parser of the flags above."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("grid", metavar="GRID.json", help="what to run")
     parser.add_argument("--processes", type=int, metavar="INT",

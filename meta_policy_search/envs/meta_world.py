@@ -53,7 +53,7 @@ class _Split(NamedTuple):
 
     def tasks(self) -> "OrderedDict[str, List[MetaWorldTask]]":
         """Returns the tasks by their kind, in the benchmark's order."""
-        return _draw_tasks(tuple(self.kinds()), self.seed + (self.benchmark == "ML1" and self.split == "test"))
+        return draw_tasks(tuple(self.kinds()), self.seed + (self.benchmark == "ML1" and self.split == "test"))
 
     def kinds(self) -> Mapping[str, type]:
         """Returns the simulators' classes by the kind of task."""
@@ -204,7 +204,7 @@ def _sample_task(split: _Split, rng: np.random.Generator) -> MetaWorldTask:
 
 
 @functools.lru_cache(maxsize=None)
-def _draw_tasks(kinds: Tuple[str, ...], seed: int) -> "OrderedDict[str, List[MetaWorldTask]]":
+def draw_tasks(kinds: Tuple[str, ...], seed: int) -> "OrderedDict[str, List[MetaWorldTask]]":
     """Returns the tasks that the package's benchmarks draw with a seed.
 
     They draw from NumPy's global generator while they reset each kind's simulator 50 times, which resets its model
@@ -219,7 +219,7 @@ def _draw_tasks(kinds: Tuple[str, ...], seed: int) -> "OrderedDict[str, List[Met
 
 
 def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
-    simulator = _scene_class(kind)(None)
+    simulator = scene_class(kind)(None)
     simulator._freeze_rand_vec, simulator._set_task_called = False, True
     tasks = []
     for _ in range(NUM_VARIATIONS):
@@ -254,7 +254,7 @@ class _Arm:
         self._task = _checked_task(task)
 
     def _make_simulator(self, task: MetaWorldTask) -> Any:
-        simulator = _scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
+        simulator = scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
         simulator.set_task(import_metaworld().Task(task.env_name, pickle.dumps({
             "env_cls": find_kind("task", task.env_name), "rand_vec": np.array(task.rand_vec),
             "partially_observable": True,
@@ -305,7 +305,7 @@ def _checked_task(task: Any) -> MetaWorldTask:
 @functools.lru_cache(maxsize=None)
 def _num_places(kind: str) -> int:
     """Returns how many numbers say where things are in a kind's tasks."""
-    return _scene_class(kind)(None)._random_reset_space.low.size
+    return scene_class(kind)(None)._random_reset_space.low.size
 
 
 @functools.lru_cache(maxsize=None)
@@ -332,7 +332,7 @@ def _return_freed_memory() -> None:
 
 
 @functools.lru_cache(maxsize=None)
-def _scene_class(kind: str) -> type:
+def scene_class(kind: str) -> type:
     """Returns the class of a kind's simulators, changed to share models and to start with every MuJoCo."""
     import mujoco
 

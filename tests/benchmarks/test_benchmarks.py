@@ -45,8 +45,8 @@ def test_a_group_measures_what_is_documented(group):
 def test_what_the_engine_simulates_alone_is_what_was_sampled(robot):
     config = MetaConfig(env=engine_share.ROBOTS[robot], meta_batch_size=2, rollouts_per_meta_task=2,
                            max_path_length=30)
-    recording = engine_share._record(config, build_parts(config))
-    batched = engine_share._make_batched(config, recording.tasks)
+    recording = engine_share.record(config, build_parts(config))
+    batched = engine_share.make_batched(config, recording.tasks)
     batched.engine.set_state(recording.qpos, recording.qvel)
     reached = np.empty_like(recording.last_observations)
     for step in range(recording.lengths.max()):
@@ -90,7 +90,7 @@ def test_work_of_others_is_told_from_our_own(monkeypatch, others, is_busy):
     monkeypatch.setattr(machine, "available_cores", lambda: 2)
     monkeypatch.setattr(machine.time, "monotonic", iter([100.0, 110.0]).__next__)
     monkeypatch.setattr(machine, "_busy_time", iter([500.0, 510.0 + 10.0 * others]).__next__)
-    monkeypatch.setattr(machine, "_own_time", iter([1.0, 11.0]).__next__)
+    monkeypatch.setattr(machine, "own_time", iter([1.0, 11.0]).__next__)
     with machine.LoadMeter("graph") as load:
         pass
     assert load.figures["load.graph.others_cores"] == pytest.approx(others)
@@ -102,10 +102,10 @@ def test_what_descendants_compute_is_our_own_while_they_run():
     """Given a child whose own child has worked for half a second, then that is counted."""
     work = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}])"
-    before = machine._own_time()
+    before = machine.own_time()
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        assert machine._own_time() - before >= 0.45
+        assert machine.own_time() - before >= 0.45
         process.communicate(b"\n")
 
 
@@ -135,7 +135,7 @@ def test_the_cost_model_is_the_documented_formula():
 def test_constants_are_found_again_in_times_that_follow_them():
     rows = [(1, 10, 3), (1, 50, 7), (1, 200, 1), (1, 90, 30)]
     times = [0.5 + 0.01 * n + 0.2 * k for _, n, k in rows]
-    assert ray_cost_model._fit(rows, times) == pytest.approx([0.5, 0.01, 0.2])
+    assert ray_cost_model.fit(rows, times) == pytest.approx([0.5, 0.01, 0.2])
 
 
 def test_a_measurement_that_fails_is_named():

@@ -80,7 +80,7 @@ def test_kinds_are_equally_likely_and_so_are_their_tasks():
 
 def draw_as_the_package_does(package, kind, seed):
     """The places in the package's tasks: it resets a simulator 50 times, with the hand's motion and all."""
-    simulator = meta_world._scene_class(kind)(("any", "task"))
+    simulator = meta_world.scene_class(kind)(("any", "task"))
     simulator._freeze_rand_vec, simulator._set_task_called = False, True
     before = np.random.get_state()
     np.random.seed(seed)
@@ -98,7 +98,7 @@ def draw_as_the_package_does(package, kind, seed):
 def test_tasks_are_those_of_the_package(package, kind):
     """Given a seed, then tasks are those that the package draws, and the global generator is left as it was."""
     np.random.seed(5)
-    meta_world._draw_tasks.cache_clear()
+    meta_world.draw_tasks.cache_clear()
     drawn = [[task.rand_vec for task in MetaWorldML1(kind, split, seed=7).tasks] for split in ("train", "test")]
     after = np.random.random()
     np.random.seed(5)

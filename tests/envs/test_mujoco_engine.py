@@ -373,7 +373,7 @@ def test_positions_move_as_mujoco_moves_them():
     expected = qpos.copy()
     for i in range(50):
         mujoco.mj_integratePos(engine.model, expected[i], qvel[i], 0.7)
-    np.testing.assert_allclose(engine_mujoco._moved(qpos, qvel, 0.7), expected, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(engine_mujoco.moved(qpos, qvel, 0.7), expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("robot", FLOATING)

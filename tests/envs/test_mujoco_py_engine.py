@@ -345,7 +345,7 @@ def stand_in(monkeypatch, tmp_path):
         if built:
             (package / "mujoco210" / "bin").mkdir(parents=True)
             (package / "mujoco210" / "bin" / "libmujoco210nogl.so").touch()
-            build_mujoco_py._extension_file(package).touch()
+            build_mujoco_py.extension_file(package).touch()
         hide(monkeypatch)
         monkeypatch.syspath_prepend(tmp_path)
         return package
@@ -435,11 +435,11 @@ def test_the_build_says_where_it_cannot_be_done(monkeypatch, capsys):
 def test_half_a_build_is_none(stand_in):
     package = stand_in("", built=True)
     assert build_mujoco_py.engine_folder() == package / "mujoco210"
-    build_mujoco_py._extension_file(package).unlink()
+    build_mujoco_py.extension_file(package).unlink()
     assert build_mujoco_py.engine_folder() is None
 
 
 def test_what_draws_is_there_and_does_nothing():
     header = "MJAPI void mjr_render(mjrRect v);\nMJAPI int mjui_event(mjUI* ui);\nMJAPI void mj_step(mjData* d);\n"
-    assert build_mujoco_py._stubs(header) == (
+    assert build_mujoco_py.make_stubs(header) == (
         "int mjr_render(void) { return 0; }\nint mjui_event(void) { return 0; }\n")

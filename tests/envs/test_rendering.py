@@ -152,21 +152,21 @@ def test_which_opengl_is_tried(monkeypatch, platform, variable, expected):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     if variable is not None:
         monkeypatch.setenv("MUJOCO_GL", variable)
-    assert camera._backends() == expected
+    assert camera.backends() == expected
 
 
 @needs_opengl
 @pytest.mark.thorough
 def test_the_next_opengl_is_tried_where_one_fails(monkeypatch):
-    backends = ["crayons", *camera._backends()]
-    monkeypatch.setattr(camera, "_backends", lambda: backends)
+    backends = ["crayons", *camera.backends()]
+    monkeypatch.setattr(camera, "backends", lambda: backends)
     monkeypatch.setenv("PYOPENGL_PLATFORM", "crayons")
     assert_is_picture(SwimmerRandVelEnv(render_mode="rgb_array").render())
 
 
 def test_a_process_that_dies_is_an_error_with_its_last_words(monkeypatch):
     monkeypatch.setattr(camera, "_START", "import sys; print('no more ink\\n', file=sys.stderr); sys.exit(3)")
-    monkeypatch.setattr(camera, "_backends", lambda: ["egl"])
+    monkeypatch.setattr(camera, "backends", lambda: ["egl"])
     with pytest.raises(RuntimeError, match="egl: the process that draws ended with exit code 3: no more ink"):
         SwimmerRandVelEnv(render_mode="rgb_array").render()
 

@@ -267,7 +267,7 @@ def test_the_page_about_pictures(run_folder, tmp_path, monkeypatch, capsys):
     commands = re.findall(r"^    python experiments/(plot|render)\.py (.+)$", page, flags=re.MULTILINE)
     assert len(commands) == 5
     for script, arguments in commands:
-        {"plot": plot, "render": render}[script]._make_parser().parse_args(shlex.split(arguments))
+        {"plot": plot, "render": render}[script].make_parser().parse_args(shlex.split(arguments))
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page, flags=re.MULTILINE)
     names = {}

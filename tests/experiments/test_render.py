@@ -134,7 +134,7 @@ def test_frames_and_captions(point, monkeypatch):
 
 def test_pictures_of_odd_sizes_become_even():
     black = np.zeros((5, 3, 3), np.uint8)
-    joined = render._side_by_side(black, black)
+    joined = render.side_by_side(black, black)
     assert joined.shape == (6, 2 * 3 + render.GAP, 3)
 
 
@@ -208,7 +208,7 @@ def test_ctrl_c_leaves_nothing(point, tmp_path, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(render, "_side_by_side", interrupt)
+    monkeypatch.setattr(render, "side_by_side", interrupt)
     assert render.main([str(point), "--output", str(tmp_path / "a.mp4")]) == INTERRUPTED
     assert not list(tmp_path.iterdir())
 

@@ -160,7 +160,7 @@ def test_the_page_about_sweeps(monkeypatch):
     """Its commands have flags that exist, and its variables are those that are set."""
     page = (ROOT / "docs" / "sweeps.rst").read_text()
     (arguments,) = re.findall(r"^    python experiments/sweep\.py (.+)$", page, flags=re.MULTILINE)
-    assert sweep._make_parser().parse_args(shlex.split(arguments)).processes == 2
+    assert sweep.make_parser().parse_args(shlex.split(arguments)).processes == 2
     said = re.findall(r"``(\w+_THREADS)``", page)
     for name in said:
         monkeypatch.delenv(name, raising=False)

@@ -37,7 +37,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_flags_of_the_page_are_those_of_the_script(capsys):
-    parser = evaluate._make_parser()
+    parser = evaluate.make_parser()
     known = {option for action in parser._actions for option in action.option_strings}
     flags = set(re.findall(r"``(--\w+)``", PAGE.read_text()))
     assert {"--compare", "--compare_steps", "--candidates", "--search_std"} <= flags <= known

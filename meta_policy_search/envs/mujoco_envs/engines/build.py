@@ -55,7 +55,7 @@ def engine_folder() -> Optional[Path]:
     if package is None:
         return None
     folder = package / "mujoco210"
-    return folder if (folder / _LIBRARY).is_file() and _extension_file(package).is_file() else None
+    return folder if (folder / _LIBRARY).is_file() and extension_file(package).is_file() else None
 
 
 def build(wheel: Optional[Path] = None) -> None:
@@ -76,10 +76,10 @@ def build(wheel: Optional[Path] = None) -> None:
         wheel = _download(Path(scratch) / "wheel") if wheel is None else Path(wheel)
         mujoco = _unpack(wheel, Path(scratch) / "mujoco210")
         extension = _compile(package, mujoco, Path(scratch) / "build")
-        _extension_file(package).unlink(missing_ok=True)  # so that a build which is stopped half-way is none
+        extension_file(package).unlink(missing_ok=True)  # so that a build which is stopped half-way is none
         shutil.rmtree(package / "mujoco210", ignore_errors=True)
         shutil.copytree(mujoco, package / "mujoco210")
-        shutil.copy(extension, _extension_file(package))
+        shutil.copy(extension, extension_file(package))
     complaint = _complaint()
     if complaint:
         raise BuildError(f"the engine was built, but does not load: {complaint}")
@@ -97,7 +97,7 @@ def _package_folder() -> Optional[Path]:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
-def _extension_file(package: Path) -> Path:
+def extension_file(package: Path) -> Path:
     """Returns where mujoco-py looks for its extension."""
     version = runpy.run_path(str(package / "version.py"))["get_version"]()
     python = _PYTHON.replace(".", "")
@@ -173,7 +173,7 @@ def _compile(package: Path, mujoco: Path, folder: Path) -> Path:
     shutil.copytree(package, sources, ignore=shutil.ignore_patterns("*.so", "*.c.tmp", "mujoco210", "__pycache__"))
     (sources / "cymj.c").unlink(missing_ok=True)  # made for another Python
     stubs = folder / "stubs.c"
-    stubs.write_text(_stubs((mujoco / "include" / "mujoco.h").read_text(encoding="utf-8")), encoding="utf-8")
+    stubs.write_text(make_stubs((mujoco / "include" / "mujoco.h").read_text(encoding="utf-8")), encoding="utf-8")
     extension = Extension(
         "mujoco_py.cymj",
         sources=[str(sources / "cymj.pyx"), str(sources / "gl" / "dummyshim.c"), str(stubs)],
@@ -196,7 +196,7 @@ def _compile(package: Path, mujoco: Path, folder: Path) -> Path:
     return Path(compiled)
 
 
-def _stubs(header: str) -> str:
+def make_stubs(header: str) -> str:
     """Returns C code of empty functions in place of those that draw, which the library without OpenGL lacks."""
     names = sorted(set(re.findall(r"\b(mj(?:r|ui)_\w+)\(", header)))
     return "".join(f"int {name}(void) {{ return 0; }}\n" for name in names)

@@ -38,7 +38,7 @@ class Camera:
         self._process: Optional[subprocess.Popen] = None
         self._model: Any = None
         failures = []
-        for backend in _backends():
+        for backend in backends():
             try:
                 self._start(backend)
                 return self._show(model)
@@ -164,7 +164,7 @@ class _Renderer:
         return self._renderer.render()
 
 
-def _backends() -> List[str]:
+def backends() -> List[str]:
     """Returns the values of `MUJOCO_GL` to try in turn; empty: the system's own."""
     chosen = os.environ.get("MUJOCO_GL", "")
     return [chosen] if chosen or sys.platform != "linux" else ["egl", "osmesa"]

@@ -156,12 +156,12 @@ class _RungeKuttaSimulator(_Simulator):
             for _ in range(self._frame_skip):
                 a_1 = accelerations(qpos, qvel, a_4)
                 v_2 = qvel + half * a_1
-                a_2 = accelerations(_moved(qpos, qvel, half), v_2, a_1)
+                a_2 = accelerations(moved(qpos, qvel, half), v_2, a_1)
                 v_3 = qvel + half * a_2
-                a_3 = accelerations(_moved(qpos, v_2, half), v_3, a_2)
+                a_3 = accelerations(moved(qpos, v_2, half), v_3, a_2)
                 v_4 = qvel + h * a_3
-                a_4 = accelerations(_moved(qpos, v_3, h), v_4, a_3)
-                qpos = _moved(qpos, qvel + 2.0 * (v_2 + v_3) + v_4, h / 6.0)
+                a_4 = accelerations(moved(qpos, v_3, h), v_4, a_3)
+                qpos = moved(qpos, qvel + 2.0 * (v_2 + v_3) + v_4, h / 6.0)
                 qvel = qvel + (h / 6.0) * (a_1 + 2.0 * (a_2 + a_3) + a_4)
             normalize_quaternions(qpos[:, 3:7])
         in_time = (np.abs(np.array(clocks) - (START_TIME + 1.0)) < 0.5).all(axis=0)
@@ -174,7 +174,7 @@ _SIGN = np.array([[1.0, -1.0, -1.0, -1.0], [1.0, 1.0, 1.0, -1.0], [1.0, -1.0, 1.
 """The product of quaternions `q` and `r` has the entries `sum_j q[j] * _SIGN[i, j] * r[_FACTOR[i, j]]`."""
 
 
-def _moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
+def moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
     """Returns the positions `[k, nq]` of robots with a free joint that keep their velocities for `duration` seconds.
 
     The orientation `q` turns by the rotation vector `w = qvel[3:6] * duration` around axes of the body, to
