@@ -48,7 +48,8 @@ class Actor(abc.ABC):
 
         Args:
             rng: the path's random numbers.
-            out: float32 `[T, noise_dim]`, is filled.
+            out: float32 `[T, noise_dim]`, is filled. For a path of very many steps this is called again, with more
+                rows, of which the first must be the same.
         """
         rng.standard_normal(dtype=np.float32, out=out)
 

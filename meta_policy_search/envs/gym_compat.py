@@ -106,15 +106,18 @@ def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = No
 
     Raises:
         ValueError: the environment returned something else than `n_tasks` tasks.
+        RuntimeError: it called `sys.exit`.
     """
     n_tasks = check_positive_int("n_tasks", n_tasks)
-    if rng is None:
-        tasks = env.sample_tasks(n_tasks)
-    elif "rng" in inspect.signature(env.sample_tasks).parameters:
-        tasks = env.sample_tasks(n_tasks, rng=rng)
-    else:
+    arguments = {}
+    if rng is not None and "rng" in inspect.signature(env.sample_tasks).parameters:
+        arguments = {"rng": rng}
+    elif rng is not None:
         set_rng(env, rng)
-        tasks = env.sample_tasks(n_tasks)
+    try:
+        tasks = env.sample_tasks(n_tasks, **arguments)
+    except SystemExit as error:  # it would end training without a word
+        raise RuntimeError(f"sample_tasks of {type(env).__name__}: called sys.exit({error})") from error
     is_sequence = isinstance(tasks, (list, tuple, np.ndarray))
     if not is_sequence or len(tasks) != n_tasks:
         what = f"{len(tasks)} of them" if is_sequence else repr(tasks)

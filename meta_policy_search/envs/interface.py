@@ -93,6 +93,8 @@ class BatchedEnv(abc.ABC):
     def set_tasks(self, tasks: Sequence[Task]) -> None:
         """Gives each environment its task; `tasks` has length `num_envs`.
 
+        Environments of the same task may be given the same object: it is not to be changed.
+
         Raises:
             ValueError: names what is wrong with a task and what was expected.
         """

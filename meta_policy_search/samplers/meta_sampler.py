@@ -53,7 +53,8 @@ class MetaSampler(Sampler):
 
     Attributes:
         total_timesteps_sampled (int): environment steps taken so far.
-        tasks (list or None): the tasks of the current iteration.
+        tasks (list or None): the tasks of the current iteration: those that `vec_env`, which holds the environments,
+            was given, by `update_tasks` or by `vec_env.set_tasks`.
         on_steps (callable or None): see `Sampler`; it is called from all threads that sample, but not on Ray.
 
     Raises:
@@ -85,8 +86,8 @@ class MetaSampler(Sampler):
             raise ValueError(f"envs_per_task: expected at most rollouts_per_meta_task={self.batch_size}, "
                              f"got {envs_per_task}")
         self.total_timesteps_sampled = 0
-        self.tasks: Optional[List[Task]] = None
         self._itr, self._step = -1, 0
+        self._is_begun = False  # the iteration
         self._mean_before = np.nan  # the mean return before adaptation, on Ray
         self.vec_env = self._make_executor(parallel, executor)
         if not isinstance(self.vec_env, RayExecutor):
@@ -108,8 +109,15 @@ class MetaSampler(Sampler):
             raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
         return executor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length)
 
+    @property
+    def tasks(self) -> Optional[List[Task]]:
+        """See the class."""
+        return self.vec_env.tasks
+
     def update_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
         """Begins an iteration: samples a new task for each place in the meta-batch.
+
+        Where none has begun, `obtain_samples` does it, with the tasks that `vec_env.set_tasks` was given, if any.
 
         Args:
             tasks: `meta_batch_size` tasks, for an iteration with these instead.
@@ -126,7 +134,7 @@ class MetaSampler(Sampler):
 
     def _set_iteration(self, itr: int, step: int, tasks: List[Task]) -> None:
         self.vec_env.set_tasks(tasks)
-        self._itr, self._step, self.tasks = itr, step, tasks
+        self._itr, self._step, self._is_begun = itr, step, True
 
     def obtain_samples(self, log: bool = False, log_prefix: str = "") -> Rollouts:
         """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
@@ -143,8 +151,8 @@ class MetaSampler(Sampler):
             ValueError: an observation, reward or action is not finite; names task, path and step.
             EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
         """
-        if self.tasks is None:
-            self.update_tasks()
+        if not self._is_begun or self.tasks is None:
+            self.update_tasks(self.tasks)
         request = RolloutRequest(self.batch_size, self.max_path_length, self.policy.obs_dim,
                                  tuple(self.env.action_space.shape), self._path_rngs())
         if isinstance(self.vec_env, RayExecutor):
@@ -193,16 +201,18 @@ class MetaSampler(Sampler):
 
     def get_state(self) -> Dict[str, Any]:
         """Returns what the next samples depend on beside policy and root seed, for a snapshot."""
-        return {"itr": self._itr, "step": self._step, "tasks": self.tasks, "num_steps": self.total_timesteps_sampled}
+        return {"itr": self._itr, "step": self._step, "tasks": self.tasks if self._is_begun else None,
+                "num_steps": self.total_timesteps_sampled}
 
     def set_state(self, state: Dict[str, Any]) -> None:
         """Restores what `get_state` returned."""
         self.total_timesteps_sampled = state["num_steps"]
         if state["tasks"] is None:
-            self._itr, self._step, self.tasks = state["itr"], state["step"], None
+            self.start_at(state["itr"] + 1)
         else:
             self._set_iteration(state["itr"], state["step"], state["tasks"])
 
     def start_at(self, itr: int) -> None:
         """Makes `itr` the number of the iteration that the next `update_tasks` begins."""
-        self._itr, self.tasks = check_int_at_least("itr", itr, 0) - 1, None
+        self._itr, self._is_begun = check_int_at_least("itr", itr, 0) - 1, False
+        self.vec_env.tasks = None

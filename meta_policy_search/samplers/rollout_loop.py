@@ -7,19 +7,38 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
+from meta_policy_search.samplers.executors.base import InfoShapeError, MetaEnvExecutor
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.rollouts import RolloutArrays, Rollouts, missing_value
 from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils import seeding
 
-__all__ = ["OnSteps", "PathRngs", "RolloutLoop", "RolloutRequest", "collect", "divide"]
+__all__ = ["MANY_STEPS", "OnSteps", "PathRngs", "RolloutLoop", "RolloutRequest", "collect", "divide", "draw_path_noise"]
 
 
 Steps = Union[int, np.ndarray]
 """Which step of each of these paths."""
 
 _KINDS = ("path", "env_infos", "agent_infos")
+
+MANY_STEPS = 4096
+"""There is room for so many steps of a path at first, and twice as many each time that one takes more."""
+
+
+def draw_path_noise(actor: Actor, rng: np.random.Generator, max_path_length: int, out: np.ndarray) -> None:
+    """Draws the policy's noise of the first steps of a path; all else is to be drawn from `rng` afterwards.
+
+    Where paths may take more than `MANY_STEPS`, most are expected to end before. The noise then comes from a stream of
+    its own, so that `rng` need not go through that of steps which are never taken; otherwise it comes from `rng`.
+
+    Args:
+        actor: draws it.
+        rng: the path's random numbers.
+        max_path_length: most steps of a path.
+        out: float32 `[T, noise_dim]`, is filled; `T` is `max_path_length`, or any number if that is above `MANY_STEPS`.
+    """
+    is_long = max_path_length > MANY_STEPS
+    actor.draw_noise(np.random.Generator(rng.bit_generator.jumped()) if is_long else rng, out)
 
 
 class PathRngs(NamedTuple):
@@ -114,11 +133,12 @@ class RolloutLoop:
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), request.num_rollouts
         self._first_env = tasks.start * executor.envs_per_task
         self._max_path_length = request.max_path_length
+        self._room = min(request.max_path_length, MANY_STEPS)  # steps of a path that buffers hold
         self._path_rng = request.path_rng
         self._is_stopped = False
         self._action_shape = request.action_shape
         num_paths = self._num_tasks * self._num_rollouts
-        self._noise = np.empty((num_paths, self._max_path_length, actor.noise_dim), np.float32)
+        self._noise = np.empty((num_paths, self._room, actor.noise_dim), np.float32)
         self._last_observations = np.zeros((num_paths, request.obs_dim))  # also: what the policy sees now
         self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
         self._buffers: Dict[str, "OrderedDict[str, np.ndarray]"] = {kind: OrderedDict() for kind in _KINDS}
@@ -155,22 +175,37 @@ class RolloutLoop:
 
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
         """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
-        rngs = []
-        for p in paths:
-            task, rollout = divmod(int(p), self._num_rollouts)
-            rng = self._path_rng(self._tasks[task], rollout)
-            self._actor.draw_noise(rng, self._noise[p])
-            rngs.append(rng)
+        rngs = [self._start_noise(p) for p in paths]
         started = time.perf_counter()
         observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
         self.env_time += time.perf_counter() - started
         self._check_finite("observation", observations, paths)
         self._last_observations[paths] = observations
 
+    def _start_noise(self, path: int) -> np.random.Generator:
+        """Draws the noise of a path, of as many steps as there is room for; returns the generator for all else."""
+        task, rollout = divmod(int(path), self._num_rollouts)
+        rng = self._path_rng(self._tasks[task], rollout)
+        draw_path_noise(self._actor, rng, self._max_path_length, self._noise[path])
+        return rng
+
+    def _make_room(self, paths: np.ndarray) -> None:
+        """Makes room for twice as many steps; the paths under way get the noise of these."""
+        self._room = min(2 * self._room, self._max_path_length)
+        self._noise = np.empty((len(self._lengths), self._room, self._actor.noise_dim), np.float32)
+        for p in paths:
+            self._start_noise(p)
+        for buffers in self._buffers.values():
+            for key, buffer in buffers.items():
+                buffers[key] = np.empty((len(buffer), self._room, *buffer.shape[2:]), buffer.dtype)
+                buffers[key][:, :buffer.shape[1]] = buffer
+
     def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
         """Takes one step of each path under way; returns which of them ended."""
         rows: Rows = paths
         steps: Steps = self._lengths[paths]
+        if self._room < self._max_path_length and steps.max() == self._room:
+            self._make_room(paths)
         if len(paths) == len(self._lengths):  # all are under way, and so in step: slices are faster than index arrays
             rows, steps = slice(None), int(steps[0])
         observations = self._last_observations[rows]
@@ -181,8 +216,9 @@ class RolloutLoop:
         self._check_finite("observation", answer.observations, paths)
         self._check_finite("reward", answer.rewards, paths)
         self._store("path", {"observations": observations, "actions": actions, "rewards": answer.rewards}, rows, steps)
-        self._store("env_infos", answer.env_infos, rows, steps)
-        self._store("agent_infos", agent_infos, rows, steps)
+        for kind, infos in (("env_infos", answer.env_infos), ("agent_infos", agent_infos)):
+            self._check_infos(kind, infos, paths)
+            self._store(kind, infos, rows, steps)
         self._last_observations[rows] = answer.observations
         self._lengths[rows] += 1
         self._terminated[rows] = answer.terminated
@@ -224,7 +260,7 @@ class RolloutLoop:
         """Returns a buffer for rows like those of `value`, which the steps taken so far lack."""
         is_late = self.num_steps > 0
         dtype = np.promote_types(value.dtype, np.float64) if is_late else value.dtype
-        buffer = np.empty((len(self._lengths), self._max_path_length, *value.shape[1:]), dtype)
+        buffer = np.empty((len(self._lengths), self._room, *value.shape[1:]), dtype)
         if is_late:
             buffer[:] = missing_value(dtype)
         return buffer
@@ -243,6 +279,17 @@ class RolloutLoop:
     def _place(self, path: int) -> _Place:
         task, rollout = divmod(int(path), self._num_rollouts)
         return _Place(self._tasks[task], rollout, int(self._lengths[path]))
+
+    def _check_infos(self, kind: str, infos: Infos, paths: np.ndarray) -> None:
+        """Raises `ValueError` unless each info has a row for each path, of the same shape as in earlier steps."""
+        for key, value in infos.items():
+            shape, before = np.shape(value), self._buffers[kind].get(key)
+            if shape[:1] == (len(paths),) and (before is None or shape[1:] == before.shape[2:]):
+                continue
+            name = f"{self._place(paths[0])}: {kind}[{key!r}]"
+            if shape[:1] == (len(paths),):
+                raise InfoShapeError(name, before.shape[2:], shape[1:])
+            raise ValueError(f"{name}: expected {len(paths)} rows, one for each path under way, got shape {shape}")
 
     def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
         finite = np.isfinite(values)
@@ -269,8 +316,8 @@ def _run(loops: Sequence[RolloutLoop]) -> List[Rollouts]:
     if len(loops) == 1:
         return [loops[0].run()]
     with ThreadPoolExecutor(len(loops), "sampling") as threads:
-        futures = [threads.submit(loop.run) for loop in loops]
         try:
+            futures = [threads.submit(loop.run) for loop in loops]
             wait(futures, return_when=FIRST_EXCEPTION)
         finally:  # without effect unless one has failed, or Ctrl-C was pressed
             for loop in loops:

@@ -347,6 +347,9 @@ def _in_agreement(parts: Sequence[Infos], shapes: Sequence[Tuple[int, ...]], wid
     joined: Infos = {}
     for key in dict.fromkeys(key for part in parts for key in part):
         given = [part[key] for part in parts if key in part]
+        tails = {array.shape[3:] for array in given}
+        if len(tails) > 1:
+            raise ValueError(f"{key}: expected an info of the same shape in all tasks, got {sorted(tails)}")
         dtypes = [array.dtype for array in given] + [np.dtype(np.float64)] * (len(given) < len(parts))
         dtype = functools.reduce(np.promote_types, dtypes)
         num_tasks, num_paths = sum(shape[0] for shape in shapes), shapes[0][1]

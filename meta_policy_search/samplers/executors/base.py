@@ -43,6 +43,7 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
         max_path_length: `step` ends a path after so many steps; at least one.
 
     Attributes:
+        tasks: what `set_tasks` was given last, or sampled; None before that, and where it failed.
         first_task: number that errors give to the first task; not zero in a worker, which holds a share.
         max_threads: how many threads may call `reset_envs` and `step_envs` at a time, each for tasks of its own;
             more than one where that is faster.
@@ -64,7 +65,7 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
         self._observation_shape = _space_shape(env, "observation_space")
         self._action_shape = _space_shape(env, "action_space")
         self._is_discrete = is_discrete(env.action_space)
-        self._tasks: Optional[List[Task]] = None
+        self.tasks: Optional[List[Task]] = None
         self._path_rngs: Optional[List[np.random.Generator]] = None  # one per environment, which spawns its paths'
         self._path_lengths = np.zeros(self.num_envs, dtype=int)
         self._is_closed = False
@@ -77,7 +78,7 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
     # ---- arrays
 
     def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
-        """Gives all environments of a task that task; takes effect before their next reset.
+        """Gives all environments of a task a copy of that task; takes effect before their next reset.
 
         Args:
             tasks: `meta_batch_size` tasks; None samples new ones from the environment.
@@ -92,8 +93,12 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
         tasks = list(tasks)
         if len(tasks) != self.meta_batch_size:
             raise ValueError(f"tasks: expected meta_batch_size={self.meta_batch_size} of them, got {len(tasks)}")
-        self._tasks = tasks
-        self._assign(tasks)
+        self.tasks = tasks  # errors name them
+        try:
+            self._assign(tasks)
+        except BaseException:
+            self.tasks = None  # some environments have them, others have not
+            raise
 
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Starts a new path in some of the environments.
@@ -126,17 +131,22 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
 
         Returns:
             A `BatchedStep` of `k` rows. An info that only some environments give is NaN in the others (None, if
-            it is not numeric); infos that are not numbers, or differ in shape, come as arrays of objects.
+            it is not numeric); infos that are not numbers come as arrays of objects.
 
         Raises:
             ValueError: `env_ids` is out of range.
             EnvWorkerError: an environment failed; an `EnvValueError`, which is a `ValueError` too, if what it
-                returned does not fit its observation space or the interface.
+                returned does not fit its observation space or the interface, or an info has another shape than in
+                other environments.
         """
         self._check_open()
-        answer = self.advance(np.array(actions), self._checked_ids(env_ids))
+        ids = self._checked_ids(env_ids)
+        answer = self.advance(np.array(actions), ids)
         if isinstance(answer.env_infos, list):
-            return answer._replace(env_infos=stack_infos(answer.env_infos))
+            try:
+                return answer._replace(env_infos=stack_infos(answer.env_infos))
+            except InfoShapeError as error:
+                raise self._fault(error, "step", [ids[error.row]]) from None
         return answer
 
     @abc.abstractmethod
@@ -260,7 +270,7 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
             raise ValueError(f"observation: expected shape {expected}, as the observation space says, "
                              f"got {observation.shape}")
 
-    def _fault(self, error: Exception, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
+    def _fault(self, error: BaseException, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
         """Returns the error to raise from `error`, which came from one of `env_ids`."""
         kind = EnvValueError if isinstance(error, ValueError) else EnvWorkerError
         return kind(f"{self._who(env_ids)} raised {type(error).__name__} in {doing}: {error}",
@@ -273,7 +283,7 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
         first_task, last_task = first // self.envs_per_task, last // self.envs_per_task
         tasks = tasks_text(first_task + self.first_task, last_task + self.first_task)
         if first == last:
-            value = "" if self._tasks is None else f": {reprlib.repr(self._tasks[first_task])}"
+            value = "" if self.tasks is None else f": {reprlib.repr(self.tasks[first_task])}"
             return f"environment {first + shift} ({tasks}{value})"
         return f"one of environments {first + shift} to {last + shift} ({tasks})"
 
@@ -295,20 +305,37 @@ def _space_shape(env: MetaEnv, name: str) -> Tuple[int, ...]:
     return tuple(shape)
 
 
+class InfoShapeError(ValueError):
+    """An info has another shape than before, or than elsewhere; it is the one at `row`."""
+
+    def __init__(self, name: str, expected: Tuple[int, ...], shape: Tuple[int, ...], row: int = 0) -> None:
+        super().__init__(f"{name}: expected the shape {expected} that it has had so far, or has in other environments, "
+                         f"got {shape}; a value that changes its size may be given in a dict")
+        self.row = row
+
+
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:
-    """Turns the infos of `k` environments into arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`."""
+    """Turns the infos of `k` environments into arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`.
+
+    Raises:
+        InfoShapeError: a row has an info of another shape than the rows before it.
+    """
     keys = dict.fromkeys(key for info in infos for key in info)
-    return {key: _stacked([info.get(key, _MISSING) for info in infos]) for key in keys}
+    return {key: _stacked(key, [info.get(key, _MISSING) for info in infos]) for key in keys}
 
 
 _MISSING = object()
 
 
-def _stacked(values: List[Any]) -> np.ndarray:
+def _stacked(key: str, values: List[Any]) -> np.ndarray:
     given = [row for row, value in enumerate(values) if value is not _MISSING]
     try:
         array = np.array([values[row] for row in given])
-    except ValueError:  # values of unequal shapes
+    except ValueError:  # values of unequal shapes, or lists that are no arrays
+        shapes = [_shape(values[row]) for row in given]
+        for row, shape in zip(given, shapes):
+            if shape != shapes[0]:
+                raise InfoShapeError(key, shapes[0], shape, row) from None
         array = None
     if array is None or array.dtype.kind not in "biufc":
         objects = np.empty(len(values), dtype=object)
@@ -321,3 +348,9 @@ def _stacked(values: List[Any]) -> np.ndarray:
     filled[given] = array
     return filled
 
+
+def _shape(value: Any) -> Tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except ValueError:  # lists of unequal length: an object
+        return ()

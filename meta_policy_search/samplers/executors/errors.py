@@ -2,11 +2,14 @@
 import traceback
 from typing import List, NamedTuple, NoReturn, Sequence
 
-__all__ = ["EnvValueError", "EnvWorkerError", "Failure", "failure_of", "tasks_text"]
+__all__ = ["FAULTS", "EnvValueError", "EnvWorkerError", "Failure", "failure_of", "tasks_text"]
+
+FAULTS = (Exception, SystemExit)
+"""What the code of an environment may raise, to be told as its fault: `sys.exit` in it must not end training."""
 
 
 class EnvWorkerError(RuntimeError):
-    """An environment raised an exception, or the process that ran it died.
+    """An environment raised an exception or called `sys.exit`, or the process that ran it died.
 
     In the process itself the environment's exception is the `__cause__`; from a worker process its traceback is
     part of the message.

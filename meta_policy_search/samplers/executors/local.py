@@ -1,4 +1,5 @@
 """Executors that step environments in this process."""
+import copy
 import pickle
 from typing import Any, List, Sequence, Union
 
@@ -7,7 +8,7 @@ import numpy as np
 from meta_policy_search.envs.gym_compat import batched_form, reset_env, set_rng, step_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.executors.errors import FAULTS, EnvWorkerError
 from meta_policy_search.types import BatchedStep, Task
 
 
@@ -28,8 +29,8 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
     def _assign(self, tasks: List[Task]) -> None:
         for e, env in enumerate(self._envs):
             try:
-                env.set_task(tasks[e // self.envs_per_task])
-            except Exception as error:
+                env.set_task(copy.deepcopy(tasks[e // self.envs_per_task]))
+            except FAULTS as error:
                 raise self._fault(error, "set_task", [e]) from error
 
     def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
@@ -38,7 +39,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
             try:
                 set_rng(self._envs[e], rng)
                 observations[row] = self._checked_observation(reset_env(self._envs[e]))
-            except Exception as error:
+            except FAULTS as error:
                 raise self._fault(error, "reset", [e]) from error
         return observations
 
@@ -52,7 +53,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
                 observation, rewards[row], terminated[row], truncated[row], info = step_env(self._envs[e], actions[row])
                 observations[row] = self._checked_observation(observation)
                 infos.append(dict(info))
-            except Exception as error:
+            except FAULTS as error:
                 raise self._fault(error, "step", [e]) from error
         return BatchedStep(observations, rewards, terminated, truncated, infos)
 
@@ -88,15 +89,16 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
 
     def _assign(self, tasks: List[Task]) -> None:
         try:
+            tasks = copy.deepcopy(tasks)
             self._batched.set_tasks([task for task in tasks for _ in range(self.envs_per_task)])
-        except Exception as error:
+        except FAULTS as error:
             raise self._batched_fault(error, "set_tasks", range(self.num_envs)) from error
 
     def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         try:
             observations = self._batched.reset(env_ids, rngs)
             self._check_observation(observations, (len(env_ids), *self._observation_shape))
-        except Exception as error:
+        except FAULTS as error:
             raise self._batched_fault(error, "reset", env_ids) from error
         return observations
 
@@ -105,15 +107,28 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
         try:
             answer = self._batched.step(actions, env_ids)
             self._check_observation(answer.observations, (len(env_ids), *self._observation_shape))
-        except Exception as error:
+            if np.shape(answer.rewards) != (len(env_ids),):
+                raise ValueError(f"rewards: expected shape ({len(env_ids)},), got {np.shape(answer.rewards)}")
+            flags = {name: _flags(name, getattr(answer, name), len(env_ids)) for name in ("terminated", "truncated")}
+            return answer._replace(**flags)
+        except FAULTS as error:
             raise self._batched_fault(error, "step", env_ids) from error
-        return answer
 
-    def _batched_fault(self, error: Exception, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
+    def _batched_fault(self, error: BaseException, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
         return self._fault(error, doing, getattr(error, "env_ids", env_ids))
 
     def _close(self) -> None:
         """A batched environment has nothing to close."""
+
+
+def _flags(name: str, values: Any, count: int) -> np.ndarray:
+    """Returns what a batched environment says of each of `count` environments as bool; 0 and 1 are flags, too."""
+    array = np.asarray(values)
+    if array.dtype == bool and array.shape == (count,):
+        return array
+    if array.shape != (count,) or array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():
+        raise ValueError(f"{name}: expected {count} booleans, or zeros and ones, got {values!r}")
+    return array.astype(bool)
 
 
 def make_local_executor(

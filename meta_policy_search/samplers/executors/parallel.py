@@ -21,8 +21,9 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
     """Divides the tasks among worker processes, each of which steps its share as `make_local_executor` would.
 
     A worker that dies, or in which an environment fails, raises `EnvWorkerError`, which names tasks and exit code, or
-    carries the worker's traceback; the executor is then closed. It closes likewise at Ctrl-C during a call, when it is
-    no longer used and when the interpreter exits, and its processes end if this one is killed. Needs a POSIX system.
+    carries the worker's traceback. All workers end then, and at Ctrl-C during a call; `set_tasks` and `reset_envs`
+    start them again, with the tasks that they had. They also end when the executor is closed or no longer used, and
+    when the interpreter exits or is killed. Needs a POSIX system.
 
     Args:
         num_processes: number of worker processes, of which no more than `meta_batch_size` are started; default:
@@ -46,26 +47,40 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         self.num_processes = min(wanted, self.meta_batch_size)
         bounds = np.arange(self.num_processes + 1) * self.meta_batch_size // self.num_processes
         self._shares = [slice(int(start), int(stop)) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
-        pickled = pickle_env(env)
+        self._pickled = pickle_env(env)
         self._workers: List[WorkerProcess] = []
+        self._are_usable = False
         self._stop = weakref.finalize(self, stop_workers, self._workers, os.getpid())
-        try:
-            for _ in self._shares:
-                self._workers.append(WorkerProcess())
-        except BaseException:
-            self.close()
-            raise
-        self._exchange({w: ("build", pickled, share.start, share.stop - share.start, self.envs_per_task,
-                            self.max_path_length) for w, share in enumerate(self._shares)})
+        self._owner = os.getpid()
+        self._start_workers()
 
     def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
         """See `MetaEnvExecutor.set_tasks`; new tasks by default."""
         super().set_tasks(tasks)
 
+    def _start_workers(self) -> None:
+        """Starts the workers, in place of such as are in an unknown state."""
+        stop_workers(self._workers, self._owner)
+        try:
+            for _ in self._shares:
+                self._workers.append(WorkerProcess())
+        except BaseException:
+            stop_workers(self._workers, self._owner)
+            raise
+        self._are_usable = True
+        self._exchange({w: ("build", self._pickled, share.start, share.stop - share.start, self.envs_per_task,
+                            self.max_path_length) for w, share in enumerate(self._shares)})
+
     def _assign(self, tasks: List[Task]) -> None:
+        if not self._are_usable:
+            self._start_workers()
         self._exchange({w: ("set_tasks", cloudpickle.dumps(tasks[share])) for w, share in enumerate(self._shares)})
 
     def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        if not self._are_usable:
+            self._start_workers()
+            if self.tasks is not None:
+                self._assign(self.tasks)
         rows = self._rows(env_ids)
         answers = self._exchange({w: ("reset", self._local(env_ids[mine], w), [rngs[row] for row in mine])
                                   for w, mine in rows.items()})
@@ -73,6 +88,8 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         """See `MetaEnvExecutor.advance`."""
+        if not self._are_usable:
+            raise RuntimeError("step: the worker processes have ended, and the paths with them; reset the environments")
         rows = self._rows(env_ids)
         answers = self._exchange({w: ("step", actions[mine], self._local(env_ids[mine], w))
                                   for w, mine in rows.items()})
@@ -94,7 +111,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
     def _exchange(self, requests: Dict[int, Tuple]) -> List[Any]:
         """Sends each worker its request, then collects the results, in the order of `requests`.
 
-        Whatever goes wrong, Ctrl-C among it, requests and answers no longer match: the executor is closed.
+        Whatever goes wrong, Ctrl-C among it, requests and answers no longer match: the workers end.
         """
         try:
             for w, request in requests.items():
@@ -112,7 +129,8 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
                     if self._workers[w].has_died():
                         self._raise_death(w)
         except BaseException:
-            self.close()
+            self._are_usable = False
+            stop_workers(self._workers, self._owner)
             raise
         return [results[w] for w in requests]
 

@@ -34,6 +34,7 @@ class RayExecutor:
         options: which cluster.
 
     Attributes:
+        tasks: what `set_tasks` was given last; None before that.
         num_workers: how many workers it uses.
         bytes_sent: bytes put into the object store so far: environment and parameters.
         bytes_received: bytes of the paths that came back.
@@ -53,7 +54,7 @@ class RayExecutor:
         self._sizes = (envs_per_task, max_path_length)
         self._meta_batch_size = meta_batch_size
         self._timeout = options.worker_timeout
-        self._tasks: Optional[List[Task]] = None
+        self.tasks: Optional[List[Task]] = None
         self._version = 0  # of the tasks
         self._pool = WorkerPool.open(options)
         self._number = next(_NUMBERS)
@@ -75,7 +76,7 @@ class RayExecutor:
         """
         if len(tasks) != self._meta_batch_size:
             raise ValueError(f"tasks: expected meta_batch_size={self._meta_batch_size} of them, got {len(tasks)}")
-        self._tasks = list(tasks)
+        self.tasks = list(tasks)
         self._version += 1
 
     def collect(self, request: RolloutRequest, actor: Actor) -> Rollouts:
@@ -98,7 +99,7 @@ class RayExecutor:
             raise RuntimeError(f"this {type(self).__name__} is closed")
         packed = pack((request, actor))
         self.bytes_sent += packed.num_bytes
-        shares = [Share(tasks, cloudpickle.dumps(self._tasks[tasks.start:tasks.stop]), self._version, self._number,
+        shares = [Share(tasks, cloudpickle.dumps(self.tasks[tasks.start:tasks.stop]), self._version, self._number,
                         [self._env], *self._sizes)
                   for tasks in divide(range(self._meta_batch_size), self.num_workers)]
         parts: List[Rollouts] = []

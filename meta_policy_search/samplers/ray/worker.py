@@ -5,7 +5,7 @@ import socket
 from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.errors import Failure, failure_of
+from meta_policy_search.samplers.executors.errors import FAULTS, Failure, failure_of
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.samplers.ray.packing import Packed, pack
 from meta_policy_search.samplers.rollout_loop import collect
@@ -43,7 +43,7 @@ class Worker:
             request, actor = request_and_actor.unpack()
             executor = self._executor(share)
             return pack(collect(executor, request, actor.for_tasks(share.tasks.start, share.tasks.stop), share.tasks))
-        except (Exception, SystemExit) as error:
+        except FAULTS as error:
             return failure_of(error)
 
     def _executor(self, share: Share) -> MetaEnvExecutor:

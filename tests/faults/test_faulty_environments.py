@@ -1,0 +1,159 @@
+"""Environments that misbehave: what they do is refused in words that name the place, or does no harm."""
+import sys
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.utils.gym_import import gym
+from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, assert_same, parallel, sampler_of
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+class Odd(Scripted):
+    """Its info has another shape at the step that is the task's number."""
+
+    def __init__(self, before, after):
+        super().__init__()
+        self.before, self.after = before, after
+
+    def step(self, action):
+        observation, reward, terminated, truncated, _ = super().step(action)
+        value = self.after if self.step_number == self.task + 1 else self.before
+        return observation, reward, terminated, truncated, {"contact": value}
+
+
+@pytest.mark.parametrize(("before", "after"), [([1, 2, 3], [7]), (1.0, [7.0, 7.0]), ([1, 2], None)])
+@pytest.mark.parametrize("arguments", [{}, {"envs_per_task": 1}, {"executor": parallel(3)}],
+                         ids=["together", "apart", "processes"])
+def test_an_info_whose_shape_changes_is_refused_and_named(before, after, arguments):
+    with sampler_of(Odd(before, after), **arguments) as sampler:
+        with pytest.raises(ValueError, match=r"contact.*expected the shape .* got .*task 1, path 0, step 2"):
+            sampler.obtain_samples()
+
+
+def test_so_is_one_that_changes_in_all_environments_at_once():
+    env = Odd([1, 2, 3], [7])
+    env.tasks = (2, 2, 2)
+    with sampler_of(env) as sampler, pytest.raises(ValueError, match=r"task 0, path 0, step 2: .*contact.*\(3,\)"):
+        sampler.obtain_samples()
+
+
+class Leaving(Scripted):
+    def step(self, action):
+        if self.step_number == self.task:
+            sys.exit(0)
+        return super().step(action)
+
+
+class LeavingEarly(Scripted):
+    def sample_tasks(self, n_tasks):
+        sys.exit(0)
+
+
+@pytest.mark.parametrize("executor", [None, parallel(2)])
+def test_an_environment_that_exits_is_an_error_that_names_its_place(executor):
+    with sampler_of(Leaving(), executor=executor) as sampler:
+        with pytest.raises(EnvWorkerError, match=r"SystemExit in step: 0(.|\n)*task 1, path 0, step 2"):
+            sampler.obtain_samples()
+
+
+def test_so_is_one_that_exits_while_it_samples_tasks():
+    with sampler_of(LeavingEarly()) as sampler, pytest.raises(RuntimeError, match=r"sample_tasks .*sys.exit\(0\)"):
+        sampler.obtain_samples()
+
+
+class BatchedFlags(BatchedWanderer):
+    flags = staticmethod(lambda over: over)
+
+    def step(self, actions, env_ids=None):
+        answer = super().step(actions, env_ids)
+        return answer._replace(terminated=self.flags(answer.terminated), truncated=self.flags(answer.truncated))
+
+
+def flagged(function):
+    class Batched(BatchedFlags):
+        flags = staticmethod(function)
+
+    class Env(Wanderer):
+        batched_class = Batched
+
+    return Env()
+
+
+@pytest.mark.parametrize("kind", [int, np.uint8, float, object])
+def test_flags_of_a_batched_environment_may_be_zeros_and_ones(kind):
+    expected = sampler_of(Wanderer()).obtain_samples()
+    flags = list if kind is object else lambda over: over.astype(kind)
+    assert_same(list(sampler_of(flagged(flags)).obtain_samples().values()), list(expected.values()))
+
+
+@pytest.mark.parametrize("flags", [lambda over: over + 2, lambda over: over[:, None], lambda over: False])
+def test_other_flags_are_refused(flags):
+    with sampler_of(flagged(flags)) as sampler, pytest.raises(EnvWorkerError, match="terminated: expected 12 booleans"):
+        sampler.obtain_samples()
+
+
+def test_rewards_and_infos_of_a_batched_environment_need_a_row_for_each():
+    class Columns(BatchedWanderer):
+        def step(self, actions, env_ids=None):
+            answer = super().step(actions, env_ids)
+            return answer._replace(rewards=answer.rewards[:, None])
+
+    class Constant(BatchedWanderer):
+        def step(self, actions, env_ids=None):
+            return super().step(actions, env_ids)._replace(env_infos={"gravity": np.array([9.8])})
+
+    for batched, message in ((Columns, r"rewards: expected shape \(12,\)"), (Constant, "gravity.*expected 12 rows")):
+        env = type("Env", (Wanderer,), {"batched_class": batched})()
+        with sampler_of(env) as sampler, pytest.raises(ValueError, match=message):
+            sampler.obtain_samples()
+
+
+class Moving(MetaEnv):
+    """The goal, which is the task's own list, moves with every step."""
+
+    observation_space = action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+
+    def sample_tasks(self, n_tasks):
+        return [{"goal": [float(i)]} for i in range(n_tasks)]
+
+    def set_task(self, task):
+        self.task = task
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2), {}
+
+    def step(self, action):
+        self.task["goal"][0] += 1.0
+        return np.zeros(2), self.task["goal"][0], False, False, {}
+
+
+class BatchedMoving(BatchedWanderer):
+    def set_tasks(self, tasks):
+        super().set_tasks([task[0] for task in tasks])
+        self.tasks = tasks
+
+    def sample_tasks(self, n_tasks, rng):
+        return [[float(i)] for i in range(n_tasks)]
+
+    def step(self, actions, env_ids=None):
+        for task in self.tasks:
+            task[0] += 1.0
+        return super().step(actions, env_ids)
+
+
+@pytest.mark.parametrize("env", [Moving(), type("Env", (Wanderer,), {"batched_class": BatchedMoving})()])
+def test_environments_change_copies_of_the_tasks(env):
+    sampler = sampler_of(env)
+    sampler.update_tasks()
+    before = repr(sampler.tasks)
+    paths = sampler.obtain_samples()
+    assert repr(sampler.tasks) == before
+    if isinstance(env, Moving):  # one step moves one goal
+        assert paths[0][0]["rewards"].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+

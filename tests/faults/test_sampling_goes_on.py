@@ -1,0 +1,163 @@
+"""Samplers that are interrupted, given tasks by hand, or told of very long paths."""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
+from meta_policy_search.evaluation.recording import next_start_rngs
+from meta_policy_search.samplers import rollout_loop
+from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from tests.helpers.sampling import M, Scripted, Wanderer, assert_same, parallel, sampler_of
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+TASKS = [0.5, -0.5, 2.0]
+
+
+def paths_of(sampler):
+    return list(sampler.obtain_samples().values())
+
+
+# Tasks
+
+
+@pytest.mark.parametrize("executor", [None, "iterative", parallel(2)])
+def test_tasks_given_to_the_executor_are_those_that_are_sampled(executor):
+    expected = sampler_of(Wanderer())
+    expected.update_tasks(TASKS)
+    with sampler_of(Wanderer(), executor=executor) as sampler:
+        sampler.vec_env.set_tasks(TASKS)
+        assert sampler.tasks == TASKS
+        assert_same(paths_of(sampler), paths_of(expected))
+        assert_same(paths_of(sampler), paths_of(expected))  # the next adaptation step, in the same tasks
+
+        sampler.start_at(5)
+        expected.start_at(5)
+        sampler.vec_env.set_tasks(TASKS[::-1])
+        expected.update_tasks(TASKS[::-1])
+        assert_same(paths_of(sampler), paths_of(expected))
+        assert_same(sampler.get_state(), expected.get_state())
+
+
+def test_tasks_given_in_the_course_of_an_iteration_are_part_of_the_samplers_state():
+    sampler, other = sampler_of(Wanderer()), sampler_of(Wanderer())
+    sampler.obtain_samples()
+    sampler.vec_env.set_tasks(TASKS)
+    other.set_state(sampler.get_state())
+    assert other.tasks == TASKS
+    assert_same(paths_of(sampler), paths_of(other))
+
+
+def test_new_tasks_are_drawn_where_none_are_given_and_after_some_were_refused():
+    class Picky(Scripted):
+        def set_task(self, task):
+            if task == 5:
+                raise ValueError("not five")
+            self.task = task
+
+    sampler = sampler_of(Picky())
+    with pytest.raises(ValueError, match="not five"):
+        sampler.vec_env.set_tasks([9, 5, 9])
+    sampler.obtain_samples()
+    assert sampler.tasks == [9, 2, 9]
+    sampler.vec_env.set_tasks([3, 3, 3])
+    sampler.start_at(1)  # another iteration
+    sampler.obtain_samples()
+    assert sampler.tasks == [9, 2, 9]
+
+
+# Interruption
+
+
+class Slow(Wanderer):
+    """Its steps take a minute where there is no file."""
+
+    def __init__(self, path=None):
+        super().__init__()
+        self.path = path
+
+    def step(self, action):
+        if self.path is not None and not os.path.exists(self.path):
+            time.sleep(60.0)
+        return super().step(action)
+
+
+def test_after_ctrl_c_workers_are_started_again_and_give_the_same_data(tmp_path):
+    """Given workers in a step, when Ctrl-C is pressed, then these end, and the next sampling starts others."""
+    path = tmp_path / "quick"
+    expected = paths_of(sampler_of(Slow()))
+    with sampler_of(Slow(str(path)), executor=parallel(2)) as sampler:
+        sampler.update_tasks()
+        timer = subprocess.Popen([sys.executable, "-c", f"import os, signal, time; time.sleep(1.0); "
+                                                        f"os.kill({os.getpid()}, signal.SIGINT)"])
+        with pytest.raises(KeyboardInterrupt):
+            sampler.obtain_samples()
+        timer.wait()
+        path.touch()
+        with pytest.raises(RuntimeError, match="paths with them; reset"):
+            sampler.vec_env.step_envs(np.zeros((1, 2)), [0])
+        assert_same(paths_of(sampler), expected)  # with the tasks that the others had
+
+
+def test_a_worker_that_was_killed_is_replaced_in_the_next_round():
+    expected = paths_of(sampler_of(Wanderer()))
+    with sampler_of(Wanderer(), executor=parallel(2)) as sampler:
+        sampler.update_tasks()
+        os.kill(sampler.vec_env._workers[1].process.pid, signal.SIGKILL)
+        with pytest.raises(EnvWorkerError, match="SIGKILL"):
+            sampler.obtain_samples()
+        assert_same(paths_of(sampler), expected)
+        sampler.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            sampler.obtain_samples()
+
+
+# Long paths
+
+
+def test_paths_may_be_limited_to_a_million_steps_at_the_cost_of_those_that_are_taken():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    paths = sampler_of(Wanderer(), max_path_length=10 ** 6).obtain_samples()
+    assert time.process_time() - started < 1.0
+    assert paths.num_steps < 1000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # KiB
+
+
+@pytest.mark.parametrize("arguments", [{}, {"envs_per_task": 1}, {"executor": "iterative", "envs_per_task": 3}])
+def test_long_paths_do_not_depend_on_how_much_room_there_is_at_first(arguments, monkeypatch):
+    """Given room for 4 steps, and paths of up to 50, when it is doubled, then actions are those of more room."""
+    monkeypatch.setattr(rollout_loop, "MANY_STEPS", 49)
+    expected = sampler_of(Wanderer(), max_path_length=50).obtain_samples()
+    assert expected.lengths.max() > 8
+    monkeypatch.setattr(rollout_loop, "MANY_STEPS", 4)
+    paths = sampler_of(Wanderer(), max_path_length=50, **arguments).obtain_samples()
+    assert_same(list(paths.values()), list(expected.values()))
+
+
+def test_up_to_so_many_steps_the_noise_comes_first_from_the_paths_own_generator():
+    sampler = sampler_of(MetaPointEnvCorner(), max_path_length=rollout_loop.MANY_STEPS)
+    sampler.update_tasks()
+    by_hand = sampler.path_rng(1, 2)
+    noise = by_hand.standard_normal((rollout_loop.MANY_STEPS, 2), dtype=np.float32)
+    started = next_start_rngs(sampler)[1][2]
+    assert started.bit_generator.state == by_hand.bit_generator.state
+    path = sampler.obtain_samples()[1][2]
+    infos = path["agent_infos"]
+    np.testing.assert_allclose((path["actions"] - infos["mean"]) / np.exp(infos["log_std"]),
+                               noise[:len(path["actions"])], atol=1e-4)
+
+
+def test_longer_paths_can_be_repeated_too():
+    """Given paths of up to 10,000 steps, when starts are drawn by hand, then they are those of the sampler."""
+    sampler = sampler_of(Wanderer(), max_path_length=10_000)
+    sampler.update_tasks()
+    starts = [[rng.normal(size=2) for rng in rngs] for rngs in next_start_rngs(sampler)]
+    paths = sampler.obtain_samples()
+    assert_same([[path["observations"][0] for path in paths[m]] for m in range(M)], starts)
