@@ -12,17 +12,6 @@ from meta_policy_search.envs.mujoco_envs.walker2d_rand_direc import Walker2DRand
 from meta_policy_search.envs.mujoco_envs.walker2d_rand_params import Walker2DRandParamsEnv
 from meta_policy_search.envs.mujoco_envs.walker2d_rand_vel import Walker2DRandVelEnv
 
-__all__ = [
-    "AntRandDirec2DEnv",
-    "AntRandDirecEnv",
-    "AntRandGoalEnv",
-    "HalfCheetahRandDirecEnv",
-    "HalfCheetahRandVelEnv",
-    "HopperRandParamsEnv",
-    "HumanoidRandDirec2DEnv",
-    "HumanoidRandDirecEnv",
-    "SwimmerRandVelEnv",
-    "Walker2DRandDirecEnv",
-    "Walker2DRandParamsEnv",
-    "Walker2DRandVelEnv",
-]
+__all__ = ["AntRandDirec2DEnv", "AntRandDirecEnv", "AntRandGoalEnv", "HalfCheetahRandDirecEnv", "HalfCheetahRandVelEnv",
+           "HopperRandParamsEnv", "HumanoidRandDirec2DEnv", "HumanoidRandDirecEnv", "SwimmerRandVelEnv",
+           "Walker2DRandDirecEnv", "Walker2DRandParamsEnv", "Walker2DRandVelEnv"]

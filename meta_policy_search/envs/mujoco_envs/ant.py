@@ -12,7 +12,6 @@ __all__ = ["BatchedAntEnv"]
 
 CONTACT_COST = 0.5e-3  # reward lost per squared unit of clipped contact force and torque, per step
 LARGEST_CONTACT = 1.0  # N and N m; contact forces and torques are clipped to it
-START_NOISE = 0.1  # half width of the start positions (m, rad), standard deviation of the start velocities (m/s, rad/s)
 
 
 class BatchedAntEnv(BatchedContactEnv):
@@ -69,43 +68,31 @@ class BatchedAntEnv(BatchedContactEnv):
 
     robot = "ant"
     frame_skip = 5  # of 0.01 s: a step takes 0.05 s
+    start_noise = 0.1
+    has_normal_start = True
+    first_observed = 2  # without x and y
     control_cost = 0.5
     survival_reward = 1.0
-    first_observed = 2  # coordinate of the position: without x and y
-    heights = (0.0, 1.0)  # m, between which the torso has to stay
-
-    def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        return self._normal_start(START_NOISE, rng)
+    heights = (0.0, 1.0)
 
     def _observations(self, state: State) -> np.ndarray:
-        return np.concatenate((state.qpos[:, self.first_observed:], state.qvel, self._contacts(state)), axis=1)
+        return np.concatenate((super()._observations(state), self._contacts(state)), axis=1)
 
     def _contacts(self, state: State) -> np.ndarray:
         return np.clip(super()._contacts(state), -LARGEST_CONTACT, LARGEST_CONTACT)
 
-    def _plane_velocity(self, before: State, after: State) -> np.ndarray:
-        """Returns the mean velocity of the torso along x and y during the step, m/s, float64 `[k, 2]`."""
-        return (after.qpos[:, :2] - before.qpos[:, :2]) / self.dt
-
-    def _reward_terms(self, forward: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
+    def _run_rewards(self, forward: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
         """Returns rewards and infos, given the rewards `[k]` for getting ahead."""
+        contact = np.zeros(len(actions))
+        if self.contact_forces:
+            contact = -CONTACT_COST * np.square(self._contacts(after)).sum(axis=1)
         infos = {
             "reward_forward": forward,
             "reward_ctrl": self._control_reward(actions),
-            "reward_contact": self._contact_reward(after),
+            "reward_contact": contact,
             "reward_survive": np.full(len(actions), self.survival_reward),
         }
         return sum(infos.values()), infos
-
-    def _contact_reward(self, state: State) -> np.ndarray:
-        """Returns minus the cost of contact forces, float64 `[k]`."""
-        if not self.contact_forces:
-            return np.zeros(len(state.qpos))
-        return -CONTACT_COST * np.square(self._contacts(state)).sum(axis=1)
-
-    def _terminated(self, state: State) -> np.ndarray:
-        height = state.qpos[:, 2]
-        return (height < self.heights[0]) | (height > self.heights[1])
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs the paths' mean rewards for getting ahead, and the mean control cost, per step."""

@@ -1,13 +1,9 @@
 """Ant, running forward or backward."""
-from typing import Optional, Tuple
-
-import numpy as np
+from typing import Optional
 
 from meta_policy_search.envs.mujoco_envs.ant import BatchedAntEnv
 from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMetaEnv
-from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
-from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["AntRandDirecEnv", "BatchedAntRandDirecEnv"]
@@ -15,9 +11,6 @@ __all__ = ["AntRandDirecEnv", "BatchedAntRandDirecEnv"]
 
 class BatchedAntRandDirecEnv(DirectionTasks, BatchedAntEnv):
     """`num_envs` copies of `AntRandDirecEnv`."""
-
-    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        return self._reward_terms(self.goals[rows] * self._forward_velocity(before, after), actions, after)
 
 
 class AntRandDirecEnv(MujocoMetaEnv):

@@ -32,7 +32,7 @@ class BatchedAntRandGoalEnv(BatchedGoalEnv, BatchedAntEnv):
         super().__init__(num_envs, task=as_point("goal", goal), **settings)
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` goals, each a float64 `[2]`, uniform in a disc."""
+        """Draws goals, each a float64 `[2]`, uniform in a disc."""
         angles = rng.uniform(0.0, 2.0 * np.pi, n_tasks)
         distances = LARGEST_DISTANCE * np.sqrt(rng.random(n_tasks))
         return list(distances[:, None] * np.stack((np.cos(angles), np.sin(angles)), axis=1))
@@ -46,7 +46,7 @@ class BatchedAntRandGoalEnv(BatchedGoalEnv, BatchedAntEnv):
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
         away = np.abs(after.qpos[:, :2] - self.goals[rows])
-        return self._reward_terms(-(away[:, 0] + away[:, 1]), actions, after)
+        return self._run_rewards(-(away[:, 0] + away[:, 1]), actions, after)
 
 
 class AntRandGoalEnv(MujocoMetaEnv):

@@ -1,4 +1,4 @@
-"""What all MuJoCo meta-environments share; a file per robot and per task tells the rest."""
+"""What all MuJoCo meta-environments share; each robot and each task has a file of its own."""
 import abc
 import math
 from typing import Any, List, Optional, Sequence, Tuple, TypedDict, Union
@@ -14,12 +14,8 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = [
-    "BatchedContactEnv", "BatchedGoalEnv", "BatchedMujocoEnv", "ContactArguments", "MujocoMetaEnv", "RobotArguments",
-    "flattened",
-]
-
-
+__all__ = ["BatchedContactEnv", "BatchedGoalEnv", "BatchedMujocoEnv", "ContactArguments", "MujocoMetaEnv",
+           "RobotArguments", "flattened"]
 
 _FREE_ROBOTS = ("ant", "humanoid", "swimmer")  # positions begin with x and y on the ground
 
@@ -29,10 +25,10 @@ work, and cost Python more time."""
 
 
 class BatchedMujocoEnv(BatchedEnv):
-    """`num_envs` copies of a MuJoCo environment; subclasses say which robot, and what it sees and is rewarded for.
+    """`num_envs` copies of a MuJoCo environment; subclasses say which robot it has and what that is rewarded for.
 
-    A step clips the actions to the action space, holds them for `frame_skip` simulation steps and asks the subclass
-    for observation, reward and end. What it asks is a function of the states before and after, row by row.
+    A step clips the actions to the action space and holds them for `frame_skip` simulation steps. Observation, reward
+    and end depend on the states before and after it, row by row.
 
     Logs:
         `AvgForwardVel` and `AvgFinalForwardVel`, the velocity, m/s, over all steps and over the last steps of the paths
@@ -53,66 +49,74 @@ class BatchedMujocoEnv(BatchedEnv):
         ImportError: the engine or `gymnasium` is not installed; says what to run.
 
     Attributes:
-        robot: name of the robot's model, one of `engines.models.ROBOTS`; set by the subclass.
-        frame_skip: simulation steps per step of the environment; set by the subclass.
+        frame_skip: simulation steps per step of the environment.
+        start_noise: half width of the start positions around those of the model (m, rad), and of the start velocities
+            around zero (m/s, rad/s), all uniform.
+        has_normal_start: whether start velocities are normal instead, with `start_noise` as standard deviation.
+        first_observed: first coordinate of the position that is observed.
+        largest_observed_velocity: bound to which observed velocities are clipped, m/s and rad/s.
         control_cost: reward lost per squared unit of action, per step.
         survival_reward: reward per step, whatever the robot does.
-        derived: what states come with, names of `engines.derived.DERIVED`; the subclass names what it looks at.
+        derived: what states come with, names of `engines.derived.DERIVED`.
         run_reward: name of the reward for moving as asked among the `env_infos`.
-        logged_infos: the `env_infos` with velocity and control reward that `log_diagnostics` logs, if any.
+        logged_infos: the `env_infos` with velocity and control reward, which are logged where both exist.
         engine: the `Engine` that holds the states.
         dt: duration of a step, s.
     """
 
-    robot: str
     frame_skip: int
+    start_noise: float = 0.0
+    has_normal_start: bool = False
+    first_observed: int = 1
+    largest_observed_velocity: float = np.inf
     control_cost: float = 0.0
     survival_reward: float = 0.0
     derived: Tuple[str, ...] = ()
-    logged_infos: Optional[Tuple[str, str]] = None
     run_reward: str = "reward_run"
+    logged_infos: Tuple[str, str] = ("reward_run", "reward_ctrl")
 
-    def __init__(
-        self,
-        num_envs: int,
-        *,
-        engine: Optional[str] = None,
-        inertials: str = "mujoco210",
-        num_threads: Optional[int] = None,
-    ) -> None:
+    def __init__(self, num_envs: int, *, engine: Optional[str] = None, inertials: str = "mujoco210",
+                 num_threads: Optional[int] = None) -> None:
         super().__init__(num_envs)
-        self.engine = make_engine(
-            engine, self.robot, self.num_envs, self.frame_skip, inertials, num_threads, self.derived)
+        self.engine = make_engine(engine, self.robot, self.num_envs, self.frame_skip, inertials, num_threads,
+                                  self.derived)
         self.max_threads = MAX_THREADS if self.engine.threads() > 1 else 1
         self.dt = self.engine.dt
         size = self._observations(self.engine.get_state(np.array([0]))).shape[1]
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (size,), np.float64)
         self.action_space = gym.spaces.Box(self.engine.control_low, self.engine.control_high, dtype=np.float64)
 
-    @abc.abstractmethod
     def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
         """Draws the state in which a path starts: `(qpos [nq], qvel [nv])`."""
+        noise = self.start_noise
+        qpos = self.engine.init_qpos + rng.uniform(-noise, noise, self.engine.nq)
+        if self.has_normal_start:
+            return qpos, noise * rng.standard_normal(self.engine.nv)
+        return qpos, rng.uniform(-noise, noise, self.engine.nv)
 
-    @abc.abstractmethod
     def _observations(self, state: State) -> np.ndarray:
         """Returns what the agent sees of `k` states, a new array float64 `[k, O]`."""
+        bound = self.largest_observed_velocity
+        return np.concatenate((state.qpos[:, self.first_observed:], np.clip(state.qvel, -bound, bound)), axis=1)
+
+    @property
+    @abc.abstractmethod
+    def robot(self) -> str:
+        """Name of the robot's model, one of `engines.models.ROBOTS`; subclasses set it as an attribute."""
 
     @abc.abstractmethod
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        """Rewards one step of `k` environments.
+        """Returns the rewards `[k]` of a step, and its `env_infos`, each `[k, ...]`.
 
         Args:
-            before: their states before the step.
+            before: states before the step.
             actions: float64 `[k, A]`, clipped to the action space.
-            after: their states after the step.
-            rows: selects their tasks from what `set_tasks` keeps.
-
-        Returns:
-            The rewards, float64 `[k]`, and the `env_infos`, each `[k, ...]`.
+            after: states after the step.
+            rows: which of the tasks that `set_tasks` keeps.
         """
 
     def _terminated(self, state: State) -> np.ndarray:
-        """Returns whether the task has ended in `k` states, bool `[k]`; never, unless a subclass says otherwise."""
+        """Returns whether the task has ended in `k` states, bool `[k]`; by default it never does."""
         return np.zeros(len(state.qpos), dtype=bool)
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
@@ -127,8 +131,7 @@ class BatchedMujocoEnv(BatchedEnv):
         """See `BatchedEnv.step`.
 
         Raises:
-            PhysicsError: names the environments whose simulation diverged; then none has moved.
-            ValueError: the actions have the wrong shape or are not finite.
+            PhysicsError: the simulation diverged.
         """
         actions, _ = self._rows(actions, env_ids)
         actions = np.clip(actions, self.action_space.low, self.action_space.high)
@@ -143,16 +146,6 @@ class BatchedMujocoEnv(BatchedEnv):
         """Returns what is to be drawn of the world of one environment, seen from above, besides the robot."""
         return Scenery()
 
-    def _uniform_start(self, noise: float, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        """Draws positions and velocities around those of the model at rest, each uniform within `noise`."""
-        qpos = self.engine.init_qpos + rng.uniform(-noise, noise, self.engine.nq)
-        return qpos, rng.uniform(-noise, noise, self.engine.nv)
-
-    def _normal_start(self, noise: float, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        """Draws positions as `_uniform_start` does, and velocities that are normal with standard deviation `noise`."""
-        qpos = self.engine.init_qpos + rng.uniform(-noise, noise, self.engine.nq)
-        return qpos, noise * rng.standard_normal(self.engine.nv)
-
     def _forward_velocity(self, before: State, after: State) -> np.ndarray:
         """Returns the mean velocity of the robot's root along x during the step, m/s, float64 `[k]`."""
         return (after.qpos[:, 0] - before.qpos[:, 0]) / self.dt
@@ -161,17 +154,16 @@ class BatchedMujocoEnv(BatchedEnv):
         """Returns minus the control cost of clipped actions, float64 `[k]`."""
         return -self.control_cost * np.square(actions).sum(axis=1)
 
-    def _run_rewards(
-        self, reward_run: np.ndarray, actions: np.ndarray, **infos: np.ndarray
-    ) -> Tuple[np.ndarray, Infos]:
+    def _run_rewards(self, reward_run: np.ndarray, actions: np.ndarray, after: State,
+                     **infos: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Returns rewards and infos, given the rewards `[k]` for moving as asked and further infos."""
         reward_ctrl = self._control_reward(actions)
         infos = {**infos, self.run_reward: reward_run, "reward_ctrl": reward_ctrl}
         return reward_run + reward_ctrl + self.survival_reward, infos
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs means of velocity and control cost, if the robot has `logged_infos`."""
-        if self.logged_infos is None or not set(self.logged_infos) <= set(paths[0]["env_infos"]):
+        """Logs means of velocity and control cost, see `logged_infos`."""
+        if not set(self.logged_infos) <= set(paths[0]["env_infos"]):
             return
         velocities, costs = ([path["env_infos"][key] for path in paths] for key in self.logged_infos)
         logger.logkv(prefix + "AvgForwardVel", np.mean(np.concatenate(velocities)))
@@ -180,13 +172,18 @@ class BatchedMujocoEnv(BatchedEnv):
 
 
 class BatchedContactEnv(BatchedMujocoEnv):
-    """A MuJoCo environment that can look at the forces of contacts.
+    """A robot that walks in the plane, falls over, and can look at the forces of contacts.
 
     Args:
         contact_forces: whether contact forces are computed. False by default, and then they count as zero, as they do
             under mujoco-py 2.1, which never computes them; with them each step takes longer, and is the environment as
             it was with engines up to 1.5.
+
+    Attributes:
+        heights: between which the torso has to stay, m.
     """
+
+    heights: Tuple[float, float]
 
     def __init__(self, num_envs: int, *, contact_forces: bool = False, **engine: Any) -> None:
         self.contact_forces = check_bool("contact_forces", contact_forces)
@@ -199,14 +196,23 @@ class BatchedContactEnv(BatchedMujocoEnv):
             return np.zeros((len(state.qpos), 6 * self.engine.model.nbody))
         return flattened(state.derived["cfrc_ext"])
 
+    def _plane_velocity(self, before: State, after: State) -> np.ndarray:
+        """Returns the mean velocity along x and y during the step, m/s, float64 `[k, 2]`; by default the torso's."""
+        return (after.qpos[:, :2] - before.qpos[:, :2]) / self.dt
+
+    def _forward_velocity(self, before: State, after: State) -> np.ndarray:
+        return self._plane_velocity(before, after)[:, 0]
+
+    def _terminated(self, state: State) -> np.ndarray:
+        height = state.qpos[:, 2]
+        return (height < self.heights[0]) | (height > self.heights[1])
+
 
 class BatchedGoalEnv(BatchedMujocoEnv):
     """A MuJoCo environment whose task is a number or a few, such as a direction or a velocity.
 
     Args:
-        num_envs: number of copies, at least one.
         task: the task of every copy until `set_tasks` is called.
-        **engine: see `BatchedMujocoEnv`.
 
     Attributes:
         goals: float64 `[num_envs]` or `[num_envs, d]`, the task of each copy.
@@ -218,7 +224,7 @@ class BatchedGoalEnv(BatchedMujocoEnv):
 
     @abc.abstractmethod
     def _check_task(self, name: str, task: Task) -> Union[float, np.ndarray]:
-        """Returns the task as a number or float64 `[d]`, or raises `ValueError`; `name` is what to call it then."""
+        """Returns the task as a number or float64 `[d]`; raises `ValueError`, which calls it `name`, if it is none."""
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
         """See `BatchedEnv.set_tasks`."""
@@ -251,7 +257,7 @@ class ContactArguments(RobotArguments, total=False):
 
 
 class MujocoMetaEnv(BatchableMetaEnv):
-    """One environment with a robot, that is, a `BatchedMujocoEnv` with one robot in it.
+    """One environment with a robot: a `BatchedMujocoEnv` with one robot in it.
 
     Args:
         render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
@@ -259,8 +265,8 @@ class MujocoMetaEnv(BatchableMetaEnv):
     """
 
     batched_class = BatchedMujocoEnv
-    shared_sections = (
-        "Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs", "Args", "Raises", "References")
+    shared_sections = ("Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs", "Args", "Raises",
+                       "References")
     metadata = {"render_modes": ["rgb_array"]}
 
     def __init__(self, *, engine: Optional[str] = None, **kwargs: Any) -> None:
@@ -283,7 +289,7 @@ class MujocoMetaEnv(BatchableMetaEnv):
         return self._batched.scenery(0)
 
     def close(self) -> None:
-        """Ends the process that draws, if there is one; the environment can be used, and drawn, again."""
+        """Ends the process that draws, if there is one; the environment can still be used, and drawn."""
         self._batched.engine.close_camera()
 
     def _draw(self) -> np.ndarray:

@@ -1,14 +1,7 @@
 """The half cheetah: a planar two-legged runner (Wawrzynski 2009, doi:10.1109/ISIE.2009.5214007)."""
-from typing import Tuple
-
-import numpy as np
-
 from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv
-from meta_policy_search.envs.mujoco_envs.engines.base import State
 
 __all__ = ["BatchedHalfCheetahEnv"]
-
-START_NOISE = 0.1  # half width of the start positions (m, rad), standard deviation of the start velocities (m/s, rad/s)
 
 
 class BatchedHalfCheetahEnv(BatchedMujocoEnv):
@@ -53,11 +46,6 @@ class BatchedHalfCheetahEnv(BatchedMujocoEnv):
 
     robot = "half_cheetah"
     frame_skip = 5  # of 0.01 s: a step takes 0.05 s
+    start_noise = 0.1
+    has_normal_start = True
     control_cost = 0.05
-    logged_infos = ("reward_run", "reward_ctrl")
-
-    def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        return self._normal_start(START_NOISE, rng)
-
-    def _observations(self, state: State) -> np.ndarray:
-        return np.concatenate((state.qpos[:, 1:], state.qvel), axis=1)

@@ -1,6 +1,4 @@
 """Hopper, whose masses, inertias, damping and friction are the task."""
-from typing import Tuple
-
 import numpy as np
 
 from meta_policy_search.envs.mujoco_envs.engines.base import State
@@ -8,11 +6,9 @@ from meta_policy_search.envs.mujoco_envs.random_env import BatchedRandomEnv, Ran
 
 __all__ = ["BatchedHopperRandParamsEnv", "HopperRandParamsEnv"]
 
-START_NOISE = 0.005  # half width of start positions (m, rad) and velocities (m/s, rad/s)
 LOWEST_HEIGHT = 0.7  # m, above which the torso has to stay
 LARGEST_PITCH = 0.2  # rad, to either side
 LARGEST_STATE = 100.0  # rad, m/s, rad/s, of everything but the position of the torso
-LARGEST_OBSERVED_VELOCITY = 10.0  # m/s and rad/s; observed velocities are clipped to it
 
 
 class BatchedHopperRandParamsEnv(BatchedRandomEnv):
@@ -20,16 +16,10 @@ class BatchedHopperRandParamsEnv(BatchedRandomEnv):
 
     robot = "hopper"
     frame_skip = 4  # of 0.002 s: a step takes 0.008 s
+    start_noise = 0.005
+    largest_observed_velocity = 10.0
     control_cost = 1e-3
     survival_reward = 1.0
-    logged_infos = ("reward_run", "reward_ctrl")
-
-    def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        return self._uniform_start(START_NOISE, rng)
-
-    def _observations(self, state: State) -> np.ndarray:
-        velocities = np.clip(state.qvel, -LARGEST_OBSERVED_VELOCITY, LARGEST_OBSERVED_VELOCITY)
-        return np.concatenate((state.qpos[:, 1:], velocities), axis=1)
 
     def _terminated(self, state: State) -> np.ndarray:
         is_up = (state.qpos[:, 1] > LOWEST_HEIGHT) & (np.abs(state.qpos[:, 2]) < LARGEST_PITCH)

@@ -12,9 +12,6 @@ __all__ = ["BatchedHumanoidEnv"]
 VELOCITY_REWARD = 1.25  # per m/s: a quarter of the distance per simulation step, over the duration of one
 IMPACT_COST = 0.5e-6  # reward lost per squared unit of contact force and torque, per step
 LARGEST_IMPACT_COST = 10.0  # per step
-SURVIVAL_REWARD = 5.0  # per step
-START_NOISE = 0.01  # half width of start positions (m, rad) and velocities (m/s, rad/s)
-HEIGHTS = (1.0, 2.0)  # m, between which the torso has to stay
 _ROOT = 1  # number of the torso among the bodies
 
 
@@ -77,12 +74,12 @@ class BatchedHumanoidEnv(BatchedContactEnv):
 
     robot = "humanoid"
     frame_skip = 5  # of 0.003 s: a step takes 0.015 s
+    start_noise = 0.01
     control_cost = 0.1
+    survival_reward = 5.0
+    heights = (1.0, 2.0)
     derived = ("cinert", "cvel", "qfrc_actuator", "subtree_com")
     logged_infos = ("forward_vel", "reward_quadctrl")
-
-    def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        return self._uniform_start(START_NOISE, rng)
 
     def _observations(self, state: State) -> np.ndarray:
         derived = state.derived
@@ -91,10 +88,10 @@ class BatchedHumanoidEnv(BatchedContactEnv):
         return np.concatenate(parts, axis=1)
 
     def _plane_velocity(self, before: State, after: State) -> np.ndarray:
-        """Returns the mean velocity of the centre of mass along x and y during the step, m/s, float64 `[k, 2]`."""
+        """Returns the mean velocity of the centre of mass."""
         return (after.derived["subtree_com"][:, _ROOT, :2] - before.derived["subtree_com"][:, _ROOT, :2]) / self.dt
 
-    def _reward_terms(self, velocity: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
+    def _run_rewards(self, velocity: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
         """Returns rewards and infos, given the velocities `[k]` in the direction asked for, m/s."""
         impact = np.zeros(len(actions))
         if self.contact_forces:
@@ -102,11 +99,7 @@ class BatchedHumanoidEnv(BatchedContactEnv):
         rewards = {
             "reward_linvel": VELOCITY_REWARD * velocity,
             "reward_quadctrl": self._control_reward(actions),
-            "reward_alive": np.full(len(actions), SURVIVAL_REWARD),
+            "reward_alive": np.full(len(actions), self.survival_reward),
             "reward_impact": -np.minimum(impact, LARGEST_IMPACT_COST),
         }
         return sum(rewards.values()), {"forward_vel": velocity, **rewards}
-
-    def _terminated(self, state: State) -> np.ndarray:
-        height = state.qpos[:, 2]
-        return (height < HEIGHTS[0]) | (height > HEIGHTS[1])

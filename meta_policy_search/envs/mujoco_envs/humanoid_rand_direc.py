@@ -1,13 +1,7 @@
 """Humanoid, walking forward or backward."""
-from typing import Tuple
-
-import numpy as np
-
 from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMetaEnv
-from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.humanoid import BatchedHumanoidEnv
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
-from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["BatchedHumanoidRandDirecEnv", "HumanoidRandDirecEnv"]
@@ -15,9 +9,6 @@ __all__ = ["BatchedHumanoidRandDirecEnv", "HumanoidRandDirecEnv"]
 
 class BatchedHumanoidRandDirecEnv(DirectionTasks, BatchedHumanoidEnv):
     """`num_envs` copies of `HumanoidRandDirecEnv`."""
-
-    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        return self._reward_terms(self.goals[rows] * self._plane_velocity(before, after)[:, 0], actions, after)
 
 
 class HumanoidRandDirecEnv(MujocoMetaEnv):

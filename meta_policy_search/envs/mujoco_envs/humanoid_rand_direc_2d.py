@@ -1,13 +1,9 @@
 """Humanoid, walking in a direction of the plane."""
-from typing import Sequence, Tuple
-
-import numpy as np
+from typing import Sequence
 
 from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMetaEnv
-from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.humanoid import BatchedHumanoidEnv
 from meta_policy_search.envs.mujoco_envs.tasks import PlanarDirectionTasks
-from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["BatchedHumanoidRandDirec2DEnv", "HumanoidRandDirec2DEnv"]
@@ -15,9 +11,6 @@ __all__ = ["BatchedHumanoidRandDirec2DEnv", "HumanoidRandDirec2DEnv"]
 
 class BatchedHumanoidRandDirec2DEnv(PlanarDirectionTasks, BatchedHumanoidEnv):
     """`num_envs` copies of `HumanoidRandDirec2DEnv`."""
-
-    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        return self._reward_terms(self._along_goal(self._plane_velocity(before, after), rows), actions, after)
 
 
 class HumanoidRandDirec2DEnv(MujocoMetaEnv):

@@ -16,11 +16,7 @@ SCALE_BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_
 
 
 class BatchedRandomEnv(BatchedMujocoEnv):
-    """`num_envs` copies of a `RandomEnv`, whose arguments it takes.
-
-    A subclass names the robot and tells what it sees and how it starts; see `BatchedMujocoEnv`. By default it is
-    rewarded for its velocity.
-    """
+    """`num_envs` copies of a `RandomEnv`, whose arguments it takes; by default the reward is for velocity."""
 
     def __init__(
         self, num_envs: int, *, log_scale_limit: float, rand_params: Sequence[str] = tuple(SCALE_BASES), **engine: Any
@@ -34,7 +30,7 @@ class BatchedRandomEnv(BatchedMujocoEnv):
         self._tasks: List[Task] = [{name: self.engine.get_parameter(name) for name in self.rand_params}] * num_envs
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws parameters: those of the model, each number times `base ** u`, `u` uniform within the limit."""
+        """Draws dicts of parameters, see `RandomEnv`."""
         return [{name: self._scaled(name, rng) for name in self.rand_params} for _ in range(n_tasks)]
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
@@ -52,14 +48,13 @@ class BatchedRandomEnv(BatchedMujocoEnv):
         return [{name: values.copy() for name, values in task.items()} for task in self._tasks]
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        return self._run_rewards(self._forward_velocity(before, after), actions)
+        return self._run_rewards(self._forward_velocity(before, after), actions, after)
 
     def _scaled(self, name: str, rng: np.random.Generator) -> np.ndarray:
         values = self.engine.get_parameter(name)
         return values * SCALE_BASES[name] ** rng.uniform(-self.log_scale_limit, self.log_scale_limit, values.shape)
 
     def _check_task(self, name: str, task: Task) -> Dict[str, np.ndarray]:
-        """Returns a copy of the task; raises `TypeError` or `ValueError` if it is none."""
         if not isinstance(task, Mapping):
             raise TypeError(f"{name}: expected a dict of parameter arrays, got {task!r}")
         checked = {}
@@ -78,14 +73,10 @@ class BatchedRandomEnv(BatchedMujocoEnv):
 class RandomEnv(MujocoMetaEnv):
     """Base of environments in which masses, inertias, damping and friction of a robot are what a task is.
 
-    A subclass names its batched form, which names the robot and tells what it sees and is rewarded for:
+    A subclass names its batched form, which names the robot; see `BatchedMujocoEnv` for what else that can state:
 
         class BatchedHopperEnv(BatchedRandomEnv):
-            robot, frame_skip = "hopper", 4
-
-            def _start_state(self, rng): ...
-            def _observations(self, state): ...
-
+            robot, frame_skip, start_noise = "hopper", 4, 0.005
 
         class HopperRandParamsEnv(RandomEnv):
             batched_class = BatchedHopperEnv
@@ -103,9 +94,9 @@ class RandomEnv(MujocoMetaEnv):
         geom_friction  `[geometries, 3]`   1.5   friction: sliding (no unit), torsional (m), rolling (m)
         =============  ==================  ====  ==========================================================
 
-        What MuJoCo derives from masses and inertias is recomputed for each task (the public code of this kind of
-        environment leaves it as it was in the unchanged model). Moments of inertia are scaled one by one, so they need
-        not be those of any solid body; the equations of motion are well defined all the same.
+        What MuJoCo derives from masses and inertias is recomputed for each task (public code leaves it as it was in
+        the unchanged model). Moments of inertia are scaled one by one, so they need not be those of any solid body; the
+        equations of motion are well defined all the same.
 
     Args:
         log_scale_limit: half width of the exponents' distribution, dimensionless, at least zero; 3.0 by default, as
@@ -120,13 +111,8 @@ class RandomEnv(MujocoMetaEnv):
     """
 
     RAND_PARAMS = tuple(SCALE_BASES)
-
     batched_class = BatchedRandomEnv
 
-    def __init__(
-        self,
-        log_scale_limit: float = 3.0,
-        rand_params: Sequence[str] = RAND_PARAMS,
-        **robot: Unpack[RobotArguments],
-    ) -> None:
+    def __init__(self, log_scale_limit: float = 3.0, rand_params: Sequence[str] = RAND_PARAMS,
+                 **robot: Unpack[RobotArguments]) -> None:
         super().__init__(log_scale_limit=log_scale_limit, rand_params=rand_params, **robot)

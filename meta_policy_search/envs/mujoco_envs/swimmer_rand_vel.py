@@ -1,16 +1,9 @@
 """Swimmer, swimming at a given velocity."""
-from typing import Tuple
-
-import numpy as np
-
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, RobotArguments
-from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.tasks import VelocityTasks
 from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["BatchedSwimmerRandVelEnv", "SwimmerRandVelEnv"]
-
-START_NOISE = 0.1  # half width of start positions (m, rad) and velocities (m/s, rad/s)
 
 
 class BatchedSwimmerRandVelEnv(VelocityTasks):
@@ -19,13 +12,9 @@ class BatchedSwimmerRandVelEnv(VelocityTasks):
     robot = "swimmer"
     frame_skip = 4  # of 0.01 s: a step takes 0.04 s
     control_cost = 1e-4
+    start_noise = 0.1
+    first_observed = 2  # without x and y
     run_reward = "reward_fwd"
-
-    def _start_state(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        return self._uniform_start(START_NOISE, rng)
-
-    def _observations(self, state: State) -> np.ndarray:
-        return np.concatenate((state.qpos[:, 2:], state.qvel), axis=1)
 
 
 class SwimmerRandVelEnv(MujocoMetaEnv):
@@ -73,7 +62,5 @@ class SwimmerRandVelEnv(MujocoMetaEnv):
 
     batched_class = BatchedSwimmerRandVelEnv
 
-    def __init__(
-        self, min_velocity: float = 0.1, max_velocity: float = 0.2, **robot: Unpack[RobotArguments]
-    ) -> None:
+    def __init__(self, min_velocity: float = 0.1, max_velocity: float = 0.2, **robot: Unpack[RobotArguments]) -> None:
         super().__init__(min_velocity=min_velocity, max_velocity=max_velocity, **robot)

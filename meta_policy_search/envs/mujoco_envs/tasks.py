@@ -42,14 +42,14 @@ class DirectionTasks(BatchedGoalEnv):
         return Scenery(direction=np.array([self.goals[env_id], 0.0]))
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        return self._run_rewards(self.goals[rows] * self._forward_velocity(before, after), actions)
+        return self._run_rewards(self.goals[rows] * self._forward_velocity(before, after), actions, after)
 
     def _check_task(self, name: str, task: Task) -> float:
         return check_choice(name, task, DIRECTIONS)
 
 
 class PlanarDirectionTasks(BatchedGoalEnv):
-    """The task is a direction in the plane.
+    """The task is a direction in the plane, and the reward for a `BatchedContactEnv` the velocity in that direction.
 
     Tasks:
         Unit vectors `(x, y)`, float64 `[2]`, all directions equally likely.
@@ -62,7 +62,7 @@ class PlanarDirectionTasks(BatchedGoalEnv):
         super().__init__(num_envs, task=self._check_task("goal_direction", goal_direction), **settings)
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` directions, each a float64 `[2]` of length one."""
+        """Draws directions, each a float64 `[2]` of length one."""
         vectors = rng.standard_normal((n_tasks, 2))
         return list(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
@@ -76,10 +76,10 @@ class PlanarDirectionTasks(BatchedGoalEnv):
             raise ValueError(f"{name}: expected a vector (x, y) of length one, got {task!r}")
         return direction
 
-    def _along_goal(self, velocities: np.ndarray, rows: Any) -> np.ndarray:
-        """Returns the share `[k]` of velocities `[k, 2]` in the direction asked for."""
-        goals = self.goals[rows]
-        return goals[:, 0] * velocities[:, 0] + goals[:, 1] * velocities[:, 1]
+    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
+        goals, velocities = self.goals[rows], self._plane_velocity(before, after)
+        along_goal = goals[:, 0] * velocities[:, 0] + goals[:, 1] * velocities[:, 1]
+        return self._run_rewards(along_goal, actions, after)
 
 
 class VelocityTasks(BatchedGoalEnv):
@@ -87,8 +87,7 @@ class VelocityTasks(BatchedGoalEnv):
 
     Tasks:
         The velocity asked for, m/s, uniform in [`min_velocity`, `max_velocity`), where `min_velocity` is zero unless it
-        is an argument. `set_task` takes any finite number, so that velocities outside the distribution can be tried
-        too.
+        is an argument. `set_task` takes any finite number.
 
     Args:
         min_velocity: lower end of the task distribution, m/s.
@@ -111,7 +110,7 @@ class VelocityTasks(BatchedGoalEnv):
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
         forward_vel = self._forward_velocity(before, after)
-        return self._run_rewards(-np.abs(forward_vel - self.goals[rows]), actions, forward_vel=forward_vel)
+        return self._run_rewards(-np.abs(forward_vel - self.goals[rows]), actions, after, forward_vel=forward_vel)
 
     def _check_task(self, name: str, task: Task) -> float:
         if isinstance(task, bool) or not isinstance(task, numbers.Real) or not math.isfinite(task):

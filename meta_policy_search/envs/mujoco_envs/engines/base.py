@@ -1,8 +1,8 @@
 """What a physics engine is: many robots of one kind, advanced together.
 
 A robot's future depends on its position, velocity and controls and on nothing else: the constraint solver starts each
-control step cold (no warm start is carried over), so the row of one robot is the same bit for bit alone or among
-others, for any number of threads, and after pickling.
+control step cold. So the row of one robot is the same bit for bit alone or among others, for any number of threads, and
+after pickling.
 """
 import abc
 import contextlib
@@ -26,10 +26,7 @@ _LARGEST = 1e10  # a position or velocity beyond it counts as diverged; MuJoCo's
 
 
 class State(NamedTuple):
-    """Positions and velocities of `k` robots: all that their future depends on, apart from the controls.
-
-    What else follows from them, and was asked for, comes with them.
-    """
+    """Positions and velocities of `k` robots, and what follows from them and was asked for."""
 
     qpos: np.ndarray  # float64 [k, nq], m and rad (unit quaternions for free joints)
     qvel: np.ndarray  # float64 [k, nv], m/s and rad/s
@@ -40,9 +37,7 @@ class Engine(abc.ABC):
     """`num_envs` robots of one kind, whose controls are held for `frame_skip` simulation steps at a time.
 
     Copies and pickles hold the states and the changed parameters; the copy builds its model, buffers and threads
-    anew. Nothing but the compiled model, which is constant, is shared between engines of a process.
-
-    A subclass knows one binding of MuJoCo; the methods without a body here are what it has to tell.
+    anew. A subclass knows one binding of MuJoCo.
 
     Args:
         robot: one of `ROBOTS`.
@@ -50,13 +45,12 @@ class Engine(abc.ABC):
         frame_skip: simulation steps per control step, at least one.
         inertials: one of `INERTIALS`.
         num_threads: native threads that share the robots, at least one; by default all cores that the process
-            may use. Never more than `num_envs`; one, whatever is asked for, where a binding has no threads. Results do
-            not depend on it.
-        derived: those of `DERIVED` that states are to come with; none by default. They are those of the state itself,
-            while the controls that led to it are still held (after `set_state`: none, zero).
+            may use. Never more than `num_envs`; one, where a binding has no threads. Results do not depend on it.
+        derived: those of `DERIVED` that states are to come with; none by default. They are computed while the controls
+            that led to the state are still held (after `set_state`: zero).
 
     Attributes:
-        name: one of `ENGINES`; set by the subclass.
+        name: one of `ENGINES`.
         model: the compiled model, an object of the binding with MuJoCo's names, shared by all engines of the process
             with the same robot and inertials: to be read, not written (`set_parameters` changes physics).
         dt: duration of a control step, s.
@@ -68,20 +62,12 @@ class Engine(abc.ABC):
     Raises:
         ImportError: the engine or the `gymnasium` package is missing or too old; says what to run.
         FileNotFoundError: the installed Gymnasium has no model of the robot; says what to run.
-        TypeError, ValueError: an argument is none of the above.
     """
 
     name: str
 
-    def __init__(
-        self,
-        robot: str,
-        num_envs: int,
-        frame_skip: int,
-        inertials: str = "mujoco210",
-        num_threads: Optional[int] = None,
-        derived: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, robot: str, num_envs: int, frame_skip: int, inertials: str = "mujoco210",
+                 num_threads: Optional[int] = None, derived: Sequence[str] = ()) -> None:
         self.robot = check_choice("robot", robot, ROBOTS)
         self.num_envs = check_positive_int("num_envs", num_envs)
         self.frame_skip = check_positive_int("frame_skip", frame_skip)
@@ -111,10 +97,10 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def _compiled(self) -> Any:
-        """Returns the compiled model of the robot, the same object for the same robot and inertials."""
+        """Returns the compiled model, the same object for the same robot and inertials."""
 
     def _simulated(self) -> Any:
-        """Returns the model that is given to `Simulator.simulate`, made of the compiled one; by default that itself."""
+        """Returns the model for `Simulator.simulate`, made of the compiled one; by default that itself."""
         return self.model
 
     @abc.abstractmethod
@@ -156,12 +142,8 @@ class Engine(abc.ABC):
             qpos: `[k, nq]`, positions, finite; the quaternion of a free joint is scaled to length one.
             qvel: `[k, nv]`, velocities, finite.
             env_ids: int `[k]`, which robots; all of them by default.
-
-        Raises:
-            ValueError: names the argument that has the wrong shape or is not finite, or whose quaternion is zero.
         """
-        count = self.num_envs if env_ids is None else len(env_ids)
-        rows = slice(None) if env_ids is None else env_ids
+        rows, count = (slice(None), self.num_envs) if env_ids is None else (env_ids, len(env_ids))
         qpos = _check_finite("qpos", qpos, (count, self.nq))
         qvel = _check_finite("qvel", qvel, (count, self.nv))
         states = np.concatenate((qpos, qvel), axis=1)
@@ -176,7 +158,7 @@ class Engine(abc.ABC):
     def step(self, controls: np.ndarray, env_ids: Optional[np.ndarray] = None) -> None:
         """Advances robots by one control step of `dt` seconds.
 
-        May be called by several Python threads at a time, for different robots; Python goes on meanwhile.
+        May be called by several Python threads at a time, for different robots.
 
         Args:
             controls: float64 `[k, nu]`, finite, within the bounds of the controls.
@@ -202,8 +184,8 @@ class Engine(abc.ABC):
     def _num_threads_for(self, count: int) -> int:
         """Returns how many native threads step `count` robots.
 
-        For a share of the robots it is twice that share of the threads: one caller's threads have nothing to do while
-        it is busy with something else, and another's may use the cores.
+        A share of the robots gets twice that share of the threads, as a caller's threads rest while it is busy with
+        something else.
         """
         num_threads = self.threads()
         return min(num_threads, -(-2 * num_threads * count // self.num_envs))
@@ -217,9 +199,7 @@ class Engine(abc.ABC):
         return getattr(self.model, name).copy()
 
     def set_parameters(self, parameters: Optional[Sequence[Mapping[str, np.ndarray]]]) -> None:
-        """Gives every robot physical parameters of its own.
-
-        What follows from masses and inertias (subtree masses, inverse weights of the constraints) is recomputed.
+        """Gives every robot physical parameters of its own, and recomputes what follows from masses and inertias.
 
         Args:
             parameters: one mapping per robot, of a parameter's name to its values, in the shape that
@@ -235,13 +215,7 @@ class Engine(abc.ABC):
         self._derive(None)
 
     def render(self, env_id: int = 0) -> np.ndarray:
-        """Draws one robot, with a camera that follows it.
-
-        Args:
-            env_id: which robot.
-
-        Returns:
-            uint8 `[480, 480, 3]`, red, green and blue.
+        """Draws the robot `env_id`, with a camera that follows it; returns uint8 `[480, 480, 3]`, red, green and blue.
 
         Raises:
             ImportError: the `mujoco` package, which draws for either engine, is missing or too old.
@@ -261,7 +235,7 @@ class Engine(abc.ABC):
         return self._models if env_ids is None else [self._models[i] for i in env_ids]
 
     def _derive(self, env_ids: Optional[np.ndarray]) -> None:
-        """Brings what the states of some robots come with up to date."""
+        """Computes what the states of some robots come with."""
         if not self.derived:
             return
         ids = range(self.num_envs) if env_ids is None else env_ids
@@ -280,15 +254,14 @@ class Engine(abc.ABC):
 
         Where MuJoCo meets a number that is not finite or huge it resets the robot to its initial state, clock
         included, and after any warning the rollout stops that robot. Either way its clock is wrong at the end, unless
-        the last simulation step gave a warning and no reset: the numbers that it leaves are looked at here, and what
-        leaves sound numbers (a full contact buffer) recurs in the next control step, where it shows; but not where
-        there is one simulation step between two looks at the clock, as for robots with a free joint.
+        the last simulation step gave a warning and no reset. Then the numbers that it leaves are checked. A warning
+        that leaves sound numbers (a full contact buffer) recurs in the next control step; but it does not show where
+        the clock is looked at after every simulation step, as for robots with a free joint.
         """
         in_time = np.abs(final[:, 0] - (START_TIME + self.dt)) < 0.5 * self.model.opt.timestep
-        in_bounds = np.abs(final[:, 1:]) <= _LARGEST  # false for NaN
-        if not (in_time.all() and in_bounds.all()):
-            sound = in_time & in_bounds.all(axis=1)
-            failed = np.flatnonzero(~sound)
+        in_bounds = (np.abs(final[:, 1:]) <= _LARGEST).all(axis=1)  # false for NaN
+        failed = np.flatnonzero(~(in_time & in_bounds))
+        if len(failed):
             failed = [int(i) for i in (failed if env_ids is None else np.asarray(env_ids)[failed])]
             named = ", ".join(map(str, failed[:5])) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
             raise PhysicsError(
@@ -297,9 +270,8 @@ class Engine(abc.ABC):
 
     def __getstate__(self) -> Dict[str, Any]:
         names = ("robot", "num_envs", "frame_skip", "inertials", "num_threads", "derived")
-        arguments = {name: getattr(self, name) for name in names}
-        return {"arguments": arguments, "states": self._states, "controls": self._controls,
-                "parameters": self._parameters}
+        return {"arguments": {name: getattr(self, name) for name in names}, "states": self._states,
+                "controls": self._controls, "parameters": self._parameters}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__init__(**state["arguments"])
@@ -313,16 +285,12 @@ class Simulator(abc.ABC):
 
     @abc.abstractmethod
     def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Holds controls for one control step.
+        """Returns the states of `k` robots after one control step, a new array; see also `Engine._check_converged`.
 
         Args:
-            models: the model of each of `k` robots.
+            models: the model of each robot.
             states: float64 `[k, 1 + nq + nv]`, their clocks, positions and velocities.
-            controls: float64 `[k, nu]`.
-
-        Returns:
-            The states that follow, a new array. The clock of a robot that MuJoCo gave a warning of is not where it
-            should be; see `Engine._check_converged`.
+            controls: float64 `[k, nu]`, held for the whole step.
         """
 
 

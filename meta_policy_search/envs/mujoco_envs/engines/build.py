@@ -9,9 +9,7 @@ does all of it; without make:
 
 That needs 64-bit Linux on x86, Python 3.10 to 3.12, a C compiler and about a minute; no OpenGL, and nothing is changed
 outside of the folder of the installed package `mujoco_py`. MuJoCo 2.1.0 comes from a wheel on PyPI that carries its
-library and headers. Only these are taken from it, after its SHA-256 has been compared.
-
-The extension is built without OpenGL, so `mujoco_py` draws nothing: functions that draw are there, and do nothing.
+library and headers; its SHA-256 is compared. Functions of `mujoco_py` that draw do nothing.
 """
 import argparse
 import hashlib
@@ -86,7 +84,7 @@ def build(wheel: Optional[Path] = None) -> None:
 
 
 def _complaint() -> str:
-    """Returns why the engine does not load in a new process; empty: it does."""
+    """Returns why the engine does not load in a new process; empty if it does."""
     done = subprocess.run([sys.executable, "-c", _CHECK], capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 

@@ -1,9 +1,8 @@
 """Pictures of MuJoCo robots, drawn off-screen by `mujoco.Renderer` in a process of its own.
 
-OpenGL is kept out of the process that asks: software OpenGL (Mesa) and TensorFlow crash each other where they meet in
-one. The other process runs `main`, reads requests from its standard input and writes answers to its standard output,
-pickled; it ends with its input. On Linux OpenGL comes from EGL, or from OSMesa where EGL cannot be had, or from what
-the environment variable `MUJOCO_GL` says; no display is needed.
+Software OpenGL (Mesa) and TensorFlow crash each other within one process. The process that draws runs `main`, reads
+requests from its standard input and writes answers to its standard output, pickled; it ends with its input. On Linux
+OpenGL is EGL, or else OSMesa, or what the environment variable `MUJOCO_GL` says; no display is needed.
 """
 import contextlib
 import os
@@ -50,14 +49,7 @@ class Camera:
             "libgl1-mesa-dri`, or `apt-get install libosmesa6` and set the environment variable MUJOCO_GL=osmesa")
 
     def picture(self, model: Any, qpos: np.ndarray) -> np.ndarray:
-        """Draws a robot.
-
-        Args:
-            model: its `mujoco.MjModel`.
-            qpos: its position, `[nq]`.
-
-        Returns:
-            uint8 `[HEIGHT, WIDTH, 3]`, red, green and blue.
+        """Returns a picture of a robot with the position `qpos` `[nq]`: uint8 `[HEIGHT, WIDTH, 3]`, red, green, blue.
 
         Raises:
             RuntimeError: the process that draws has failed.
@@ -93,7 +85,6 @@ class Camera:
             stderr=self._complaints, env=environ, start_new_session=True)  # a session of its own: out of Ctrl-C's way
 
     def _show(self, model: Any) -> None:
-        """Makes a model the one that is drawn."""
         self._ask(model)
         self._model = model
 
@@ -139,8 +130,7 @@ def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
             if isinstance(request, np.ndarray):
                 answer = renderer.draw(request)
             else:
-                renderer = _Renderer(request)
-                answer = True
+                renderer, answer = _Renderer(request), True
         except Exception as error:  # of many kinds, depending on what is missing
             answer = f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
@@ -148,7 +138,7 @@ def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 class _Renderer:
-    """What draws one model, in the process that draws."""
+    """Draws one model."""
 
     def __init__(self, model: Any) -> None:
         import mujoco
@@ -157,7 +147,6 @@ class _Renderer:
         self._renderer = mujoco.Renderer(model, height=HEIGHT, width=WIDTH)
 
     def draw(self, qpos: np.ndarray) -> np.ndarray:
-        """Returns a picture, uint8 `[HEIGHT, WIDTH, 3]`."""
         self._data.qpos = qpos
         self._mujoco.mj_fwdPosition(self._model, self._data)
         self._renderer.update_scene(self._data, camera=_VIEW)

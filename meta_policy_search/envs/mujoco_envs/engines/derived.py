@@ -24,11 +24,7 @@ axes, around the centre of mass of the robot.
 
 
 class DerivedState:
-    """Memory in which what states are to come with is computed, for one caller at a time.
-
-    Args:
-        engine: the `Engine`, whose `derived` names it.
-    """
+    """Memory in which what an engine's `derived` names is computed, for one caller at a time."""
 
     def __init__(self, engine: Any) -> None:
         self._functions = engine._functions
@@ -37,10 +33,8 @@ class DerivedState:
         self._inputs = data.qpos, data.qvel, data.ctrl  # views of the memory, as are the results
         self._results = {name: getattr(data, name) for name in engine.derived}
 
-    def compute(
-        self, models: List[Any], ids: Sequence[int], states: np.ndarray, controls: np.ndarray,
-        derived: Mapping[str, np.ndarray],
-    ) -> None:
+    def compute(self, models: List[Any], ids: Sequence[int], states: np.ndarray, controls: np.ndarray,
+                derived: Mapping[str, np.ndarray]) -> None:
         """Computes the rows `ids` of `derived` from those of `states` and `controls`."""
         qpos, qvel, ctrl = self._inputs
         first_velocity = 1 + len(qpos)

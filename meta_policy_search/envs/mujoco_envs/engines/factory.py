@@ -1,9 +1,8 @@
-"""Which physics engine there is, and the one that is asked for.
+"""Physics engines by name.
 
 `mujoco`, the default, is the official package, with whichever MuJoCo is installed, on native threads. `mujoco-py` is
 MuJoCo 2.1.0, the engine of the field's papers, through the bindings that those papers used; it has to be built (`make
-mujoco-py`). Environments choose by their argument `engine` or else by the environment variable
-`META_POLICY_SEARCH_ENGINE`, and are the same with either.
+mujoco-py`). Environments are the same with either.
 """
 import os
 from typing import Any, Optional
@@ -14,16 +13,13 @@ from meta_policy_search.utils.checks import check_choice
 __all__ = ["ENGINES", "ENGINE_VARIABLE", "chosen_engine", "make_engine"]
 
 ENGINES = ("mujoco", "mujoco-py")
-"""Engines that there are: the official bindings, and MuJoCo 2.1.0 through mujoco-py."""
 
 ENGINE_VARIABLE = "META_POLICY_SEARCH_ENGINE"
 """The environment variable that names the engine where none is asked for."""
 
 
 def chosen_engine(engine: Optional[str] = None) -> str:
-    """Returns the name of an engine: `engine` itself, or if it is None what `META_POLICY_SEARCH_ENGINE` says.
-
-    Without either it is `"mujoco"`.
+    """Returns `engine`, or if it is None what `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`.
 
     Raises:
         ValueError: it is none of `ENGINES`.
@@ -34,10 +30,7 @@ def chosen_engine(engine: Optional[str] = None) -> str:
 
 
 def make_engine(engine: Optional[str], *args: Any, **kwargs: Any) -> Engine:
-    """Makes an engine by its name, see `chosen_engine`; the other arguments are those of `Engine`.
-
-    Only the binding that is asked for is imported.
-    """
+    """Makes an engine by its name, see `chosen_engine`; the other arguments are those of `Engine`."""
     if chosen_engine(engine) == "mujoco":
         from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 

@@ -27,8 +27,7 @@ def model_file(robot: str) -> Path:
     path = Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
     if not path.is_file():
         raise FileNotFoundError(
-            f"the installed Gymnasium has no model {path}: run `pip install --force-reinstall gymnasium`"
-        )
+            f"the installed Gymnasium has no model {path}: run `pip install --force-reinstall gymnasium`")
     return path
 
 

@@ -27,10 +27,7 @@ __all__ = ["MujocoEngine", "compile_model", "write_no_warnings"]
 
 
 class MujocoEngine(Engine):
-    """Robots simulated by the `mujoco` package; see `Engine` for arguments, attributes and methods.
-
-    Threads start with the first step and end when the engine is garbage.
-    """
+    """Robots simulated by the `mujoco` package; see `Engine` for arguments, attributes and methods."""
 
     name = "mujoco"
 
@@ -48,7 +45,8 @@ class MujocoEngine(Engine):
         return copy.copy(self._model)
 
     def _update_constants(self, model: Any) -> None:
-        _update_constants(model)
+        mujoco = _import_mujoco()
+        mujoco.mj_setConst(model, mujoco.MjData(model))
 
     def _new_memory(self) -> Any:
         return _import_mujoco().MjData(self.model)
@@ -82,16 +80,15 @@ class _Simulator(Simulator):
 
     @staticmethod
     def model_for(model: Any) -> Any:
-        """Returns the model with which the simulator is to simulate what `model` describes."""
+        """Returns the model to simulate what `model` describes with."""
         return model
 
     @staticmethod
     def _steps_at_once(frame_skip: int) -> int:
-        """Returns the number of simulation steps for which the threads work between two meetings."""
+        """Returns how many simulation steps a call of the engine takes."""
         return frame_skip
 
     def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """See `Simulator.simulate`."""
         self._hold(controls)
         return self._roll_out(models, states)[:, -1].copy()
 
@@ -113,8 +110,8 @@ class _RungeKuttaSimulator(_Simulator):
     """The same for robots with a free joint at their root, whose orientation is a quaternion, `qpos[3:7]`.
 
     MuJoCo computes the accelerations, and the classical Runge-Kutta method is applied to them here as MuJoCo applied
-    it before version 4.0: the rates of the stages, angular velocities among them, are averaged as vectors, and the
-    orientation turns around the mean. Each solution of the constraints starts from the one before, as it did in 2.1.0.
+    it before version 4.0: the rates of the stages, angular velocities too, are averaged as vectors, and the orientation
+    turns around the mean. Each solution of the constraints starts from the one before, as in 2.1.0.
     """
 
     @staticmethod
@@ -139,7 +136,6 @@ class _RungeKuttaSimulator(_Simulator):
         return 1
 
     def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """See `Simulator.simulate`."""
         self._hold(controls)
         stage = states.copy()
         clocks = []
@@ -219,19 +215,15 @@ def write_no_warnings() -> None:
     """
     mujoco = _import_mujoco()
     if mujoco.get_mju_user_warning() is None:
-        mujoco.set_mju_user_warning(_ignore)
-
-
-def _ignore(message: str) -> None:
-    pass
+        mujoco.set_mju_user_warning(lambda message: None)
 
 
 @functools.lru_cache(maxsize=None)
 def compile_model(robot: str, inertials: str) -> Any:
     """Returns the compiled model of a robot, the same object for the same arguments.
 
-    The half cheetah's file gives its total mass in a compiler attribute that MuJoCo 4 warns of and is to drop, so the
-    attribute is taken out and applied afterwards, with the same result.
+    The half cheetah's file gives its total mass in a compiler attribute that MuJoCo 4 warns of and is to drop. It is
+    taken out and applied afterwards, with the same result.
     """
     mujoco = _import_mujoco()
     write_no_warnings()
@@ -247,11 +239,5 @@ def compile_model(robot: str, inertials: str) -> Any:
             getattr(model, name)[:] = values
     if tuple(map(int, mujoco.__version__.split(".")[:2])) >= (3, 5):
         model.geom_margin[:] *= 0.5
-    _update_constants(model)
-    return model
-
-
-def _update_constants(model: Any) -> None:
-    """Recomputes what the engine derives from masses and inertias when it compiles a model."""
-    mujoco = _import_mujoco()
     mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model

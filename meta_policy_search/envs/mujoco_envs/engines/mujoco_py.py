@@ -1,8 +1,7 @@
 """The physics engine `mujoco-py`: MuJoCo 2.1.0, with which the field's papers were computed, on one thread.
 
-Models are compiled by MuJoCo 2.1.0 itself, from the model files that the official package compiles, too. It computes
-body frames and contact forces (`derived.DERIVED`) when it is asked to, as the official package does; left alone,
-mujoco-py keeps those of the last stage of the last simulation step, and contact forces at zero.
+Models are compiled by MuJoCo 2.1.0 itself, from the model files that the official package compiles, too. Body frames
+and contact forces (`derived.DERIVED`) are computed when they are asked for, as with the official package.
 
 `build.py` builds it. Where mujoco-py has been installed by its own instructions, it is used as it is.
 """
@@ -77,7 +76,6 @@ class _Simulator(Simulator):
         self._views = data.qpos, data.qvel, data.ctrl, data.qacc_warmstart
 
     def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """See `Simulator.simulate`."""
         qpos, qvel, ctrl, warmstart = self._views
         final = np.empty_like(states)
         with _one_at_a_time:
@@ -93,7 +91,7 @@ class _Simulator(Simulator):
         return final
 
     def _advance(self, model: Any) -> float:
-        """Takes the simulation steps of one control step; returns the clock, and after a warning zero."""
+        """Takes one control step; returns the clock, and after a warning zero."""
         step, data = self._functions.mj_step, self._data
         try:
             with self._raised_warnings():
@@ -107,7 +105,6 @@ class _Simulator(Simulator):
 
 @functools.lru_cache(maxsize=None)
 def _compile(robot: str, inertials: str) -> Any:
-    """Returns the compiled model of a robot, the same object for the same arguments."""
     mujoco_py = import_mujoco_py()
     model = mujoco_py.load_model_from_xml(model_file(robot).read_text(encoding="utf-8"))
     if inertials == "modern":
@@ -134,27 +131,21 @@ def import_mujoco_py() -> ModuleType:
         raise ImportError(
             f"the physics engine mujoco-py is not installed ({reason}): run `make mujoco-py`, or without make `pip "
             'install "meta_policy_search[mujoco-py]"` and then `python -m '
-            "meta_policy_search.envs.mujoco_envs.engines.build`"
-        ) from error
+            "meta_policy_search.envs.mujoco_envs.engines.build`") from error
     return mujoco_py
 
 
 @contextlib.contextmanager
 def _where_to_find_the_engine() -> Iterator[None]:
-    """Sets what mujoco-py looks for in the process's environment while it is imported, and only then.
-
-    The extension that was built finds its library without any of it. What else changes there meanwhile (the package
-    glfw, which is imported too, leaves a variable behind) is undone.
-    """
+    """Sets the environment variables that mujoco-py looks for while it is imported, and undoes all changes to them."""
     before = dict(os.environ)
     folder = engine_folder()
     if not before.get(_PATH_VARIABLE) and folder is not None:  # else it is the user's own, or missing
-        libraries = [str(folder / "bin"), *filter(None, [before.get("LD_LIBRARY_PATH")])]
-        os.environ.update({
-            _PATH_VARIABLE: str(folder), "LD_LIBRARY_PATH": os.pathsep.join(libraries), "MUJOCO_PY_FORCE_CPU": "1"})
+        libraries = os.pathsep.join([str(folder / "bin"), *filter(None, [before.get("LD_LIBRARY_PATH")])])
+        os.environ.update({_PATH_VARIABLE: str(folder), "LD_LIBRARY_PATH": libraries, "MUJOCO_PY_FORCE_CPU": "1"})
     try:
         yield
-    finally:
+    finally:  # the package glfw, which is imported too, leaves a variable behind
         for name in os.environ.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
