@@ -22,9 +22,6 @@ class SingleTaskEnv(WrappingEnv):
 
     Args:
         env: environment of gym, Gymnasium or the classic form.
-
-    Raises:
-        TypeError: `env` cannot be stepped.
     """
 
     def __init__(self, env: Any) -> None:
@@ -50,9 +47,7 @@ class SingleTaskEnv(WrappingEnv):
         """Returns None."""
         return None
 
-    def reset(
-        self, *, seed: Optional[int] = None, options: Optional[dict] = None
-    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [O], info)`."""
         return gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
 
@@ -66,7 +61,7 @@ class GymnasiumMetaEnv(WrappingEnv):
 
     - Tasks are whatever `sample_task` draws and `set_task` takes.
     - Every reset seeds the wrapped environment, from this environment's generator unless a seed is given. Samplers give
-      each path a generator of its own, so a path depends on nothing else, if the environment keeps to its seed.
+      each path a generator of its own, so paths do not depend on each other if the environment keeps to its seed.
     - Observations are float64 vectors. Other spaces than vectors are flattened by `gymnasium.spaces.flatten` (a
       discrete observation becomes a one-hot vector).
     - Actions of a box are clipped to it; discrete ones are integers from 0, wherever the wrapped space starts.
@@ -90,18 +85,13 @@ class GymnasiumMetaEnv(WrappingEnv):
         wrapped_env: the Gymnasium environment.
     """
 
-    def __init__(
-        self,
-        env: Union[str, Callable[[], Any], Any],
-        sample_task: Callable[[np.random.Generator], Task],
-        set_task: Optional[Callable[[Any, Task], None]] = None,
-    ) -> None:
+    def __init__(self, env: Union[str, Callable[[], Any], Any], sample_task: Callable[[np.random.Generator], Task],
+                 set_task: Optional[Callable[[Any, Task], None]] = None) -> None:
         for name, function in (("sample_task", sample_task), ("set_task", set_task)):
             if not (callable(function) or (name == "set_task" and function is None)):
                 raise TypeError(f"{name}: expected a function, got {function!r}")
         self._make_env = _factory(env)  # None for an environment that was given itself
-        self._sample_task = sample_task
-        self._set_task = set_task
+        self._sample_task, self._set_task = sample_task, set_task
         self._task: Task = None
         self._path: List[Tuple[Any, ...]] = []  # what has been done since the last reset, as methods and arguments
         self._wrap(_steppable(env if self._make_env is None else self._make_env()))
@@ -126,14 +116,10 @@ class GymnasiumMetaEnv(WrappingEnv):
         """Returns the task; None before the first one was set."""
         return copy.deepcopy(self._task)
 
-    def reset(
-        self, *, seed: Optional[int] = None, options: Optional[dict] = None
-    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [O], info)`.
 
-        Args:
-            seed: seeds the wrapped environment and this one's generator; default None, drawn from that generator.
-            options: passed to the wrapped environment.
+        A `seed` is that of the wrapped environment and of this one's generator, which otherwise draws one.
         """
         super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
         seed = int(self.np_random.integers(2**31) if seed is None else seed)
@@ -147,7 +133,7 @@ class GymnasiumMetaEnv(WrappingEnv):
         return (self._as_vector(observation), *rest)
 
     def _do(self, method: str, *arguments: Any) -> Any:
-        """Calls a method of this object, and remembers it for copies."""
+        """Calls a method, and remembers the call for copies."""
         answer = getattr(self, method)(*arguments)
         if self._make_env is not None:
             self._path.append((method, *arguments))
@@ -174,7 +160,6 @@ class GymnasiumMetaEnv(WrappingEnv):
         return np.array(observation, dtype=np.float64)
 
     def _wrapped_action(self, action: Any) -> Any:
-        """Returns an action as the wrapped environment takes it."""
         space = self.wrapped_env.action_space
         if is_box(space):
             action = check_action(action, self.action_space.shape)
@@ -199,9 +184,7 @@ class GymnasiumMetaEnv(WrappingEnv):
 
 
 def _steppable(env: Any) -> Any:
-    """Returns `env`; raises `TypeError` if it cannot be stepped."""
-    is_env = all(callable(getattr(env, method, None)) for method in ("reset", "step"))
-    if isinstance(env, type) or not is_env:
+    if isinstance(env, type) or not all(callable(getattr(env, method, None)) for method in ("reset", "step")):
         raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
     return env
 
@@ -224,7 +207,6 @@ def _is_vector(space: Any) -> bool:
 
 
 def _observation_space(space: Any) -> gym.spaces.Box:
-    """Returns the box of what an environment with this space observes through the adapter."""
     if not _is_vector(space):
         from gymnasium import spaces
 
@@ -239,7 +221,6 @@ def _observation_space(space: Any) -> gym.spaces.Box:
 
 
 def _action_space(space: Any) -> gym.Space:
-    """Returns gym's form of a space of actions."""
     if _is_vector(space):
         return _box(space)
     if is_discrete(space):

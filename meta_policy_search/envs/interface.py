@@ -14,9 +14,7 @@ __all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv", "PhysicsError"]
 
 
 class PhysicsError(RuntimeError):
-    """A simulation diverged: its numbers are not finite, huge, or the physics engine gave a warning.
-
-    The step that raises it has moved none of its environments.
+    """A simulation diverged; the step that raises this error has moved none of its environments.
 
     Attributes:
         env_ids: which of the environments stepped together, a tuple of integers.
@@ -34,9 +32,9 @@ class MetaEnv(gym.Env):
     """A gym environment with a distribution of tasks.
 
     Subclasses follow gym 0.26: `reset(seed=, options=) -> (observation, info)` and
-    `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers accept the classic forms too
+    `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers also accept the classic forms
     (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments. An environment that can step many
-    copies of itself at once offers `make_batched(num_envs)`, which returns a `BatchedEnv`; see `BatchableMetaEnv`.
+    copies of itself at once has `make_batched(num_envs)`, which returns a `BatchedEnv`; see `BatchableMetaEnv`.
     """
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
@@ -56,26 +54,19 @@ class MetaEnv(gym.Env):
         raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs figures special to this environment, of the paths of all tasks; none by default.
-
-        Keys begin with `prefix`, such as `Step_0-`.
-        """
+        """Logs figures of its own about the paths of all tasks; keys begin with `prefix`, such as `Step_0-`."""
 
 
 class BatchedEnv(abc.ABC):
     """`num_envs` copies of one environment, each with a task of its own, stepped together on arrays.
 
-    Our environments are implemented in this form; the single environment is the case `num_envs=1`
-    (`BatchableMetaEnv`), so both agree bit for bit. A row must not depend on other rows, nor on their number.
-
-    Args:
-        num_envs: number of copies, at least one.
+    A single environment is the case `num_envs=1` (`BatchableMetaEnv`), so both agree bit for bit. A row must not depend
+    on other rows, nor on their number.
 
     Attributes:
         observation_space: `gym.spaces.Box` of one environment's observation.
         action_space: `gym.spaces.Box` of one environment's action, or `gym.spaces.Discrete`, with actions from 0.
-        max_threads: how many threads may call `reset` and `step` at a time, each for environments of its own; above
-            one where a step lets other threads run.
+        max_threads: how many threads may call `reset` and `step` at a time, each for other environments; default 1.
     """
 
     observation_space: gym.Space
@@ -91,12 +82,9 @@ class BatchedEnv(abc.ABC):
 
     @abc.abstractmethod
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """Gives each environment its task; `tasks` has length `num_envs`.
+        """Gives each environment its task; raises `ValueError` if one is wrong, or there are not `num_envs` of them.
 
         Environments of the same task may be given the same object: it is not to be changed.
-
-        Raises:
-            ValueError: names what is wrong with a task and what was expected.
         """
 
     @abc.abstractmethod
@@ -105,54 +93,39 @@ class BatchedEnv(abc.ABC):
 
     @abc.abstractmethod
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Starts a new path in some of the environments.
+        """Starts a new path in some of the environments; returns new observations, float64 `[k, O]`.
 
         Args:
             env_ids: int `[k]`, which environments; no duplicates.
             rngs: `k` generators; environment `env_ids[i]` draws from `rngs[i]` until its next reset.
-
-        Returns:
-            The start observations, float64 `[k, O]`; a copy that the caller may keep.
         """
 
     @abc.abstractmethod
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """Takes one step in some of the environments, without resetting any.
+        """Takes one step in some of the environments, without resetting any; returns `k` rows, as new arrays.
 
         Args:
-            actions: `[k, A]`, finite, which is not checked: who hands them in has done so; clipped to the action
-                space. Where it is discrete, int `[k]`.
+            actions: `[k, A]`, finite, which is not checked; clipped to the action space. Where it is discrete, int
+                `[k]`.
             env_ids: int `[k]`, which environments; all of them by default.
-
-        Returns:
-            A `BatchedStep` of `k` rows; copies that the caller may keep.
         """
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """See `MetaEnv.log_diagnostics`."""
 
     def _check_count(self, tasks: Sequence[Task]) -> None:
-        """Raises a `ValueError` unless there is a task for each environment."""
         if len(tasks) != self.num_envs:
             raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
 
     def _rows(self, actions: np.ndarray, env_ids: Optional[np.ndarray]) -> Tuple[np.ndarray, np.ndarray]:
-        """Returns the arguments of `step` as arrays: actions float64 `[k, A]` or int64 `[k]`, env_ids int `[k]`.
-
-        Raises:
-            ValueError: the actions have the wrong shape, or are no choices of a discrete action space.
-        """
+        """Returns the arguments of `step`, checked: actions float64 `[k, A]` or int64 `[k]`, env_ids int `[k]`."""
         ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
         actions = np.asarray(actions)
-        expected = (len(ids),) + tuple(self.action_space.shape)
+        expected = (len(ids), *self.action_space.shape)
         if actions.shape != expected:
             raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
-        if is_discrete(self.action_space):
-            return self._checked_indices(actions, ids), ids
-        return np.asarray(actions, dtype=np.float64), ids
-
-    def _checked_indices(self, actions: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        """Returns discrete actions as int64 `[k]`; raises `ValueError` if one is not in the action space."""
+        if not is_discrete(self.action_space):
+            return np.asarray(actions, dtype=np.float64), ids
         if actions.dtype.kind not in "iu":
             raise ValueError(f"actions: expected integers, got {actions.dtype}")
         is_wrong = (actions < 0) | (actions >= self.action_space.n)
@@ -160,13 +133,13 @@ class BatchedEnv(abc.ABC):
             row = int(np.argmax(is_wrong))
             raise ValueError(f"actions: expected integers from 0 to {self.action_space.n - 1}, got {actions[row]} for "
                              f"environment {ids[row]}")
-        return actions.astype(np.int64)
+        return actions.astype(np.int64), ids
 
 
 class BatchableMetaEnv(SharedArguments, MetaEnv):
-    """A `MetaEnv` that is a `BatchedEnv` with one environment in it.
+    """A `MetaEnv` that is a `BatchedEnv` with one environment in it, an object of `batched_class`.
 
-    Subclasses set `batched_class`. Those that can be drawn name their `metadata["render_modes"]` and implement `_draw`.
+    Subclasses that can be drawn name their `metadata["render_modes"]` and implement `_draw`.
 
     Args:
         render_mode: one of `metadata["render_modes"]`, for pictures by `render`; None (default) for none.
@@ -203,19 +176,13 @@ class BatchableMetaEnv(SharedArguments, MetaEnv):
         """See `MetaEnv.get_task`."""
         return self._batched.get_tasks()[0]
 
-    def reset(
-        self, *, seed: Optional[int] = None, options: Optional[dict] = None
-    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [O], {})`."""
         super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
         return self._batched.reset(np.zeros(1, dtype=int), [self.np_random])[0], {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`.
-
-        Raises:
-            ValueError: `action` has the wrong shape, is not finite, or not in a discrete action space.
-        """
+        """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
         if not is_discrete(self.action_space):
             action = check_action(action, self.action_space.shape)
         answer = self._batched.step(np.asarray(action)[None])
@@ -238,7 +205,6 @@ class BatchableMetaEnv(SharedArguments, MetaEnv):
         return self._draw()
 
     def _draw(self) -> np.ndarray:
-        """Returns the picture."""
         raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:

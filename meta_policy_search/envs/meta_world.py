@@ -1,9 +1,8 @@
 """Meta-World's benchmarks ML1, ML10 and ML45: a robot arm that reaches, pushes, opens doors, and so on.
 
 Simulation, rewards and tasks are those of the package `metaworld` (version 3), which the extra `[metaworld]` installs.
-Here, simulators are built when a task needs one, and copies that work on the same task share the model of its scene,
-some 20 MB. Version 3.0 of the package needs a MuJoCo before 3.17, version 3.1 insists on 3.3.0; here both work with any
-MuJoCo from 3.3 on. Motions differ slightly from one MuJoCo to the next.
+Here, simulators are built when a task needs one, and copies with the same task share the model of its scene, some 20
+MB. The package works here with any MuJoCo from 3.3 on; motions differ slightly from one MuJoCo to the next.
 
 References:
     Yu et al. 2019, "Meta-World: A Benchmark and Evaluation for Multi-Task and Meta Reinforcement Learning",
@@ -52,11 +51,9 @@ class _Split(NamedTuple):
     seed: int
 
     def tasks(self) -> "OrderedDict[str, List[MetaWorldTask]]":
-        """Returns the tasks by their kind, in the benchmark's order."""
         return draw_tasks(tuple(self.kinds()), self.seed + (self.benchmark == "ML1" and self.split == "test"))
 
     def kinds(self) -> Mapping[str, type]:
-        """Returns the simulators' classes by the kind of task."""
         if self.benchmark == "ML1":
             return {self.env_name: find_kind("env_name", self.env_name)}
         return getattr(import_metaworld().env_dict, f"{self.benchmark}_V3")[self.split]
@@ -133,15 +130,13 @@ class MetaWorldML1(_MetaWorldEnv):
 
     Raises:
         ImportError: `metaworld` is not installed.
-        ValueError: there is no such kind of task (names those that are spelled alike), split or version, or the seed is
-            negative.
+        ValueError: there is no such kind of task (names those that are spelled alike).
     """
 
     _benchmark = "ML1"
 
-    def __init__(
-        self, env_name: str = "reach-v3", split: str = "train", seed: int = 0, reward_function_version: str = "v2"
-    ) -> None:
+    def __init__(self, env_name: str = "reach-v3", split: str = "train", seed: int = 0,
+                 reward_function_version: str = "v2") -> None:
         self._env_name = env_name
         super().__init__(split, seed, reward_function_version)
 
@@ -149,9 +144,8 @@ class MetaWorldML1(_MetaWorldEnv):
 class MetaWorldML10(_MetaWorldEnv):
     """Meta-World's ML10: tasks of 10 kinds for training, and of 5 others for testing.
 
-    A task is drawn uniformly by its kind, then uniformly among the 50 of that kind. Those are the `train_tasks` or
-    `test_tasks` of `metaworld.ML10(seed)`; drawing them takes a second, once per process. Everything else, with the
-    arguments, is as in `MetaWorldML1`.
+    A task is drawn uniformly by its kind, then uniformly among the 50 of that kind, which are the `train_tasks` or
+    `test_tasks` of `metaworld.ML10(seed)`; to draw these takes a second, once per process. Else as `MetaWorldML1`.
     """
 
     _benchmark = "ML10"
@@ -160,9 +154,8 @@ class MetaWorldML10(_MetaWorldEnv):
 class MetaWorldML45(_MetaWorldEnv):
     """Meta-World's ML45: tasks of 45 kinds for training, and of 5 others for testing.
 
-    A task is drawn uniformly by its kind, then uniformly among the 50 of that kind. Those are the `train_tasks` or
-    `test_tasks` of `metaworld.ML45(seed)`; drawing them takes some 5 seconds, once per process. Everything else, with
-    the arguments, is as in `MetaWorldML1`.
+    A task is drawn uniformly by its kind, then uniformly among the 50 of that kind, which are the `train_tasks` or
+    `test_tasks` of `metaworld.ML45(seed)`; to draw these takes 5 seconds, once per process. Else as `MetaWorldML1`.
     """
 
     _benchmark = "ML45"
@@ -180,15 +173,7 @@ def import_metaworld() -> ModuleType:
 
 
 def find_kind(name: str, value: Any) -> type:
-    """Returns the simulator's class of a kind of task.
-
-    Args:
-        name: what to call the value in errors.
-        value: the kind, such as `"reach-v3"`.
-
-    Raises:
-        ValueError: there is no such kind; names those that are spelled alike, or else all.
-    """
+    """Returns the simulator's class of the kind of task `value`; errors call that `name`, and list similar kinds."""
     kinds = import_metaworld().env_dict.ALL_V3_ENVIRONMENTS
     if not isinstance(value, str) or value not in kinds:
         alike = difflib.get_close_matches(value, kinds, cutoff=0.5) if isinstance(value, str) else []
@@ -198,18 +183,13 @@ def find_kind(name: str, value: Any) -> type:
 
 
 def _sample_task(split: _Split, rng: np.random.Generator) -> MetaWorldTask:
-    """Draws a kind, then one of its tasks."""
     tasks = split.tasks()
     return tasks[list(tasks)[rng.integers(len(tasks))]][rng.integers(NUM_VARIATIONS)]
 
 
 @functools.lru_cache(maxsize=None)
 def draw_tasks(kinds: Tuple[str, ...], seed: int) -> "OrderedDict[str, List[MetaWorldTask]]":
-    """Returns the tasks that the package's benchmarks draw with a seed.
-
-    They draw from NumPy's global generator while they reset each kind's simulator 50 times, which resets its model
-    twice; the second draw counts.
-    """
+    """Returns the tasks that the package's benchmarks draw with a seed, from NumPy's global generator."""
     global_state = np.random.get_state()
     np.random.seed(seed)
     try:
@@ -224,7 +204,7 @@ def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
     tasks = []
     for _ in range(NUM_VARIATIONS):
         simulator.reset_model()
-        simulator.reset_model()
+        simulator.reset_model()  # the package resets twice, and keeps the second draw
         tasks.append(MetaWorldTask(kind, tuple(simulator._last_rand_vec.tolist())))
     return tasks
 
@@ -244,13 +224,11 @@ class _Arm:
 
     @property
     def task(self) -> MetaWorldTask:
-        """The task that was set; by default the split's first one."""
         if self._task is None:
             self._task = next(iter(self._split.tasks().values()))[0]
         return self._task
 
     def set_task(self, task: Any) -> None:
-        """Takes a `MetaWorldTask`, or a pair like it, for the paths from the next reset on."""
         self._task = _checked_task(task)
 
     def _make_simulator(self, task: MetaWorldTask) -> Any:
@@ -262,7 +240,6 @@ class _Arm:
         return simulator
 
     def reset(self, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
-        """Starts a new path; nothing is random."""
         if self._simulated_task != self.task:
             self._simulator = None  # one of two models goes before the other comes
             self._simulator = self._make_simulator(self.task)
@@ -270,7 +247,6 @@ class _Arm:
         return self._simulator.reset()[0], {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        """Takes one step; raises `PhysicsError` if the simulation diverged."""
         if self._simulator is None:
             raise RuntimeError("step: call reset() first")
         observation, reward, terminated, truncated, info = self._simulator.step(action)
@@ -281,7 +257,6 @@ class _Arm:
         return observation, reward, terminated, truncated, info
 
     def close(self) -> None:
-        """Closes the simulator."""
         if self._simulator is not None:
             self._simulator.close()
 
@@ -310,7 +285,7 @@ def _num_places(kind: str) -> int:
 
 @functools.lru_cache(maxsize=None)
 def _divergences() -> Tuple[Any, ...]:
-    """Returns MuJoCo's warnings that a state is not finite or huge, after which it resets the state."""
+    """Returns MuJoCo's warnings that a state is not finite or huge."""
     import mujoco
 
     warning = mujoco.mjtWarning
@@ -318,14 +293,11 @@ def _divergences() -> Tuple[Any, ...]:
 
 
 _models: "weakref.WeakValueDictionary[MetaWorldTask, Any]" = weakref.WeakValueDictionary()
-"""The models of the tasks that simulators work on. A simulator only moves things in its model."""
+"""The models that simulators work on, by task. A simulator only moves things in its model."""
 
 
 def _return_freed_memory() -> None:
-    """Makes the C library return the memory of freed models to the system, where it can.
-
-    It keeps blocks of their size otherwise, and a process would grow by hundreds of MB whenever tasks change.
-    """
+    """Makes the C library return memory to the system; else a process grows by hundreds of MB when tasks change."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
     if trim is not None:
         trim(0)
@@ -340,7 +312,7 @@ def scene_class(kind: str) -> type:
     base = find_kind("kind", kind)
 
     class Scene(base):  # type: ignore[misc, valid-type]
-        """A simulator; its task tells which model it shares. One without a task draws tasks, and takes no steps."""
+        """A simulator; those of the same task share a model. One without a task draws tasks, and takes no steps."""
 
         def __init__(self, task: Optional[MetaWorldTask], **arguments: Any) -> None:
             self._shared_as = task

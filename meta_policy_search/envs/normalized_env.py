@@ -23,8 +23,8 @@ class NormalizedEnv(WrappingEnv):
     """An environment with its action box rescaled, and running normalization of observations and rewards.
 
     Actions: the policy's box is `[-normalization_scale, normalization_scale]` in every dimension. It is mapped
-    linearly to the box of the wrapped environment and clipped to it. At the default scale, the standard deviation of
-    one that a Gaussian policy starts with is a tenth of the half width of the box. Other action spaces are left alone.
+    linearly to the box of the wrapped environment and clipped to it. At the default scale, a Gaussian policy starts
+    with a standard deviation of a tenth of the box's half width. Other action spaces are left alone.
 
     Observations and rewards are normalized by exponential moving averages of their mean `m`, from 0, and
     variance `v`, from 1; each new value `x` first updates them with step size `alpha`:
@@ -47,23 +47,14 @@ class NormalizedEnv(WrappingEnv):
         normalization_scale: positive bound of the policy's actions; default 10.
 
     Raises:
-        TypeError: `env` has no `sample_tasks` or `set_task`.
         ValueError: `env` has an unbounded action box, or `normalize_obs` is given for observations that are no box.
 
     References:
         The environment wrapper of rllab, Duan et al. 2016 (arXiv:1604.06778), and of ProMP's public code.
     """
 
-    def __init__(
-        self,
-        env: Any,
-        scale_reward: float = 1.0,
-        normalize_obs: bool = False,
-        normalize_reward: bool = False,
-        obs_alpha: float = 0.001,
-        reward_alpha: float = 0.001,
-        normalization_scale: float = 10.0,
-    ) -> None:
+    def __init__(self, env: Any, scale_reward: float = 1.0, normalize_obs: bool = False, normalize_reward: bool = False,
+                 obs_alpha: float = 0.001, reward_alpha: float = 0.001, normalization_scale: float = 10.0) -> None:
         gym_compat.check_meta_env(env)
         self._wrap(env)
         self._settings: Dict[str, Any] = {
@@ -79,7 +70,6 @@ class NormalizedEnv(WrappingEnv):
         self.action_space = self._normalizer.action_space
 
     def __str__(self) -> str:
-        """Names the wrapper and what it wraps."""
         return f"<{type(self).__name__}{self.wrapped_env}>"
 
     @property
@@ -116,20 +106,14 @@ class NormalizedEnv(WrappingEnv):
         """See `MetaEnv.get_task`."""
         return self.wrapped_env.get_task()
 
-    def reset(
-        self, *, seed: Optional[int] = None, options: Optional[dict] = None
-    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path and new averages; returns `(observation, info)`; arguments are passed on where given."""
         observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
         self._normalizer.reset(_ONLY)
         return self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0], info
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        """Takes one step; returns `(observation, reward, terminated, truncated, info)`.
-
-        Raises:
-            ValueError: `action` has the wrong shape or is not finite.
-        """
+        """Takes one step; returns `(observation, reward, terminated, truncated, info)`."""
         if is_box(self.action_space):
             action = self._normalizer.actions(check_action(action, self.action_space.shape)[None])[0]
         observation, reward, terminated, truncated, info = gym_compat.step_env(self.wrapped_env, action)
@@ -152,8 +136,8 @@ class BatchedNormalizedEnv(BatchedEnv):
         super().__init__(batched_env.num_envs)
         self._batched_env = batched_env
         self.max_threads = batched_env.max_threads
-        self._normalizer = _Normalizer(
-            self.num_envs, batched_env.observation_space, batched_env.action_space, **settings)
+        self._normalizer = _Normalizer(self.num_envs, batched_env.observation_space, batched_env.action_space,
+                                       **settings)
         self.observation_space = self._normalizer.observation_space
         self.action_space = self._normalizer.action_space
 
@@ -191,18 +175,9 @@ class BatchedNormalizedEnv(BatchedEnv):
 class _Normalizer:
     """The arithmetic of `NormalizedEnv` on the rows of `num_envs` environments, and their averages."""
 
-    def __init__(
-        self,
-        num_envs: int,
-        observation_space: Any,
-        action_space: Any,
-        scale_reward: float,
-        normalize_obs: bool,
-        normalize_reward: bool,
-        obs_alpha: float,
-        reward_alpha: float,
-        normalization_scale: float,
-    ) -> None:
+    def __init__(self, num_envs: int, observation_space: Any, action_space: Any, scale_reward: float,
+                 normalize_obs: bool, normalize_reward: bool, obs_alpha: float, reward_alpha: float,
+                 normalization_scale: float) -> None:
         self._scale_reward = scale_reward
         self._normalization_scale = normalization_scale
         self.action_space = action_space
@@ -222,13 +197,12 @@ class _Normalizer:
         self._reward_averages = _Averages(num_envs, (), reward_alpha) if normalize_reward else None
 
     def reset(self, rows: Rows) -> None:
-        """Starts the averages of some environments afresh."""
         for averages in (self._obs_averages, self._reward_averages):
             if averages is not None:
                 averages.reset(rows)
 
     def actions(self, actions: np.ndarray) -> np.ndarray:
-        """Maps a policy's actions, float64 `[k, A]`, to the wrapped environments'; those not of a box are theirs."""
+        """Maps a policy's actions, float64 `[k, A]`, to those of the wrapped environments; only in a box."""
         if not is_box(self.action_space):
             return actions
         scale = self._normalization_scale
@@ -236,7 +210,7 @@ class _Normalizer:
         return np.clip(scaled, self._low, self._high)
 
     def observations(self, observations: np.ndarray, rows: Rows) -> np.ndarray:
-        """Counts the observations `[k, O]` of some environments in; returns them normalized."""
+        """Returns the observations `[k, O]` of some environments normalized, after updating the averages."""
         if self._obs_averages is None:
             return observations
         if observations.shape[1:] != self.observation_space.shape:
@@ -246,7 +220,7 @@ class _Normalizer:
         return (observations - mean) / (std + _EPSILON)
 
     def rewards(self, rewards: np.ndarray, rows: Rows) -> np.ndarray:
-        """Counts the rewards `[k]` of some environments in; returns them normalized and scaled."""
+        """Returns the rewards `[k]` of some environments normalized and scaled, after updating the averages."""
         if self._reward_averages is not None:
             _, std = self._reward_averages.update(rewards, rows)
             rewards = rewards / (std + _EPSILON)
@@ -266,7 +240,7 @@ class _Averages:
         self._var[rows] = 1.0
 
     def update(self, values: np.ndarray, rows: Rows) -> Tuple[np.ndarray, np.ndarray]:
-        """Counts one value of each of the environments `rows` in; returns their `(mean, std)`."""
+        """Takes one more value of each of the environments `rows`; returns their `(mean, std)`."""
         mean = (1.0 - self._alpha) * self._mean[rows] + self._alpha * values
         var = (1.0 - self._alpha) * self._var[rows] + self._alpha * np.square(values - mean)
         self._mean[rows], self._var[rows] = mean, var

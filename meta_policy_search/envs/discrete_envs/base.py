@@ -18,7 +18,6 @@ class BatchedDiscreteEnv(BatchedEnv):
     `ids`, draw by `_draw` only, and compute row by row, so that no row depends on the number of rows.
 
     Args:
-        num_envs: number of environments.
         obs_dim: size of an observation, whose entries are between 0 and 1.
         num_actions: number of actions.
     """
@@ -39,8 +38,7 @@ class BatchedDiscreteEnv(BatchedEnv):
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
         """See `BatchedEnv.step`; actions are int `[k]`."""
         actions, ids = self._rows(actions, env_ids)
-        rewards = self._act(actions, ids)
-        never = np.zeros(len(ids), dtype=bool)
+        rewards, never = self._act(actions, ids), np.zeros(len(ids), dtype=bool)
         return BatchedStep(self._observe(ids), rewards, terminated=never, truncated=never.copy(), env_infos={})
 
     def _draw(self, draw: Callable[[np.random.Generator], float], ids: np.ndarray) -> np.ndarray:

@@ -11,15 +11,7 @@ from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPoint
 from meta_policy_search.envs.point_envs.point_env_2d_v2 import MetaPointEnvV2
 from meta_policy_search.envs.point_envs.point_env_2d_walls import MetaPointEnvWalls
 
-__all__ = [
-    "MetaPointEnv",
-    "MetaPointEnvCorner",
-    "MetaPointEnvCornerGoals",
-    "MetaPointEnvMomentum",
-    "MetaPointEnvNavigation",
-    "MetaPointEnvOrigin",
-    "MetaPointEnvV2",
-    "MetaPointEnvWalls",
-]
+__all__ = ["MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals", "MetaPointEnvMomentum",
+           "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvV2", "MetaPointEnvWalls"]
 
 MetaPointEnv = MetaPointEnvNavigation

@@ -29,9 +29,6 @@ class BatchedPointEnv(BatchedEnv):
     A subclass says where a path starts, what a push does, what is rewarded, when a path ends and what the tasks are.
     Its methods work on the environments `ids`, with element-wise arithmetic only, so that no row depends on others.
 
-    Args:
-        num_envs: number of points.
-
     Attributes:
         max_push: largest absolute value of each coordinate of a push; actions beyond are clipped to it.
         default_goal: the goal until `set_tasks` is called, `(x, y)`.
@@ -67,16 +64,12 @@ class BatchedPointEnv(BatchedEnv):
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
         """See `BatchedEnv.step`; each coordinate of an action is clipped to `[-max_push, max_push]`."""
         actions, ids = self._rows(actions, env_ids)
-        goals = self._goals[ids]
-        before = self._states[ids]
+        goals, before = self._goals[ids], self._states[ids]
         moved = self._push(before, np.clip(actions, -self.max_push, self.max_push), ids)
         after = self._stop(before, moved, ids)
         self._states[ids] = after
-        return BatchedStep(observations=after,
-                           rewards=self._rewards(before[:, :2], moved[:, :2], goals),
-                           terminated=self._terminated(after[:, :2], goals),
-                           truncated=np.zeros(len(ids), dtype=bool),
-                           env_infos={})
+        rewards = self._rewards(before[:, :2], moved[:, :2], goals)
+        return BatchedStep(after, rewards, self._terminated(after[:, :2], goals), np.zeros(len(ids), dtype=bool), {})
 
     @abc.abstractmethod
     def _start(self, rng: np.random.Generator) -> np.ndarray:
@@ -115,13 +108,13 @@ class BatchedCornerTaskEnv(BatchedPointEnv):
     """Point environments whose goal is one of the four corners (+-2, +-2), each as likely as the others.
 
     Args:
-        num_envs: number of points.
         reward_type: `"dense"`: minus the distance to the goal; `"dense_squared"`: minus its square;
             `"sparse"`: what the subclass says.
         sparse_reward_radius: length that the sparse reward depends on, above 0.
     """
 
     default_goal = (2.0, 2.0)
+    start_range = 0.2  # half width of the square that paths start in
 
     def __init__(self, num_envs: int, reward_type: str, sparse_reward_radius: float) -> None:
         super().__init__(num_envs)
@@ -131,6 +124,9 @@ class BatchedCornerTaskEnv(BatchedPointEnv):
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         """Draws `n_tasks` of the four corners, with replacement; each task is a float64 `[2]`."""
         return list(CORNERS[rng.integers(len(CORNERS), size=n_tasks)])
+
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-self.start_range, self.start_range, size=2)
 
     def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
         if self.reward_type == "sparse":
@@ -154,7 +150,11 @@ class BatchedCornerTaskEnv(BatchedPointEnv):
 
 
 class PointMetaEnv(BatchableMetaEnv):
-    """One point. Pictures by `render` show the point, its path and its goal; arguments as for `BatchableMetaEnv`."""
+    """One point. Pictures by `render` show the point, its path and its goal.
+
+    Args:
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+    """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
 
@@ -162,9 +162,7 @@ class PointMetaEnv(BatchableMetaEnv):
         super().__init__(render_mode=render_mode, **kwargs)
         self._trail: List[np.ndarray] = []  # positions since the last reset, if there is a render mode
 
-    def reset(
-        self, *, seed: Optional[int] = None, options: Optional[dict] = None
-    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """See `BatchableMetaEnv.reset`."""
         observation, info = super().reset(seed=seed, options=options)
         if self.render_mode is not None:
@@ -195,8 +193,7 @@ class PointMetaEnv(BatchableMetaEnv):
 
 def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Returns the Euclidean distances `[k]` between the rows of two `[k, 2]` arrays."""
-    dx = points[:, 0] - others[:, 0]
-    dy = points[:, 1] - others[:, 1]
+    dx, dy = points[:, 0] - others[:, 0], points[:, 1] - others[:, 1]
     return np.sqrt(dx * dx + dy * dy)
 
 

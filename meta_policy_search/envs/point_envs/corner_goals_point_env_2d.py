@@ -42,9 +42,6 @@ class MetaPointEnvCornerGoals(PointMetaEnv):
     The rules of `MetaPointEnvNavigation` with four tasks: the smallest test of adaptation whose reward is informative
     everywhere. Without adaptation nothing is better on average than staying at the start, for `-sqrt(0.5)` a step in
     every task. (In `MetaPointEnvCorner` the corners are farther away and the default reward is sparse.)
-
-    Args:
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
     """
 
     batched_class = BatchedMetaPointEnvCornerGoals

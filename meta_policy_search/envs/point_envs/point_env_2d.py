@@ -54,9 +54,6 @@ class MetaPointEnvOrigin(PointMetaEnv):
 
     As there is nothing to adapt to, it is a test of everything else: a policy that learns at all learns this.
 
-    Args:
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
-
     References:
         `MetaPointEnv` of this module in the public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """

@@ -12,13 +12,9 @@ class BatchedMetaPointEnvCorner(BatchedCornerTaskEnv):
     """Many `MetaPointEnvCorner`, stepped together; arguments as there."""
 
     max_push = 0.2
-    start_range = 0.2
 
     def __init__(self, num_envs: int, reward_type: str = "sparse", sparse_reward_radius: float = 0.5) -> None:
         super().__init__(num_envs, reward_type, sparse_reward_radius)
-
-    def _start(self, rng: np.random.Generator) -> np.ndarray:
-        return rng.uniform(-self.start_range, self.start_range, size=2)
 
     def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
         has_left = np.abs(after[:, 0]) + np.abs(after[:, 1]) >= self.sparse_reward_radius
@@ -54,7 +50,6 @@ class MetaPointEnvCorner(PointMetaEnv):
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
         sparse_reward_radius: L1 distance from the origin, above 0, below which the sparse reward is zero; default 0.5,
             just outside the square of start positions.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     References:
         Rothfuss, Lee, Clavera, Asfour, Abbeel: ProMP: Proximal Meta-Policy Search, 2018 (arXiv:1810.06784).

@@ -13,16 +13,14 @@ class BatchedMetaPointEnvMomentum(BatchedCornerTaskEnv):
 
     max_push = 0.1
     state_size = 4  # x, y, and their velocities
-    start_range = 0.2
     start_speed_range = 0.1
 
     def __init__(self, num_envs: int, reward_type: str = "sparse", sparse_reward_radius: float = 2.0) -> None:
         super().__init__(num_envs, reward_type, sparse_reward_radius)
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
-        position = rng.uniform(-self.start_range, self.start_range, size=2)
-        velocity = rng.uniform(-self.start_speed_range, self.start_speed_range, size=2)
-        return np.concatenate([position, velocity])
+        position = super()._start(rng)
+        return np.concatenate([position, rng.uniform(-self.start_speed_range, self.start_speed_range, size=2)])
 
     def _push(self, states: np.ndarray, pushes: np.ndarray, ids: np.ndarray) -> np.ndarray:
         velocities = states[:, 2:] + pushes
@@ -58,7 +56,6 @@ class MetaPointEnvMomentum(PointMetaEnv):
     Args:
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
         sparse_reward_radius: distance to the goal, above 0, at which the sparse reward begins; default 2.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).

@@ -56,9 +56,6 @@ class MetaPointEnvNavigation(PointMetaEnv):
     The goal is at most five full steps away, of a usual horizon of 100. Staying at the origin earns -0.38 a step on
     average over tasks.
 
-    Args:
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
-
     References:
         Finn, Abbeel, Levine: Model-Agnostic Meta-Learning, 2017 (arXiv:1703.03400), and its released
         environment `PointEnvRandGoal`.

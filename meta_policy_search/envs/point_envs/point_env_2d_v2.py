@@ -31,9 +31,6 @@ class MetaPointEnvV2(PointMetaEnv):
 
     The public code of ProMP (arXiv:1810.06784), which this follows, ends a path within 0.01 of the origin, where an
     older variant had its goal; here a path ends at the goal.
-
-    Args:
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
     """
 
     batched_class = BatchedMetaPointEnvV2

@@ -16,7 +16,6 @@ class BatchedMetaPointEnvWalls(BatchedCornerTaskEnv):
     """Many `MetaPointEnvWalls`, stepped together; arguments as there."""
 
     max_push = 0.2
-    start_range = 0.2
     wall_radii = (1.0, 2.0)
     gap_radius = 1.0
     clearance = 1e-6  # a stopped point stays inside its wall by this share of the radius, against rounding
@@ -42,9 +41,6 @@ class BatchedMetaPointEnvWalls(BatchedCornerTaskEnv):
         """See `BatchedEnv.get_tasks`."""
         points = zip(self._goals.copy(), *self._gaps.copy(), strict=True)
         return [dict(zip(_KEYS, of_one, strict=True)) for of_one in points]
-
-    def _start(self, rng: np.random.Generator) -> np.ndarray:
-        return rng.uniform(-self.start_range, self.start_range, size=2)
 
     def _stop(self, states: np.ndarray, moved: np.ndarray, ids: np.ndarray) -> np.ndarray:
         origin = np.zeros_like(states)
@@ -100,8 +96,8 @@ class MetaPointEnvWalls(PointMetaEnv):
 
     A step that would cross a wall outwards succeeds if it ends within distance 1 of the gap's centre. Otherwise it ends
     where the line from the origin to its intended end meets the wall, just inside. Inwards the walls do not stop. The
-    corners lie outside both walls, at 2.83 from the origin, so both gaps have to be found. They are wide (a third of
-    the inner wall, 29 degrees to either side on the outer one).
+    corners lie outside both walls, at 2.83 from the origin, so both gaps have to be found. A gap is a third of the
+    inner wall, and 29 degrees to either side on the outer one.
 
     With `p` the position before the step, `p'` the one after it without walls, `g` the goal and `|.|` Euclidean:
 
@@ -118,7 +114,6 @@ class MetaPointEnvWalls(PointMetaEnv):
         reward_type: `"dense"` (default), `"dense_squared"` or `"sparse"`.
         sparse_reward_radius: distance to the goal, above 0, within which the sparse reward is not zero; default 2, so
             that it begins just inside the inner wall, 0.83 from the origin.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
