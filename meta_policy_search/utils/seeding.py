@@ -1,8 +1,8 @@
 """Random numbers that belong to what they are drawn for, not to the process or thread that draws them.
 
-Every draw of rollout `r` of task `m` comes from a generator derived from the root seed and the key `(iteration,
-adaptation step, m, r)`. So the data are the same for any executor, number of processes, threads or cluster workers,
-and for any retry. `utils.utils.set_seed` sets the root; without it the operating system draws one.
+The generator of rollout `r` of task `m` is derived from the root seed and the key `(iteration, adaptation step, m, r)`.
+So the data are the same for any executor, number of processes, threads or cluster workers, and for any retry.
+`utils.utils.set_seed` sets the root; without it the operating system draws one.
 """
 import contextlib
 import random
@@ -89,8 +89,7 @@ def set_process_state(state: Mapping[str, Any]) -> None:
 def evaluation_seed(seed: int) -> Iterator[None]:
     """Takes all random numbers within a `with` block from `seed`, and puts all generators back afterwards.
 
-    This includes Python's `random` and NumPy's global generator. The root seed within the block is drawn from `seed`,
-    so the numbers are not those of a run with this seed.
+    This includes Python's and NumPy's global ones. The numbers are not those of a run with this seed.
     """
     before = get_process_state()
     root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))

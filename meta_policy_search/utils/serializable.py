@@ -7,11 +7,10 @@ S = TypeVar("S", bound="Serializable")
 
 
 class Serializable(SharedArguments):
-    """Base class of objects that remember their constructor's arguments, and are rebuilt from them.
+    """Base class of objects that remember the arguments that they are built with, and are rebuilt from them.
 
-    The arguments of the call that builds the object are remembered, containers by reference, whatever the `__init__`
-    methods do with them. Pickling and copying keep these arguments alone. A subclass keeps what its objects learn by
-    extending `__getstate__` and `__setstate__`::
+    Pickling and copying keep these arguments alone; containers are remembered by reference. A subclass keeps what its
+    objects learn by extending `__getstate__` and `__setstate__`::
 
         class Policy(Serializable):
             def __getstate__(self):
@@ -43,7 +42,6 @@ class Serializable(SharedArguments):
         return type(self)(*args, **kwargs)
 
     def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[list, dict]:
-        """Returns the constructor's arguments except for those given here."""
         args = list(self.__args)
         kwargs = {**self.__kwargs, **overrides}
         positional = [p.name for p in merged_parameters(type(self)) if p.kind <= p.POSITIONAL_OR_KEYWORD]

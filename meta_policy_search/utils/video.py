@@ -29,16 +29,11 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
     Returns:
         A function that appends a picture, uint8 `[H, W, 3]` (red, green and blue), all of them of the same even height
         and width; at least one has to be appended.
-
-    Raises:
-        ImportError: the extra `video` is not installed.
-        OSError: the file cannot be written.
     """
     check_encoder()
     fps = check_positive("fps", fps)
     with atomic_path(path) as temporary:
-        with open(temporary, "wb"):  # a folder that is not there, say: the encoder would speak in riddles
-            pass
+        open(temporary, "wb").close()  # its errors are clearer than the encoder's
         encoder = _Encoder(temporary, fps)
         with contextlib.closing(encoder):
             yield encoder.append
@@ -46,7 +41,7 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
 
 
 class _Encoder:
-    """Writes pictures into a file, the first of which tells their size."""
+    """Writes pictures into a file; the first one tells their size."""
 
     def __init__(self, path: str, fps: float) -> None:
         self._path, self._fps = path, fps
@@ -55,7 +50,6 @@ class _Encoder:
         self._count = 0
 
     def append(self, picture: np.ndarray) -> None:
-        """Writes a picture."""
         picture = np.ascontiguousarray(picture)
         if self._send is None:
             self._start(picture)
@@ -65,7 +59,6 @@ class _Encoder:
         self._count += 1
 
     def close(self) -> None:
-        """Ends the file."""
         if self._send is not None:
             self._send.close()
 
@@ -80,8 +73,8 @@ class _Encoder:
         except RuntimeError:  # it cannot be read
             found = 0
         if found != self._count:
-            raise OSError(f"could not write the video: of {self._count} pictures, {found} are in {self._path} (a full "
-                          "disk?)")
+            raise OSError(
+                f"could not write the video: of {self._count} pictures, {found} are in {self._path} (a full disk?)")
 
     def _start(self, picture: np.ndarray) -> None:
         import imageio_ffmpeg
