@@ -28,31 +28,21 @@ class Adaptation(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, num_tasks: int) -> Any:
-        """Starts anew from the algorithm's policy.
-
-        Returns:
-            The policy that acts in the tasks, for a `MetaSampler`; each step changes it.
-        """
+        """Starts anew; returns the policy that acts in the tasks, for a `MetaSampler`, which each step changes."""
 
     @abc.abstractmethod
     def step(self, sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float] = None) -> PathsMetaBatch:
-        """Takes an adaptation step in all tasks.
+        """Takes an adaptation step in all tasks; returns the paths that the policy was adapted to.
 
         Args:
             sampler: collects further paths in the tasks, if the algorithm needs other ones.
             paths: those in which the policy acted last.
             step_size: default None, the algorithm's own.
-
-        Returns:
-            The paths that the policy was adapted to.
-
-        Raises:
-            FloatingPointError: a parameter would not be finite.
         """
 
 
 def make_adaptation(algo: Any, sample_processor: Any, env: MetaEnv) -> Adaptation:
-    """Returns how an algorithm adapts; arguments as for `MetaEvaluator`, `TypeError` if they do not fit together."""
+    """Returns how an algorithm adapts; arguments as for `MetaEvaluator`."""
     if isinstance(algo, MetaAlgo):
         if not callable(getattr(sample_processor, "process_samples", None)):
             raise TypeError(f"sample_processor: expected an object with process_samples, got {sample_processor!r}")
@@ -66,7 +56,7 @@ def make_adaptation(algo: Any, sample_processor: Any, env: MetaEnv) -> Adaptatio
 
 
 class JointAdaptation(Adaptation):
-    """Gradient steps of a `MetaAlgo`, in all tasks together; each start uses a copy of the sample processor."""
+    """Gradient steps of a `MetaAlgo`, in all tasks together; each start takes a copy of the sample processor."""
 
     takes_step_sizes = True
 

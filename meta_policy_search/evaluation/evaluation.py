@@ -17,8 +17,8 @@ from meta_policy_search.utils.utils import ClassEncoder
 class Evaluation:
     """What a policy returned in each task after each adaptation step, such as a gradient step.
 
-    Returns are undiscounted sums of the rewards of a path, in the environment's reward unit. The methods that show and
-    save take further evaluations, such as that of an untrained policy, to compare with.
+    Returns are undiscounted sums of rewards. The methods that show and save take further evaluations, such as that of
+    an untrained policy, to compare with.
 
     Args:
         name: of the policy.
@@ -30,8 +30,8 @@ class Evaluation:
         rollouts_per_meta_task: paths in each task after each number of steps.
         max_path_length: most steps of a path.
         num_timesteps: environment steps taken, all seeds together.
-        timesteps: int `[S, M, K + 1]`, environment steps that were taken in a task to adapt to it, until the policy
-            had the return above; those of the paths that only measure this return do not count.
+        timesteps: int `[S, M, K + 1]`, environment steps taken in a task to adapt to it so far; the paths that only
+            measure returns do not count.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Evaluation:
         write_csv(path, rows)
 
     def write_json(self, path: PathLike, *references: "Evaluation") -> None:
-        """Writes everything: a list of evaluations, of which intervals that do not exist are null."""
+        """Writes everything, as a list of evaluations; intervals that do not exist are null."""
         content = []
         for evaluation in (self, *references):
             fields = {field.name: getattr(evaluation, field.name) for field in dataclasses.fields(evaluation)}
@@ -125,14 +125,7 @@ class Evaluation:
     def save(self, folder: PathLike, *references: "Evaluation") -> str:
         """Writes `evaluation.json`, `returns.csv`, `task_returns.csv` and two pictures; returns the folder.
 
-        The pictures are `adaptation_curve.png` and `return_over_timesteps.png`.
-
-        Args:
-            folder: made if missing; files of these names in it are replaced.
-            *references: evaluations to compare with.
-
-        Raises:
-            OSError: a file cannot be written.
+        The pictures are `adaptation_curve.png` and `return_over_timesteps.png`. The folder is made if it is missing.
         """
         folder = os.fspath(folder)
         os.makedirs(folder, exist_ok=True)
@@ -155,7 +148,7 @@ class Evaluation:
 
 
 def _as_json(task: Task) -> Any:
-    """Returns a task in the types that JSON has; its `repr` if it cannot be put that way."""
+    """Returns a task in the types that JSON has; else its `repr`."""
     try:
         return json.loads(json.dumps(task, cls=ClassEncoder))
     except (TypeError, ValueError):

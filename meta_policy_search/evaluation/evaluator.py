@@ -41,13 +41,11 @@ class MetaEvaluator:
     """Adapts a policy to tasks and measures what it returns after each adaptation step.
 
     All random numbers come from the evaluation's own seeds, and policy, environment, baseline and logger stay as they
-    are: a run in which a callback evaluates is, bit for bit, the run without it. Adaptation begins with the parameters
-    that the policy has at the time.
+    are: a run in which a callback evaluates is, bit for bit, the run without it.
 
     An algorithm of `meta_algos` adapts to all tasks together, a `MetaRLAlgorithm` to each by itself. One that explores
-    with another policy than the adapted one takes as many paths again to explore, and those count as the environment
-    steps of the adaptation. So algorithms can be compared by the steps that they take in a task: searches
-    (`np.algos.SearchAdaptation`) with gradient steps, for example.
+    with another policy than the adapted one takes as many paths again to explore; these count as the environment steps
+    of the adaptation. So searches (`np.algos.SearchAdaptation`) can be compared with gradient steps, for example.
 
     Args:
         algo (MetaAlgo or MetaRLAlgorithm): the algorithm, which takes the adaptation steps.
@@ -60,28 +58,15 @@ class MetaEvaluator:
         parallel (bool, str or RayOptions): whether environments are stepped in worker processes, or paths collected on
             a Ray cluster (by the same workers as in training, where there are any); see `MetaSampler`; default False.
         name (str): what to call the policy in tables and pictures.
-
-    Raises:
-        ValueError: a number out of range.
-        TypeError: the algorithm is of another kind, or lacks the sample processor that it needs.
     """
 
-    def __init__(
-        self,
-        algo: Union[MetaAlgo, MetaRLAlgorithm],
-        env: MetaEnv,
-        sample_processor: Optional[SampleProcessor] = None,
-        rollouts_per_meta_task: int = 20,
-        max_path_length: int = 100,
-        envs_per_task: Optional[int] = None,
-        parallel: Union[bool, str, RayOptions] = False,
-        name: str = "policy",
-    ) -> None:
+    def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm], env: MetaEnv,
+                 sample_processor: Optional[SampleProcessor] = None, rollouts_per_meta_task: int = 20,
+                 max_path_length: int = 100, envs_per_task: Optional[int] = None,
+                 parallel: Union[bool, str, RayOptions] = False, name: str = "policy") -> None:
         check_meta_env(env)
         self._adaptation = make_adaptation(algo, sample_processor, env)
-        self.algo = algo
-        self.env = env
-        self.sample_processor = sample_processor
+        self.algo, self.env, self.sample_processor = algo, env, sample_processor
         self.rollouts_per_meta_task = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self.envs_per_task = None if envs_per_task is None else check_positive_int("envs_per_task", envs_per_task)
@@ -90,12 +75,7 @@ class MetaEvaluator:
 
     @classmethod
     def from_trainer(cls, trainer: Trainer, **arguments: Any) -> "MetaEvaluator":
-        """Returns the evaluator that samples and adapts as a trainer does.
-
-        Args:
-            trainer: where algorithm, environment, processor, number and length of paths come from.
-            **arguments: of this class, in place of those of the trainer.
-        """
+        """Returns the evaluator that samples and adapts as a trainer does; `arguments` replace those of the trainer."""
         return cls(**{
             "algo": trainer.algo,
             "env": trainer.env,
@@ -105,17 +85,11 @@ class MetaEvaluator:
             **arguments,
         })
 
-    def evaluate(
-        self,
-        tasks: Union[int, Sequence[Task]] = 40,
-        num_steps: Optional[int] = None,
-        step_sizes: Optional[Sequence[float]] = None,
-        seeds: Sequence[int] = (1,),
-    ) -> Evaluation:
+    def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
+                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
         """Measures returns after 0 to `num_steps` adaptation steps, each on paths drawn with the policy before it.
 
-        A seed samples and adapts to all its tasks at once, so memory grows with the number of tasks, and not with that
-        of seeds.
+        Memory grows with the number of tasks, and not with that of seeds.
 
         Args:
             tasks: how many tasks each seed samples from the environment's distribution; or a list of tasks.
@@ -126,14 +100,10 @@ class MetaEvaluator:
             seeds: of all random numbers. The same seed gives the same tasks, and the same returns.
 
         Raises:
-            ValueError: a number out of range, an empty list, more step sizes than steps, or a task that the environment
-                does not accept.
-            TypeError: an argument of the wrong type.
             FloatingPointError: a step would lead to parameters that are not finite.
         """
         num_tasks, given = _check_tasks(tasks)
-        sizes = self._check_steps(num_steps, step_sizes)
-        seeds = _check_seeds(seeds)
+        sizes, seeds = self._check_steps(num_steps, step_sizes), _check_seeds(seeds)
 
         def returns_of_next_paths(sampler: MetaSampler) -> Tuple[PathsMetaBatch, np.ndarray]:
             paths = sampler.obtain_samples()
@@ -143,35 +113,16 @@ class MetaEvaluator:
             results = [self._adapt(seed, num_tasks, given, sizes, returns_of_next_paths) for seed in seeds]
         returns, timesteps, tasks_of_seeds, num_timesteps = zip(*results, strict=True)
         return Evaluation(
-            name=self.name,
-            returns=np.array(returns).swapaxes(1, 2),
-            tasks=tasks_of_seeds,
-            are_given=given is not None,
-            seeds=seeds,
-            step_sizes=None if step_sizes is None else sizes,
-            rollouts_per_meta_task=self.rollouts_per_meta_task,
-            max_path_length=self.max_path_length,
-            num_timesteps=sum(num_timesteps),
-            timesteps=np.array(timesteps).swapaxes(1, 2),
-        )
+            name=self.name, returns=np.array(returns).swapaxes(1, 2), tasks=tasks_of_seeds, are_given=given is not None,
+            seeds=seeds, step_sizes=None if step_sizes is None else sizes,
+            rollouts_per_meta_task=self.rollouts_per_meta_task, max_path_length=self.max_path_length,
+            num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps).swapaxes(1, 2))
 
-    def record(
-        self,
-        tasks: Union[int, Sequence[Task]] = 4,
-        num_steps: Optional[int] = None,
-        step_sizes: Optional[Sequence[float]] = None,
-        seed: int = 1,
-    ) -> Recording:
-        """Keeps the paths before and after each adaptation step, to look at them.
+    def record(self, tasks: Union[int, Sequence[Task]] = 4, num_steps: Optional[int] = None,
+               step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Recording:
+        """Keeps paths before and after each adaptation step, to look at them; all are in memory.
 
-        They are the paths that `evaluate` has the returns of, for the same arguments and a single seed; all of them
-        are in memory. Errors are those of `evaluate`, too.
-
-        Args:
-            tasks: how many tasks to sample, or a list of tasks.
-            num_steps: see `evaluate`.
-            step_sizes: see `evaluate`.
-            seed: of all random numbers.
+        They are those that `evaluate` has the returns of, for the same arguments and a single seed.
         """
         num_tasks, given = _check_tasks(tasks)
         sizes = self._check_steps(num_steps, step_sizes)
@@ -198,17 +149,10 @@ class MetaEvaluator:
         sizes = [check_positive(f"step_sizes[{i}]", size) for i, size in enumerate(step_sizes)]
         return tuple(sizes + sizes[-1:] * (num_steps - len(sizes)))
 
-    def _adapt(
-        self,
-        seed: int,
-        num_tasks: int,
-        given: Optional[List[Task]],
-        step_sizes: Sequence[Optional[float]],
-        collect: Callable[[MetaSampler], Tuple[PathsMetaBatch, T]],
-    ) -> Tuple[List[T], List[np.ndarray], List[Task], int]:
-        """Samples and adapts in turn with the random numbers of a seed.
-
-        `collect` returns the next paths of a sampler, and what is to be kept of them.
+    def _adapt(self, seed: int, num_tasks: int, given: Optional[List[Task]], step_sizes: Sequence[Optional[float]],
+               collect: Callable[[MetaSampler], Tuple[PathsMetaBatch, T]]
+               ) -> Tuple[List[T], List[np.ndarray], List[Task], int]:
+        """Samples and adapts in turn; `collect` returns the next paths of a sampler, and what is to be kept of them.
 
         Returns:
             What is kept of the paths after 0, 1, ... adaptation steps; the environment steps `[M]` taken in each task
@@ -230,7 +174,6 @@ class MetaEvaluator:
 
 
 def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:
-    """Returns the number of tasks, and the tasks if they are given."""
     if not isinstance(tasks, (list, tuple)) and np.ndim(tasks) == 0:
         return check_positive_int("tasks", tasks), None
     if len(tasks) == 0:

@@ -52,16 +52,13 @@ class Recording:
         return np.stack([task_returns(paths) for paths in self.rounds], axis=-1)
 
     def replay(self, step: int, task: int, path: int = 0, env: Any = None) -> Iterator[Any]:
-        """Repeats a path, with the actions and random numbers of the first time.
+        """Repeats a path; yields the environment at the start of the path and after each of its steps.
 
         Args:
             step: adaptation steps before the path.
             task: index of the task.
             path: which path of the task.
             env: environment to do it in, which is changed; default None, a copy.
-
-        Returns:
-            An iterator that gives the environment at the start of the path and after each of its steps.
 
         Raises:
             RuntimeError: a reward is not that of the first time, as the environment has random numbers that are not
@@ -81,11 +78,7 @@ class Recording:
             yield env
 
     def trajectories(self, step: int, task: int, num_paths: int = 5) -> List[np.ndarray]:
-        """Returns the positions along a task's first paths, at most `num_paths`, each float64 `[T + 1, 2]`.
-
-        Raises:
-            ValueError: the environment is not in the plane.
-        """
+        """Returns the positions along a task's first paths, at most `num_paths`, each float64 `[T + 1, 2]`."""
         check_is_planar(self.env)
         env = copy.deepcopy(self.env)
         count = min(num_paths, len(self.rounds[step][task]))
@@ -98,11 +91,10 @@ class Recording:
         Args:
             path: file to write.
             title: title of the picture; by default, that it shows this policy.
-            num_paths: paths of each task after each number of steps, at most, at least 1.
+            num_paths: most paths of each task after each number of steps.
 
         Raises:
-            ValueError: the environment is not in the plane (it has no `position`), or `num_paths` is below 1.
-            OSError: the picture cannot be written.
+            ValueError: the environment is not in the plane (it has no `position`).
         """
         num_paths, env, tasks = check_positive_int("num_paths", num_paths), copy.deepcopy(self.env), []
         for index, task in enumerate(self.tasks):

@@ -25,14 +25,11 @@ class Curve(NamedTuple):
 
 
 def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
-    """Averages the runs of a curve where all of them have numbers.
-
-    Each run is interpolated linearly, at the places where any run has a number, from where the last one begins to where
-    the first one ends. What is not finite is left out.
+    """Averages the runs of a curve, each interpolated linearly at the places where any run has a finite number.
 
     Returns:
-        The places, float64 `[n]`, and the means with their 95% intervals over runs (Student's t), `[n]` each; `n` is
-        zero if there is no place that all runs reach.
+        The places that all runs reach, float64 `[n]`, and the means with their 95% intervals over runs (Student's t),
+        `[n]` each.
     """
     runs = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve.runs]
     if not all(len(x) for x, _ in runs):
@@ -43,33 +40,18 @@ def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
     return places, mean_interval(np.array([np.interp(places, x, y) for x, y in runs]))
 
 
-def plot_comparison(
-    panels: Mapping[str, Sequence[Curve]],
-    path: PathLike,
-    title: str,
-    x_label: str = "iteration",
-    is_count: bool = True,
-    smooth: int = 1,
-) -> str:
-    """Draws means over runs with their 95% intervals, a panel for each quantity, and every run faintly behind.
-
-    Curves of the same label look the same in all panels.
+def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: PathLike, title: str, x_label: str = "iteration",
+                    is_count: bool = True, smooth: int = 1) -> str:
+    """Draws means over runs with their 95% intervals, and every run faintly behind; returns the picture's path.
 
     Args:
-        panels: curves by quantity, which the axis is labelled with.
+        panels: curves by quantity, which the axis of a panel is labelled with. Curves of the same label look the same.
         path: PNG file to write.
         title: title of the picture.
         x_label: what the curves are drawn over.
         is_count: whether that is a whole number, such as of steps.
         smooth: how many rows of a run are averaged around each row, itself among them; even numbers count as the odd
             ones below.
-
-    Returns:
-        The path of the picture.
-
-    Raises:
-        ValueError: `smooth` is below 1.
-        OSError: the picture cannot be written.
     """
     path, reach = os.fspath(path), (check_positive_int("smooth", smooth) - 1) // 2
     labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
@@ -86,21 +68,15 @@ def plot_comparison(
         if any(len(curve.runs) > 1 for curves in panels.values() for curve in curves):
             all_axes[0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **style.NOTE_STYLE)
         style.label_x(all_axes[-1], x_label, is_count)
-        figure.legend([handles[index] for index in range(len(labels))], legend, loc="outside lower center",
-                      frameon=False)
+        figure.legend([handles[i] for i in range(len(labels))], legend, loc="outside lower center", frameon=False)
     return path
 
 
-def plot_adaptation_curve(
-    curves: Sequence[tuple[str, np.ndarray]],
-    path: PathLike,
-    title: str = "Adaptation",
-    note: str = "",
-    timesteps: Optional[Sequence[np.ndarray]] = None,
-) -> str:
+def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: PathLike, title: str = "Adaptation",
+                          note: str = "", timesteps: Optional[Sequence[np.ndarray]] = None) -> str:
     """Draws mean returns over adaptation steps, with their 95% intervals over tasks (Student's t).
 
-    Behind the first curve, that of each of its tasks is drawn faintly.
+    Behind the first curve, that of each of its tasks is drawn faintly. Returns the picture's path.
 
     Args:
         curves: name and returns `[tasks, K + 1]` of each policy, after 0, ..., K steps.
@@ -109,12 +85,6 @@ def plot_adaptation_curve(
         note: a smaller line under it.
         timesteps: for a picture over environment steps instead, without single tasks: of each policy `[K + 1]`, how
             many were taken in a task.
-
-    Returns:
-        The path of the picture.
-
-    Raises:
-        OSError: the picture cannot be written.
     """
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
@@ -146,7 +116,7 @@ def plot_adaptation_curve(
 
 
 def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
-    """Draws the mean of some runs with its interval, and the runs; returns what stands for them in the legend."""
+    """Draws some runs and their mean with its interval; returns what stands for them in the legend."""
     look = {"color": _COLORS[index % len(_COLORS)], "linestyle": _STYLES[index // len(_COLORS) % len(_STYLES)]}
     places, (mean, half_width) = mean_curve(curve)
     if len(curve.runs) > 1:

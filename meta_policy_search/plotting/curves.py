@@ -19,29 +19,24 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
 
     The gain has its 95% interval over tasks (columns `AdaptationGain`, `AdaptationGainCI95`). From 100 iterations on,
     lines are running means over about 2% of them, with the interval of that mean, and the iterations themselves are
-    drawn faintly behind. The picture appears under its name when it is complete.
+    drawn faintly behind. Returns the picture's path.
 
     Args:
         run_folder: folder with a `progress.csv`.
         path: PNG file to write; by default `learning_curve.png` in the run folder.
         title: title of the picture; by default the last parts of the folder's path.
 
-    Returns:
-        The path of the picture.
-
     Raises:
         ValueError: there is no row to draw, or a column is missing.
-        OSError: the picture cannot be written.
     """
     return _plot(run_folder, path, "learning_curve.png", title, [(_draw_returns, 3), (_draw_gain, 2)])
 
 
 def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
-    """Draws the returns of a run of a `LocalRunner` over environment steps.
+    """Draws the returns of a run of a `LocalRunner` over environment steps; else as `plot_learning_curve`.
 
     That is the mean return of each epoch and, where there are such columns, that of the best candidate and that of
-    the policy without exploration (`AverageReturn`, `BestCandidateReturn`, `Evaluation-AverageReturn`). Everything
-    else is as in `plot_learning_curve`.
+    the policy without exploration (`AverageReturn`, `BestCandidateReturn`, `Evaluation-AverageReturn`).
     """
     return _plot(run_folder, path, "learning_curve.png", title, [(_draw_epoch_returns, 1)])
 
@@ -49,22 +44,17 @@ def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: O
 def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
     """Draws the diagnostics of the estimates (`Trainer(diagnostics=True)`) over environment steps.
 
-    From top to bottom: the length of the meta-gradient and its standard deviation, in the same unit, so that where the
-    lines meet there is nothing but noise; the cosines of the angles between the meta-gradients of two halves of the
-    tasks, and between the gradients before and after adaptation; and the divergence of each adaptation step. By default
-    the file is `diagnostics.png`; everything else is as in `plot_learning_curve`.
+    From top to bottom: the length of the meta-gradient and its standard deviation (where the lines meet there is
+    nothing but noise); the cosines of the angles between the meta-gradients of two halves of the tasks, and between the
+    gradients before and after adaptation; and the divergence of each adaptation step. By default the file is
+    `diagnostics.png`; everything else is as in `plot_learning_curve`.
     """
     return _plot(run_folder, path, "diagnostics.png", title, [(_draw_noise, 3), (_draw_cosines, 3), (_draw_kl, 2)])
 
 
-def _plot(
-    run_folder: PathLike,
-    path: Optional[PathLike],
-    name: str,
-    title: Optional[str],
-    panels: Sequence[tuple[Panel, float]],
-) -> str:
-    """Draws panels, from top to bottom in order, each with its share of the height; returns the picture's path."""
+def _plot(run_folder: PathLike, path: Optional[PathLike], name: str, title: Optional[str],
+          panels: Sequence[tuple[Panel, float]]) -> str:
+    """Draws panels, from top to bottom, each with its share of the height; returns the picture's path."""
     progress = read_progress(run_folder)
     (timesteps,) = columns(progress, "n_timesteps")
     folder = os.path.abspath(os.fspath(run_folder))
@@ -134,7 +124,7 @@ def _draw_kl(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
 
 
 def _draw_line(axes: Any, x: np.ndarray, y: np.ndarray, color: Any, label: str, linewidth: float = 1.8) -> None:
-    """Draws a running mean, and behind it what it is of."""
+    """Draws a running mean, and behind it the numbers that it averages."""
     mean, count = running_mean(y)
     if count.max() > 1:
         axes.plot(x, y, color=color, alpha=0.25, linewidth=0.6)

@@ -25,13 +25,10 @@ class MeanGain(NamedTuple):
 
 
 def read_progress(run_folder: PathLike) -> Progress:
-    """Reads `progress.csv`.
+    """Reads `progress.csv`; returns its columns by name, in the order of the file.
 
     Args:
         run_folder: folder of the run, which may still be going on: a last line that is not whole is left out.
-
-    Returns:
-        Columns by name, in the order of the file.
 
     Raises:
         ValueError: the file is missing or holds no row.
@@ -48,12 +45,9 @@ def read_progress(run_folder: PathLike) -> Progress:
 
 
 def return_columns(progress: Progress) -> dict[str, str]:
-    """Returns the columns of a run that hold mean returns of a path, by what they mean.
+    """Returns the names of the columns with mean returns, by what they mean.
 
     These are the returns before adaptation and after its last step or, of a run in a single task, just the return.
-
-    Raises:
-        ValueError: there is no such column.
     """
     if "AverageReturn" in progress:
         return {"return": "AverageReturn"}
@@ -71,20 +65,12 @@ def mean_gain(progress: Progress, last: int = 10) -> MeanGain:
     Args:
         progress: what `read_progress` returned.
         last: iterations to average, at least 1; all if there are fewer.
-
-    Raises:
-        ValueError: a column is missing, or `last` is below 1.
     """
     gains, half_widths = columns(progress, "AdaptationGain", "AdaptationGainCI95")
     _, returns = step_columns(progress, "AverageReturn")
     rows = slice(-min(check_positive_int("last", last), len(gains)), None)
-    return MeanGain(
-        mean=float(np.mean(gains[rows])),
-        half_width=half_width_of_mean(half_widths[rows]),
-        before=float(np.mean(returns[0, rows])),
-        after=float(np.mean(returns[-1, rows])),
-        num_itr=len(gains[rows]),
-    )
+    mean, before, after = (float(np.mean(values[rows])) for values in (gains, returns[0], returns[-1]))
+    return MeanGain(mean, half_width_of_mean(half_widths[rows]), before, after, num_itr=len(gains[rows]))
 
 
 def columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:

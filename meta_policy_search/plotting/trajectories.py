@@ -23,19 +23,13 @@ class TaskTrajectories(NamedTuple):
 def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: str, names: Sequence[str] = ()) -> str:
     """Draws the paths of a policy in the plane: a column for each task, a row for each number of adaptation steps.
 
-    A ring is where a path begins, a dot where it ends.
+    A ring is where a path begins, a dot where it ends. Returns the picture's path.
 
     Args:
         tasks: at least one, with as many adaptation steps each.
         path: PNG file to write.
         title: title of the picture.
         names: a name for each task, which stands over its column; by default their numbers.
-
-    Returns:
-        The path of the picture.
-
-    Raises:
-        OSError: the picture cannot be written.
     """
     path, num_rounds = os.fspath(path), len(tasks[0].trajectories)
     names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
@@ -44,8 +38,8 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: 
         all_axes = figure.subplots(num_rounds, len(tasks), squeeze=False)
         for task, name, column in zip(tasks, names, all_axes.T, strict=True):
             every = [trajectory for trajectories in task.trajectories for trajectory in trajectories]
-            for axes, trajectories, mean_return, color in zip(column, task.trajectories, task.returns, colors,
-                                                              strict=True):
+            rows = zip(column, task.trajectories, task.returns, colors, strict=True)
+            for axes, trajectories, mean_return, color in rows:
                 for trajectory in trajectories:
                     axes.plot(*trajectory.T, color=color, linewidth=0.8, alpha=0.5)
                     axes.plot(*trajectory[0], "o", color=color, markerfacecolor="white", markersize=4, zorder=3)
