@@ -77,13 +77,9 @@ class MetaEvaluator:
     def from_trainer(cls, trainer: Trainer, **arguments: Any) -> "MetaEvaluator":
         """Returns the evaluator that samples and adapts as a trainer does; `arguments` replace those of the trainer."""
         return cls(**{
-            "algo": trainer.algo,
-            "env": trainer.env,
-            "sample_processor": trainer.sample_processor,
-            "rollouts_per_meta_task": trainer.sampler.batch_size,
-            "max_path_length": trainer.sampler.max_path_length,
-            **arguments,
-        })
+            "algo": trainer.algo, "env": trainer.env, "sample_processor": trainer.sample_processor,
+            "rollouts_per_meta_task": trainer.sampler.batch_size, "max_path_length": trainer.sampler.max_path_length,
+            **arguments})
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:

@@ -46,7 +46,6 @@ class BatchedMetaTabularMDPEnv(BatchedDiscreteEnv):
         return [dict(zip(_KEYS, values)) for values in zip(self._transitions.copy(), self._reward_means.copy())]
 
     def _check_task(self, name: str, task: Any) -> Dict[str, np.ndarray]:
-        """Returns the task as arrays, or raises `ValueError`."""
         if not isinstance(task, dict) or set(task) != set(_KEYS):
             raise ValueError(f"{name}: expected a dict with the keys {' and '.join(_KEYS)}, got {task!r}")
         pairs = (self.num_states, self.num_actions)

@@ -92,7 +92,6 @@ class BatchedPointEnv(BatchedEnv):
         return np.zeros(len(positions), dtype=bool)
 
     def _check_goal(self, name: str, goal: Any) -> np.ndarray:
-        """Returns the goal as float64 `[2]`, or raises `ValueError`."""
         return as_point(name, goal)
 
     def positions(self) -> np.ndarray:
