@@ -39,6 +39,8 @@ class LocalRunner(TrainingLoop):
     Args:
         snapshot_dir: run folder, which the logger is configured for (`utils.logger.configure`) when training begins or
             a run is restored. Default: the logger stays as it is; what the caller configured gets rows and snapshots.
+            garage's `snapshot_config`, which has the attributes `snapshot_dir`, `snapshot_mode` and `snapshot_gap`,
+            is taken, too.
         snapshot_mode (str): which epochs to save: `all`, `last`, `gap`, `last_gap` or `none`. Default: `last`.
         snapshot_gap (int): epochs, at least 1; used by `gap` and `last_gap`. Default: 1.
         callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch, `row` being what
@@ -69,6 +71,10 @@ class LocalRunner(TrainingLoop):
         progress_bar: bool = False,
     ) -> None:
         super().__init__(callbacks, progress_bar)
+        if hasattr(snapshot_dir, "snapshot_dir"):
+            config = snapshot_dir
+            snapshot_dir, snapshot_mode, snapshot_gap = (
+                config.snapshot_dir, config.snapshot_mode, config.snapshot_gap)
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
         self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
@@ -77,6 +83,13 @@ class LocalRunner(TrainingLoop):
         self.sampler: Any = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of train
         self._begin_counting()
+
+    def __enter__(self) -> "LocalRunner":
+        """Returns the runner: scripts of garage run in a `with` block, which opens and closes nothing here."""
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        """Does nothing: training ends its workers itself."""
 
     def _begin_counting(self) -> None:
         self.itr = self.step_itr = self.total_timesteps_sampled = 0

@@ -6,7 +6,7 @@ Every operation is built up front, so all of this works on a finalized graph too
 """
 import weakref
 from collections import OrderedDict
-from typing import List, Mapping, Optional
+from typing import List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class VariableSet:
     """Named variables that are read and written together, and initialized when first needed.
 
     Args:
-        variables: ordered mapping of name to resource variable.
+        variables: ordered mapping of name to variable.
     """
 
     def __init__(self, variables: Mapping[str, tf.Variable]) -> None:
@@ -63,7 +63,9 @@ class VariableSet:
         self._graph = tf.get_default_graph()
         self._ready: "weakref.WeakSet[tf.Session]" = weakref.WeakSet()
         with tf.name_scope("access"):
-            self._is_initialized = [v.is_initialized() for v in self.variables.values()]
+            self._is_initialized = [  # the variables of `tf.get_variable` have no such method
+                v.is_initialized() if hasattr(v, "is_initialized") else tf.is_variable_initialized(v)
+                for v in self.variables.values()]
             self._initializers = [v.initializer for v in self.variables.values()]
             self._new_values = OrderedDict(
                 (name, tf.placeholder(v.dtype.base_dtype, v.shape)) for name, v in self.variables.items()
@@ -98,7 +100,7 @@ class VariableSet:
         if set(values) != set(self.variables):
             raise ValueError(f"{what}: expected the names {sorted(self.variables)}, got {sorted(values)}")
         for name, placeholder in self._new_values.items():
-            value = np.asarray(values[name])
+            value = without_row_axis(np.asarray(values[name]), tuple(placeholder.shape.as_list()))
             if value.shape != tuple(placeholder.shape.as_list()):
                 raise ValueError(
                     f"{what}[{name!r}]: expected shape {tuple(placeholder.shape.as_list())}, got {value.shape}"
@@ -107,3 +109,8 @@ class VariableSet:
                 raise ValueError(f"{what}[{name!r}]: expected finite numbers, got {value}")
             feed[placeholder] = value
         self.session().run(self._assign, feed)
+
+
+def without_row_axis(value: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
+    """Returns `[1, ...]` as `[...]` where that is the shape expected: so the public code of ProMP keeps `log_std`."""
+    return value[0] if value.shape == (1, *shape) else value

@@ -13,8 +13,8 @@ _FIRST = "tensorflow" not in sys.modules
 @contextlib.contextmanager
 def _quiet_import() -> Iterator[None]:
     """Keeps what TensorFlow's C++ part writes while it loads away from the terminal, unless loading fails."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.stderr.flush()
+    with contextlib.suppress(AttributeError, ValueError):  # it may be closed
+        sys.stderr.flush()
     with tempfile.TemporaryFile() as kept, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         terminal = os.dup(2)
@@ -30,7 +30,16 @@ def _quiet_import() -> Iterator[None]:
             os.close(terminal)
 
 
-with _quiet_import() if _FIRST else contextlib.nullcontext():
+def _has_stderr() -> bool:
+    try:
+        os.fstat(2)
+    except OSError:
+        return False
+    return True
+
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+with _quiet_import() if _FIRST and _has_stderr() else contextlib.nullcontext():
     import tensorflow.compat.v1 as tf
 
 

@@ -177,3 +177,117 @@ def test_its_snapshot_is_read_with_joblib(tmp_path):
     assert snapshot["itr"] == 0 and path["actions"].shape == (7, 2)
     assert snapshot["env"].action_space == env.action_space
     assert isinstance(snapshot["baseline"], LinearFeatureBaseline)
+
+
+OWN_CLASSES = """
+from collections import OrderedDict
+
+import gym
+import numpy as np
+import tensorflow as tf
+
+from meta_policy_search.baselines.linear_baseline import LinearTimeBaseline
+from meta_policy_search.envs.base import MetaEnv
+from meta_policy_search.envs.normalized_env import normalize
+from meta_policy_search.meta_algos.pro_mp import ProMP
+from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
+from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
+from meta_policy_search.samplers.meta_sampler import MetaSampler
+from meta_policy_search.utils import Serializable, logger, utils
+from meta_policy_search.utils.utils import (
+    concat_tensor_dict_list, create_feed_dict, extract, set_seed, stack_tensor_dict_list)
+
+NEW_GYM = False
+
+
+class LineEnv(MetaEnv, Serializable):
+    def __init__(self, speed=0.1):
+        Serializable.quick_init(self, locals())
+        self.speed = speed
+        self.goal = 1.0
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (1,))
+
+    def sample_tasks(self, n_tasks):
+        return list(np.random.choice((-1.0, 1.0), n_tasks))
+
+    def set_task(self, task):
+        self.goal = task
+
+    def get_task(self):
+        return self.goal
+
+    def reset(self):
+        self.x = np.random.uniform(-0.1, 0.1, 1)
+        return (self.x, {}) if NEW_GYM else self.x
+
+    def step(self, action):
+        self.x = self.x + self.speed * np.clip(action, -1.0, 1.0)
+        reward = -abs(self.x[0] - self.goal)
+        return (self.x, reward, False, False, {}) if NEW_GYM else (self.x, reward, False, dict(goal=self.goal))
+
+
+class OwnProMP(ProMP):
+    num_adapted = 0
+
+    def _adapt(self, samples):
+        self.num_adapted += 1
+        super(OwnProMP, self)._adapt(samples)
+
+
+class Quadratic(object):
+    def __init__(self):
+        with tf.variable_scope('quadratic'):
+            self.x = tf.get_variable('x', shape=(2,), initializer=tf.constant_initializer(3.0))
+
+    def get_params(self):
+        return OrderedDict(x=self.x) if NEW_GYM else [self.x]
+
+
+set_seed(1)
+env = normalize(LineEnv(speed=0.2), normalization_scale=1.)
+policy = MetaGaussianMLPPolicy(2, 1, 1, name='policy', hidden_sizes=(4,))
+sampler = MetaSampler(env, policy, 3, 2, 5, 6)
+processor = MetaSampleProcessor(LinearTimeBaseline(), 0.99, 1, True, False)
+algo = OwnProMP(policy, 0, 2, 1, False, target_inner_step=0, adaptive_inner_kl_penalty=False)
+target, optimizer = Quadratic(), MAMLFirstOrderOptimizer(learning_rate=0.1, max_epochs=2)
+optimizer.build_graph(tf.reduce_sum(tf.square(target.x)), target, OrderedDict())
+
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    sampler.update_tasks()
+    policy.switch_to_pre_update()
+    policy.reset(dones=[True] * 6)
+    all_samples = []
+    for step in range(2):
+        paths = sampler.obtain_samples(log=True, log_prefix='Step_%i-' % step)
+        all_samples.append(processor.process_samples(paths, log='all', log_prefix='Step_%i-' % step))
+        if step == 0:
+            algo._adapt(all_samples[0])
+    algo.optimize_policy(all_samples)
+    before = optimizer.loss({})
+    optimizer.optimize({})
+    assert optimizer.loss({}) < before
+    observations, = extract(all_samples[0], 'observations')
+    means = concat_tensor_dict_list([path['agent_infos'] for path in paths[0]])['mean']
+    assert stack_tensor_dict_list([path['agent_infos'] for path in paths[0]])['mean'].shape == (3, 5, 1)
+    x = tf.placeholder(tf.float32)
+    assert sess.run(x + 1, feed_dict=create_feed_dict(dict(x=x), dict(x=1.0, y=2.0))) == 2.0
+    action, info = policy.get_action(env.reset()[0] if NEW_GYM else env.wrapped_env.reset())
+    drawn = policy.distribution.sample(info)
+print('passed', algo.num_adapted, observations[0].shape, means.shape, action.shape, drawn.shape,
+      utils.discount_cumsum(np.ones(2), 0.5))
+"""
+
+
+@pytest.mark.parametrize("new_gym", [False, True])
+def test_an_old_script_with_classes_of_its_own_runs(new_gym, tmp_path):
+    """Given an environment of either form, an algorithm that overrides `_adapt`, a target and a loop of its own."""
+    script = tmp_path / "script.py"
+    script.write_text(OWN_CLASSES.replace("import tensorflow as tf", "from meta_policy_search.tf_compat import tf")
+                      .replace("NEW_GYM = False", f"NEW_GYM = {new_gym}"))
+    result = subprocess.run([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path,
+                            capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr  # where gym says what it says when it is imported
+    assert result.stdout.splitlines()[-1] == "passed 1 (15, 1) (15, 1) (1,) (1,) [1.5 1. ]"

@@ -119,6 +119,9 @@ class FlatPolicy(abc.ABC):
         actor.draw_noise(self._rng, noise)
         return noise
 
+    def reset(self, dones: Any = None) -> None:
+        """Is told that paths begin; by default nothing: a policy without a state has nothing to begin afresh."""
+
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs figures about the policy on the given paths; none by default.
 

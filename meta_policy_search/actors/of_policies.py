@@ -16,17 +16,19 @@ __all__ = ["MetaPolicyActor", "PolicyActor", "SequentialActor", "action_shape_of
            "check_spaces", "make_actors"]
 
 
-def actor_of(policy: Any) -> Actor:
+def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Actor:
     """Returns what acts as a policy does, with its parameters as they are now.
 
     Args:
         policy: a meta-policy (one with `meta_batch_size`), which acts in its `M` tasks; or a policy for one task
             (`M = 1`).
+        action_shape: shape of an action; says that the policy is a meta-policy, though it may have nothing but
+            `get_actions`. Default: None.
 
     Raises:
         TypeError: what the policy makes is no `Actor`.
     """
-    is_meta_policy = hasattr(policy, "meta_batch_size")
+    is_meta_policy = action_shape is not None or hasattr(policy, "meta_batch_size")
     if hasattr(policy, "make_actor"):
         actor = _check_actor("make_actor", policy.make_actor())
     elif is_meta_policy or not hasattr(policy, "get_flat_params"):
@@ -34,7 +36,7 @@ def actor_of(policy: Any) -> Actor:
     else:
         actor = make_actors(policy, policy.get_flat_params()[None])
     if actor is None:
-        actor = MetaPolicyActor(policy) if is_meta_policy else PolicyActor(policy)
+        actor = MetaPolicyActor(policy, action_shape) if is_meta_policy else PolicyActor(policy)
     return actor
 
 
@@ -57,19 +59,25 @@ def make_actors(policy: Any, flat_params: np.ndarray) -> Optional[Actor]:
     return _check_actor("make_actors", policy.make_actors(flat_params)) if hasattr(policy, "make_actors") else None
 
 
-def action_shape_of(policy: Any) -> Tuple[int, ...]:
+def action_shape_of(policy: Any) -> Optional[Tuple[int, ...]]:
     """Returns the shape of a policy's action: `(A,)`, or `()` where actions are discrete.
 
-    Its distribution or, where it has none, the policy says so (`action_shape`); by default it is `(action_dim,)`.
+    Its distribution or, where it has none, the policy says so (`action_shape`); by default it is `(action_dim,)`, or
+    None where the policy does not say that either.
     """
-    return tuple(getattr(getattr(policy, "distribution", policy), "action_shape", (policy.action_dim,)))
+    default = (policy.action_dim,) if hasattr(policy, "action_dim") else None
+    shape = getattr(getattr(policy, "distribution", policy), "action_shape", default)
+    return None if shape is None else tuple(shape)
 
 
 def check_spaces(policy: Any, env: Any) -> None:
-    """Raises `ValueError` unless the policy's observations and actions are the environment's (or `EnvSpec`'s)."""
+    """Raises `ValueError` unless the policy's observations and actions are the environment's (or `EnvSpec`'s).
+
+    A policy without `obs_dim`, or without `action_dim`, is taken to fit.
+    """
     space, is_index = env.action_space, is_discrete(env.action_space)
     action_shape = action_shape_of(policy)
-    if is_index != (action_shape == ()):
+    if action_shape is not None and is_index != (action_shape == ()):
         fitting = "CategoricalMLPPolicy" if is_index else "GaussianMLPPolicy"
         fitting = f"Meta{fitting}" if hasattr(policy, "meta_batch_size") else fitting
         given = "integers" if action_shape == () else f"arrays of shape {action_shape}"
@@ -77,8 +85,9 @@ def check_spaces(policy: Any, env: Any) -> None:
                          f"{type(policy).__name__}, whose actions are {given}")
     if is_index and getattr(space, "start", 0) != 0:
         raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
-    for name, size, shape in (("obs_dim", policy.obs_dim, env.observation_space.shape),
-                              ("action_dim", policy.action_dim, (int(space.n),) if is_index else space.shape)):
+    for name, shape in (("obs_dim", env.observation_space.shape),
+                        ("action_dim", (int(space.n),) if is_index else space.shape)):
+        size = getattr(policy, name, *shape[:1])
         if tuple(shape) != (size,):
             raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
 
@@ -98,7 +107,7 @@ class PolicyActor(Actor):
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """See `Actor.act`."""
         actions, infos = self._policy.get_actions(observations[0])
-        return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in infos.items()}
+        return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in (infos or {}).items()}
 
 
 class SequentialActor(PolicyActor):
@@ -130,9 +139,9 @@ class MetaPolicyActor(Actor):
     with such a policy in its form on arrays.
     """
 
-    def __init__(self, policy: Any) -> None:
-        self._policy, self._action_shape = policy, action_shape_of(policy)
-        self.noise_dim = policy.action_dim
+    def __init__(self, policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> None:
+        self._policy, self._action_shape = policy, action_shape_of(policy) if action_shape is None else action_shape
+        self.noise_dim = getattr(policy, "action_dim", int(np.prod(self._action_shape)))
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """See `Actor.act`.
@@ -146,6 +155,8 @@ class MetaPolicyActor(Actor):
         if shapes != [expected] * num_tasks:
             raise ValueError(f"policy.get_actions: expected actions of {num_tasks} tasks, each of shape {expected}, "
                              f"got the shapes {shapes}")
+        if agent_infos is None:
+            return np.asarray(actions), {}
         if [len(task_infos) for task_infos in agent_infos] != [num_paths] * num_tasks:
             raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
                              f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")

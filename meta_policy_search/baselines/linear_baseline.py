@@ -30,10 +30,11 @@ class LinearBaseline(Baseline):
         reg_coeff: damping, at least zero; in squared feature units, added to each diagonal entry of `X^T X`.
     """
 
+    _target_key = "returns"  # of the last fit; pickles of the public code of ProMP, which work here, lack it
+
     def __init__(self, reg_coeff: float = 1e-5) -> None:
         self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._coeffs: Optional[np.ndarray] = None
-        self._target_key = "returns"
 
     def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
         """Fits the coefficients to paths with `observations` `[T, O]` and the target `[T]`; lengths may differ.
@@ -44,7 +45,7 @@ class LinearBaseline(Baseline):
         """
         if len(paths) == 0:
             raise ValueError("paths: expected at least one path, got none")
-        observations = [_read(path, "observations", 2, f"paths[{i}]") for i, path in enumerate(paths)]
+        observations = [self._observations(path, f"paths[{i}]") for i, path in enumerate(paths)]
         targets = [_read(path, target_key, 1, f"paths[{i}]") for i, path in enumerate(paths)]
         for i, (path_observations, path_targets) in enumerate(zip(observations, targets, strict=True)):
             expected = (len(path_targets), observations[0].shape[1])
@@ -62,7 +63,7 @@ class LinearBaseline(Baseline):
         Raises:
             ValueError: the path has no observations, or they are of another size than the fitted ones.
         """
-        observations = _read(path, "observations", 2, "path")
+        observations = self._observations(path, "path")
         if self._coeffs is None:
             return np.zeros(len(observations))
         features = self._features(observations, np.arange(len(observations)))
@@ -117,6 +118,10 @@ class LinearBaseline(Baseline):
         explained = explained_variance_1d(np.concatenate(predictions), np.concatenate(targets))
         logger.logkv(f"{prefix}ExplainedVariance", explained)
 
+    def _observations(self, path: Path, name: str) -> np.ndarray:
+        """Returns the observations of a path, float64 `[T, O]`, checked; `name` is what errors begin with."""
+        return _read(path, "observations", 2, name)
+
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Returns the features, float64 `[N, F]`, of observations `[N, O]` made at the steps int `[N]`."""
         raise NotImplementedError
@@ -161,6 +166,10 @@ class LinearTimeBaseline(LinearBaseline):
     Args:
         reg_coeff: damping of the least squares, at least zero. Default: 1e-5.
     """
+
+    def _observations(self, path: Path, name: str) -> np.ndarray:
+        is_vector = np.ndim(path.get("observations", ())) == 1  # any shape will do where only their number counts
+        return _read(path, "observations", 1, name)[:, None] if is_vector else super()._observations(path, name)
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
         return _time_features(steps)

@@ -8,6 +8,7 @@ from meta_policy_search.envs.spaces import check_action, is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.gym_import import gym
+from meta_policy_search.utils.serializable import check_own_pickle
 from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv", "PhysicsError"]
@@ -154,6 +155,11 @@ class BatchableMetaEnv(SharedArguments, MetaEnv):
         self._batched: BatchedEnv = self.batched_class(1, **kwargs)
         self.observation_space = self._batched.observation_space
         self.action_space = self._batched.action_space
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """Restores a copy or a pickle."""
+        check_own_pickle(self, state, "_batched")
+        self.__dict__.update(state)
 
     @classmethod
     def _delegate(cls) -> Optional[type]:

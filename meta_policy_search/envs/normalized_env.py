@@ -5,12 +5,13 @@ import numpy as np
 
 from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.interface import BatchedEnv
-from meta_policy_search.envs.spaces import check_action, is_box
+from meta_policy_search.envs.spaces import check_action, check_has_spaces, is_box
 from meta_policy_search.envs.wrapping import WrappingEnv
 from meta_policy_search.types import BatchedStep, Path, Rows, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.gym_import import gym
+from meta_policy_search.utils.serializable import check_own_pickle
 
 __all__ = ["BatchedNormalizedEnv", "NormalizedEnv", "normalize"]
 
@@ -56,6 +57,7 @@ class NormalizedEnv(WrappingEnv):
     def __init__(self, env: Any, scale_reward: float = 1.0, normalize_obs: bool = False, normalize_reward: bool = False,
                  obs_alpha: float = 0.001, reward_alpha: float = 0.001, normalization_scale: float = 10.0) -> None:
         gym_compat.check_meta_env(env)
+        check_has_spaces(env)
         self._wrap(env)
         self._settings: Dict[str, Any] = {
             "scale_reward": check_positive("scale_reward", scale_reward),
@@ -68,6 +70,11 @@ class NormalizedEnv(WrappingEnv):
         self._normalizer = _Normalizer(1, env.observation_space, env.action_space, **self._settings)
         self.observation_space = self._normalizer.observation_space
         self.action_space = self._normalizer.action_space
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        """Restores a copy or a pickle."""
+        check_own_pickle(self, state, "_normalizer")
+        self.__dict__.update(state)
 
     def __str__(self) -> str:
         return f"<{type(self).__name__}{self.wrapped_env}>"

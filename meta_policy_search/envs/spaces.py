@@ -3,7 +3,15 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-__all__ = ["as_array", "check_action", "is_box", "is_discrete"]
+__all__ = ["as_array", "check_action", "check_has_spaces", "is_box", "is_discrete"]
+
+
+def check_has_spaces(env: Any) -> None:
+    """Raises `TypeError` unless an environment has an observation and an action space, each with a shape."""
+    for name in ("observation_space", "action_space"):
+        if getattr(getattr(env, name, None), "shape", None) is None:
+            raise TypeError(f"env: expected an environment whose {name} has a shape, such as a gym.spaces.Box, but "
+                            f"{type(env).__name__} has {getattr(env, name, None)!r}")
 
 
 def is_box(space: Any) -> bool:

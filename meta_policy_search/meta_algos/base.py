@@ -16,6 +16,7 @@ import numpy as np
 from meta_policy_search.meta_algos import diagnostics
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.inputs import StepInputs, make_step_inputs
+from meta_policy_search.meta_algos.meta_parameters import MetaParameters
 from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.policies.base import MetaPolicy, Policy
@@ -25,6 +26,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.checks import (
     check_bool,
+    check_non_negative,
     check_positive,
     check_positive_int,
     check_same,
@@ -52,9 +54,13 @@ class MetaAlgo(abc.ABC):
     def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
         """Creates placeholders for one step's samples of every task."""
 
-    @abc.abstractmethod
     def adapt(self, samples: Sequence[TaskSamples]) -> None:
         """Adapts the policy to each task by one inner step, from where each task's policy stands."""
+        self._adapt(samples)
+
+    def _adapt(self, samples: Sequence[TaskSamples]) -> None:
+        """Does what `adapt` says; subclasses for the public code of ProMP override it by this name."""
+        raise NotImplementedError
 
     @abc.abstractmethod
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
@@ -85,28 +91,6 @@ class MetaAlgo(abc.ABC):
         return other
 
 
-class MetaParameters:
-    """What a meta-update optimizes: the policy's parameters and, if they are trained, the inner step sizes.
-
-    Args:
-        policy: the policy.
-        log_step_sizes: name of a policy parameter to the variable with the logarithm of its step sizes.
-    """
-
-    step_size_damping = 0.1
-    """Added to the curvature of a log step size. Along most of them the divergence does not change, so that an
-    undamped natural-gradient step would be without bounds there."""
-
-    def __init__(self, policy: Policy, log_step_sizes: Mapping[str, tf.Variable]) -> None:
-        self._policy = policy
-        self._log_step_sizes = {f"log_step_size/{name}": v for name, v in log_step_sizes.items()}
-        self.damping = {name: self.step_size_damping for name in self._log_step_sizes}
-
-    def get_params(self) -> "OrderedDict[str, tf.Variable]":
-        """Returns all variables by name."""
-        return OrderedDict([*self._policy.get_params().items(), *self._log_step_sizes.items()])
-
-
 class MAMLArguments(TypedDict, total=False):
     """Arguments that all MAML algorithms share, by name."""
 
@@ -129,7 +113,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
 
     Args:
         policy (MetaPolicy): the policy to optimize.
-        inner_lr (float): step size alpha of the inner step; default 0.1.
+        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
         meta_batch_size (int): number of tasks `M`; default 20.
         num_inner_grad_steps (int): number of inner steps `K`; default 1.
         trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes (Meta-SGD,
@@ -144,6 +128,8 @@ class MAMLAlgo(Serializable, MetaAlgo):
     """
 
     optimizer: Optimizer
+    _replaced = {"_adapt_objective_sym": "build_inner_loss", "_build_inner_adaption": "build_inner_loss",
+                 "_adapt_sym": "_build_chain", "_extract_input_dict": "input_values"}
 
     def __init__(
         self,
@@ -158,11 +144,13 @@ class MAMLAlgo(Serializable, MetaAlgo):
         if not isinstance(policy, MetaPolicy):
             raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {policy!r}")
         super().__init__(policy)
-        self.inner_lr = check_positive("inner_lr", inner_lr)
+        self.inner_lr = check_non_negative("inner_lr", inner_lr)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         check_same("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
         self.num_inner_grad_steps = check_positive_int("num_inner_grad_steps", num_inner_grad_steps)
         self.trainable_inner_step_size = check_bool("trainable_inner_step_size", trainable_inner_step_size)
+        if self.trainable_inner_step_size:  # which stay positive
+            check_positive("inner_lr", inner_lr)
         self.first_order = check_bool("first_order", first_order)
         self.name = name
         self._diagnostics: Optional[diagnostics.AdaptationDiagnostics] = None
@@ -329,6 +317,9 @@ class MAMLAlgo(Serializable, MetaAlgo):
                 above 0.
             FloatingPointError: a parameter would not be finite; names task and parameter. The policy is as it was.
         """
+        self._adapt(samples, *([] if step_size is None else [step_size]))
+
+    def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
         inputs = self._adaptation_inputs
         feed = {inputs.placeholders[name]: value for name, value in self.input_values(inputs, samples).items()}
         if step_size is not None:

@@ -35,7 +35,8 @@ class ProMP(MAMLAlgo):
         num_ppo_steps (int): passes over the samples per meta-update, without sampling again; default 5.
         num_minibatches (int): parts that the adapted policies' samples are split into in each pass; default 1.
         clip_eps (float): half-width of the interval that likelihood ratios are clipped to, above 0; default 0.2.
-        target_inner_step (float): divergence per inner step, nats, that the adaptive penalty aims at; default 0.01.
+        target_inner_step (float): divergence per inner step, nats, that the adaptive penalty aims at, above 0; without
+            effect if it is not adaptive. Default 0.01.
         init_inner_kl_penalty (float): initial coefficient eta of the divergence, the same for each inner step, at
             least 0; default 0.01.
         adaptive_inner_kl_penalty (bool): whether eta is doubled after a meta-update that moved further than 1.5
@@ -83,10 +84,11 @@ class ProMP(MAMLAlgo):
             num_minibatches=num_minibatches,
         )
         self.clip_eps = check_positive("clip_eps", clip_eps)
-        self.target_inner_step = check_positive("target_inner_step", target_inner_step)
         penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
         self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty, np.float32)
         self.adaptive_inner_kl_penalty = check_bool("adaptive_inner_kl_penalty", adaptive_inner_kl_penalty)
+        check_target = check_positive if self.adaptive_inner_kl_penalty else check_non_negative
+        self.target_inner_step = check_target("target_inner_step", target_inner_step)
         self.anneal_factor = check_fraction("anneal_factor", anneal_factor)
         self.build_graph()
 

@@ -1,7 +1,7 @@
 """The interface of optimizers. They share feeding inputs, splitting samples and undoing a step that fails."""
 import abc
 import contextlib
-from typing import Any, Dict, Iterator, Mapping, Optional, Protocol
+from typing import Any, Dict, Iterator, Mapping, Optional, Protocol, Sequence, Union
 
 import numpy as np
 
@@ -15,8 +15,8 @@ InputValues = Mapping[str, np.ndarray]
 class Target(Protocol):
     """What is optimized: a policy, or anything else that names its variables."""
 
-    def get_params(self) -> Mapping[str, tf.Variable]:
-        """Returns the variables to optimize, by name."""
+    def get_params(self) -> Union[Mapping[str, tf.Variable], Sequence[tf.Variable]]:
+        """Returns the variables to optimize, by name, or a list of them."""
 
 
 class Optimizer(abc.ABC):
@@ -76,7 +76,8 @@ class Optimizer(abc.ABC):
         self._rng = seeding.next_rng(seeding.Stream.OPTIMIZER)
         self._loss = loss
         self._inputs = dict(input_ph_dict)
-        self._variables = VariableSet(target.get_params())
+        params = target.get_params()
+        self._variables = VariableSet(params if isinstance(params, Mapping) else {v.name: v for v in params})
         if sample_axes is None:
             sample_axes = {name: 0 for name, ph in self._inputs.items() if ph.shape.rank != 0}
         unknown = sorted(set(sample_axes) - set(self._inputs))

@@ -66,9 +66,10 @@ class FiniteDifferenceHvp(HessianVectorProduct):
         symmetric (bool): True takes the difference on both sides: two gradients a product, an error of second order.
             False takes it against the gradient at the current parameters: one gradient a product, and one more per
             `optimize`. Default True.
+        grad_clip (float or None): without effect, here as in the public code of ProMP; default None.
     """
 
-    def __init__(self, base_eps: float = 1e-2, symmetric: bool = True) -> None:
+    def __init__(self, base_eps: float = 1e-2, symmetric: bool = True, grad_clip: Optional[float] = None) -> None:
         self.base_eps = check_positive("base_eps", base_eps)
         self.symmetric = check_bool("symmetric", symmetric)
 

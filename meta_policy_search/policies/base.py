@@ -12,13 +12,13 @@ from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.parameters import flatten_params, unflatten_params
 from meta_policy_search.policies.distributions.base import DistInfoSym, Distribution
 from meta_policy_search.policies.networks.nonlinearities import Nonlinearity, nonlinearity_name, resolve_nonlinearity
-from meta_policy_search.sessions import VariableSet
+from meta_policy_search.sessions import VariableSet, without_row_axis
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
 from meta_policy_search.utils.files import PathLike, atomic_file
-from meta_policy_search.utils.serializable import Serializable
+from meta_policy_search.utils.serializable import Serializable, check_own_pickle
 
 __all__ = ["MetaPolicy", "Policy", "PolicyArguments"]
 
@@ -246,6 +246,9 @@ class Policy(Serializable, FlatPolicy):
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """Builds the policy in the default graph and restores its parameters."""
+        check_own_pickle(self, state, "arguments", (
+            "Take its weights along: where it was pickled, `numpy.savez('policy.npz', **policy.get_param_values())`; "
+            "here, build a policy of the same sizes and call `policy.load_npz('policy.npz')`"))
         super().__setstate__(state["arguments"])
         self.set_params(state["params"])
         self._rng = state["rng"]
@@ -261,6 +264,8 @@ class MetaPolicy(Policy):
     Args:
         meta_batch_size (int): number `M` of tasks.
     """
+
+    _replaced = dict.fromkeys(("_get_pre_update_actions", "_get_post_update_actions"), "get_actions")
 
     def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Any) -> None:
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
@@ -347,7 +352,7 @@ class MetaPolicy(Policy):
                 if set(params) != set(self._variables.variables):
                     expected = sorted(self._variables.variables)
                     raise ValueError(f"{where}: expected the names {expected}, got {sorted(params)}")
-                value = np.asarray(params[name], np.float32)
+                value = without_row_axis(np.asarray(params[name], np.float32), shape)
                 if value.shape != shape:
                     raise ValueError(f"{where}[{name!r}]: expected shape {shape}, got {value.shape}")
                 values.append(value)

@@ -9,6 +9,7 @@ from meta_policy_search.samplers.samples import Samples, stack_rollouts
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
+from meta_policy_search.utils.signatures import refuse_replaced
 from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages, shift_advantages_to_positive
 
 __all__ = ["SampleProcessor", "Sampler"]
@@ -88,6 +89,12 @@ class SampleProcessor:
         Schulman et al. 2015, "High-Dimensional Continuous Control Using Generalized Advantage Estimation",
         arXiv:1506.02438, Eq. 16.
     """
+
+    _replaced = dict.fromkeys(("_compute_samples_data", "_compute_advantages", "_stack_path_data"), "process_samples")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_replaced(cls)
 
     def __init__(self, baseline: Any, discount: float = 0.99, gae_lambda: float = 1, normalize_adv: bool = False,
                  positive_adv: bool = False) -> None:

@@ -30,6 +30,7 @@ from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.samplers.samples import Samples, stack_rollouts
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.utils import finite_std
 
 __all__ = ["DiceMetaSampleProcessor", "DiceSampleProcessor"]
 
@@ -129,7 +130,10 @@ class DiceSampleProcessor(SampleProcessor):
         adjusted = discounted - self._predict(rollouts, m, paths, rewards)
         if self.normalize_adv:
             taken = adjusted[mask]
-            adjusted = (adjusted - taken.mean()) / (taken.std() + _EPSILON)
+            try:
+                adjusted = (adjusted - taken.mean()) / (finite_std(taken) + _EPSILON)
+            except ValueError as error:
+                raise ValueError(f"{rollouts.name(m)}{error}") from error
         if self.positive_adv:
             adjusted = adjusted - adjusted[mask].min() + _EPSILON
         return adjusted

@@ -3,9 +3,11 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
+from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces
 from meta_policy_search.envs.gym_compat import batched_form, check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
@@ -38,12 +40,13 @@ class MetaSampler(Sampler):
 
     Args:
         env (MetaEnv): environment to sample in; it is copied.
-        policy (MetaPolicy): policy that acts, with the parameters it has for each task.
+        policy (MetaPolicy): policy that acts, with the parameters it has for each task. Anything that has the
+            `get_actions` of a `MetaPolicy` will do; None as agent infos stands for no infos.
         rollouts_per_meta_task (int): paths per task `P`.
         meta_batch_size (int): number of tasks `M`, the policy's.
         max_path_length (int): a path is cut off after so many steps.
-        envs_per_task (int or None): paths of a task that are under way at the same time, at most
-            `rollouts_per_meta_task` (the default). Fewer need less memory and more time.
+        envs_per_task (int or None): paths of a task that are under way at the same time. Fewer need less memory and
+            more time. Default, and where more are given: `rollouts_per_meta_task`.
         parallel (bool, str or RayOptions): True for environments that are stepped in worker processes, `'ray'` for
             workers on a Ray cluster that collect whole paths; `RayOptions` says which cluster, see there. By default
             they are stepped in this process, as arrays where the environment has such a form, else one after the
@@ -74,17 +77,18 @@ class MetaSampler(Sampler):
         executor: Union[str, ExecutorFactory, None] = None,
     ) -> None:
         check_meta_env(env)
+        check_has_spaces(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
-        check_same("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
+        if getattr(policy, "meta_batch_size", None) is not None:
+            check_same("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
+        elif hasattr(policy, "make_actor"):
+            raise TypeError(f"policy: expected one for several tasks, such as a MetaGaussianMLPPolicy, got {policy!r}")
         check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size
-        self.envs_per_task = self.batch_size if envs_per_task is None else check_int_at_least(
-            "envs_per_task", envs_per_task, 1)
-        if self.envs_per_task > self.batch_size:
-            raise ValueError(f"envs_per_task: expected at most rollouts_per_meta_task={self.batch_size}, "
-                             f"got {envs_per_task}")
+        self.envs_per_task = self.batch_size if envs_per_task is None else min(
+            self.batch_size, check_int_at_least("envs_per_task", envs_per_task, 1))
         self.total_timesteps_sampled = 0
         self._itr, self._step = -1, 0
         self._is_begun = False  # the iteration
@@ -98,7 +102,7 @@ class MetaSampler(Sampler):
     ) -> Union[MetaEnvExecutor, RayExecutor]:
         parallel = check_parallel(parallel)
         if executor is None and isinstance(parallel, RayOptions):
-            RayExecutor.check_actor(actor_of(self.policy))
+            RayExecutor.check_actor(self._actor())
             return RayExecutor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel)
         if executor is None:
             serial = "iterative" if batched_form(self.env) is None else "batched"
@@ -153,12 +157,13 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
-        request = RolloutRequest(self.batch_size, self.max_path_length, self.policy.obs_dim,
+        request = RolloutRequest(self.batch_size, self.max_path_length, *self.env.observation_space.shape,
                                  tuple(self.env.action_space.shape), self._path_rngs())
+        actor = self._actor()
         if isinstance(self.vec_env, RayExecutor):
-            paths = self.vec_env.collect(request, actor_of(self.policy))
+            paths = self.vec_env.collect(request, actor)
         else:
-            paths = collect(self.vec_env, request, actor_of(self.policy), range(self.meta_batch_size), self.on_steps)
+            paths = collect(self.vec_env, request, actor, range(self.meta_batch_size), self.on_steps)
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", paths.policy_time)
             logger.logkv(log_prefix + "EnvExecTime", paths.env_time)
@@ -167,6 +172,9 @@ class MetaSampler(Sampler):
         self._step += 1
         self.total_timesteps_sampled += paths.num_steps
         return paths
+
+    def _actor(self) -> Actor:
+        return actor_of(self.policy, tuple(self.env.action_space.shape))
 
     def _log_as_rllib(self, paths: Rollouts) -> None:
         """Logs returns by the names that RLlib's MAML gives them."""

@@ -172,7 +172,10 @@ class Rollouts(dict):
         """Returns `[M, P, T]` with `function` applied to the steps `[N]` of each task; zero after ends."""
         mapped = np.zeros_like(array)
         for m, mask in enumerate(self.mask):
-            mapped[m][mask] = function(self.flat(array, m))
+            try:
+                mapped[m][mask] = function(self.flat(array, m))
+            except ValueError as error:
+                raise ValueError(f"{self.name(m)}{error}") from error
         return mapped
 
     def flat(self, array: np.ndarray, m: int) -> np.ndarray:

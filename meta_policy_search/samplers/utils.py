@@ -57,6 +57,7 @@ def rollout(
         film()
         while len(columns["rewards"]) < max_path_length and (ignore_done or not (terminated or truncated)):
             action, agent_info = map(_copied, agent.get_action(observation))
+            agent_info = agent_info or {}
             next_observation, reward, terminated, truncated, env_info = map(_copied, step_env(env, _copied(action)))
             for column, value in zip(columns.values(), (observation, action, reward, env_info, agent_info)):
                 column.append(value)

@@ -6,6 +6,13 @@ from meta_policy_search.utils.signatures import SharedArguments, merged_paramete
 S = TypeVar("S", bound="Serializable")
 
 
+def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build it anew from its arguments") -> None:
+    """Raises `ValueError` unless the state of a pickled object has `key`, as those that this package writes have."""
+    if not isinstance(state, Mapping) or key not in state:
+        raise ValueError(f"{type(obj).__name__}: expected a pickle of this package, got one of other code, such as the "
+                         f"public code of ProMP. {advice}")
+
+
 class Serializable(SharedArguments):
     """Base class of objects that remember the arguments that they are built with, and are rebuilt from them.
 
@@ -56,6 +63,7 @@ class Serializable(SharedArguments):
 
     def __setstate__(self, state: dict) -> None:
         """Builds the object from what `__getstate__` returned."""
+        check_own_pickle(self, state, "args")
         self.__args = state["args"]
         self.__kwargs = state["kwargs"]
         self.__init__(*self.__args, **self.__kwargs)

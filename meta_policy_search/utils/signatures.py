@@ -57,6 +57,17 @@ class _Docstring:
         return _merged_docstring(owner)
 
 
+def refuse_replaced(cls: Any) -> None:
+    """Raises `TypeError` if a class overrides methods of the public code of ProMP that nothing would call here.
+
+    Args:
+        cls: has `_replaced`, a dict of these to what is called in their place.
+    """
+    for name in sorted(set(cls._replaced) & set(vars(cls))):
+        raise TypeError(f"{cls.__name__}.{name}: this method of the public code of ProMP is not called here; override "
+                        f"{cls._replaced[name]} instead")
+
+
 class SharedArguments:
     """Base of classes whose constructors share arguments, see the module's docstring.
 
@@ -67,9 +78,11 @@ class SharedArguments:
 
     __signature__ = _Signature()
     shared_sections: Tuple[str, ...] = ("Args", "Raises")
+    _replaced: Dict[str, str] = {}  # see `refuse_replaced`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        refuse_replaced(cls)
         if isinstance(vars(cls).get("__init__"), types.FunctionType):
             cls.__init__ = _refusing_unknown(cls.__init__)
         if isinstance(vars(cls).get("__doc__"), str):

@@ -1,11 +1,11 @@
-"""Small helpers: seeds, draws, the statistics that sample processors share, and settings as JSON."""
+"""Small helpers: seeds, draws, the statistics that sample processors share, dicts of arrays, and settings as JSON."""
 import dataclasses
 import enum
 import json
 import os
 import random
 import sys
-from typing import Any
+from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -96,7 +96,45 @@ def normalize_advantages(advantages: np.ndarray) -> np.ndarray:
     Advantages that are all equal become zeros.
     """
     advantages = np.asarray(advantages)
-    return (advantages - np.mean(advantages)) / (np.std(advantages) + _EPSILON)
+    return (advantages - np.mean(advantages)) / (finite_std(advantages) + _EPSILON)
+
+
+def finite_std(advantages: np.ndarray) -> float:
+    """Returns the (population) standard deviation; raises `ValueError` where it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        std = np.std(advantages)
+    if not np.isfinite(std):
+        raise ValueError("advantages: expected numbers whose standard deviation can be computed, got some as large as "
+                         f"{np.abs(advantages).max()}")
+    return std
+
+
+def extract(x: Any, *keys: str) -> Tuple[Any, ...]:
+    """Returns the entries of a dict under `keys`, or of a list of dicts a list for each key."""
+    return tuple(x[key] if isinstance(x, Mapping) else [item[key] for item in x] for key in keys)
+
+
+def stack_tensor_dict_list(tensor_dict_list: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Returns a dict of arrays (or of such dicts) of a list of dicts, stacked along a new first axis."""
+    return _join(np.asarray, tensor_dict_list)
+
+
+def concat_tensor_dict_list(tensor_dict_list: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Returns a dict of arrays (or of such dicts) of a list of dicts, joined along their first axis."""
+    return _join(np.concatenate, tensor_dict_list)
+
+
+def _join(join: Callable[[list], np.ndarray], dicts: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    columns = {key: [item[key] for item in dicts] for key in dicts[0]}
+    return {key: _join(join, column) if isinstance(column[0], Mapping) else join(column)
+            for key, column in columns.items()}
+
+
+def create_feed_dict(placeholder_dict: Mapping[str, Any], value_dict: Mapping[str, Any]) -> Dict[Any, Any]:
+    """Returns placeholder to value for all names of `placeholder_dict`; raises `ValueError` if a value is missing."""
+    if not set(placeholder_dict) <= set(value_dict):
+        raise ValueError(f"value_dict: expected the names {sorted(placeholder_dict)}, got {sorted(value_dict)}")
+    return {placeholder: value_dict[name] for name, placeholder in placeholder_dict.items()}
 
 
 def shift_advantages_to_positive(advantages: np.ndarray) -> np.ndarray:

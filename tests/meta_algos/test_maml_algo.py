@@ -243,7 +243,7 @@ def test_what_stands_on_the_padding_counts_for_nothing(finalized):
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"inner_lr": 0.0}, ValueError, "inner_lr"),
+        ({"inner_lr": -0.1}, ValueError, "inner_lr"),
         ({"inner_lr": "fast"}, TypeError, "inner_lr"),
         ({"meta_batch_size": 0}, ValueError, "meta_batch_size"),
         ({"meta_batch_size": M + 1}, ValueError, r"meta_batch_size=4 and policy.meta_batch_size=3"),

@@ -558,7 +558,6 @@ def test_an_error_names_the_paths_to_blame_and_their_steps(executor, orders, env
         ({"meta_batch_size": M + 1}, ValueError, "meta_batch_size=4 and policy.meta_batch_size=3"),
         ({"max_path_length": 0}, ValueError, "max_path_length"),
         ({"envs_per_task": 0}, ValueError, "envs_per_task"),
-        ({"envs_per_task": P + 1}, ValueError, "envs_per_task: expected at most rollouts_per_meta_task=4, got 5"),
         ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, 'ray', got 'yes'"),
         ({"executor": "fast"}, ValueError, "executor: expected one of 'iterative', 'batched', 'parallel', got 'fast'"),
         ({"executor": 3}, TypeError, "executor: expected one of"),

@@ -1,6 +1,6 @@
 """The interface of a distribution over actions."""
 import abc
-from typing import Mapping, Tuple
+from typing import Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -71,5 +71,9 @@ class Distribution(abc.ABC):
         """Computes the entropy, nats, `[...]`."""
 
     @abc.abstractmethod
-    def sample(self, dist_info: DistInfo, rng: np.random.Generator) -> np.ndarray:
-        """Draws actions `[..., A]` from `rng`."""
+    def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
+        """Draws actions `[..., A]` from `rng`; by default from a new one, seeded by NumPy's global generator."""
+
+    @staticmethod
+    def _rng(rng: Optional[np.random.Generator]) -> np.random.Generator:
+        return np.random.default_rng(np.random.randint(2**31)) if rng is None else rng

@@ -1,5 +1,5 @@
 """The categorical distribution: one of a number of actions."""
-from typing import Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Categorical(Distribution):
         """Computes the entropy, nats, `[...]`."""
         return -np.sum(np.exp(dist_info["log_prob"]) * dist_info["log_prob"], axis=-1)
 
-    def sample(self, dist_info: DistInfo, rng: np.random.Generator) -> np.ndarray:
-        """Draws actions, int64 `[...]`, from `rng`, one uniform number each."""
+    def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
+        """Draws actions, int64 `[...]`, from `rng`, one uniform number each; see `Distribution.sample`."""
         log_prob = np.asarray(dist_info["log_prob"])
-        return draw_index(np.exp(log_prob), rng.random(log_prob.shape[:-1], dtype=log_prob.dtype))
+        return draw_index(np.exp(log_prob), self._rng(rng).random(log_prob.shape[:-1], dtype=log_prob.dtype))

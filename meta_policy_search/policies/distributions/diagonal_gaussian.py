@@ -1,6 +1,6 @@
 """The Gaussian with a diagonal covariance matrix."""
 import math
-from typing import Tuple
+from typing import Optional, Tuple
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class DiagonalGaussian(Distribution):
         """Computes the entropy, nats, `[...]`."""
         return np.sum(dist_info["log_std"], axis=-1) + 0.5 * self._dim * (1.0 + math.log(2 * math.pi))
 
-    def sample(self, dist_info: DistInfo, rng: np.random.Generator) -> np.ndarray:
-        """Draws actions `[..., A]`, `mean + std * noise`, from `rng`."""
+    def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
+        """Draws actions `[..., A]`, `mean + std * noise`, from `rng`; see `Distribution.sample`."""
         mean = np.asarray(dist_info["mean"])
-        return mean + np.exp(dist_info["log_std"]) * rng.standard_normal(mean.shape, dtype=mean.dtype)
+        return mean + np.exp(dist_info["log_std"]) * self._rng(rng).standard_normal(mean.shape, dtype=mean.dtype)

@@ -22,7 +22,7 @@ import numpy as np
 
 from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.envs.spaces import check_has_spaces, is_discrete
 from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorkerError, tasks_text
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
@@ -56,14 +56,15 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         check_meta_env(env)
+        check_has_spaces(env)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self.envs_per_task = check_positive_int("envs_per_task", envs_per_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self.first_task = 0
         self.max_threads = 1
         self._env = env
-        self._observation_shape = _space_shape(env, "observation_space")
-        self._action_shape = _space_shape(env, "action_space")
+        self._observation_shape = tuple(env.observation_space.shape)
+        self._action_shape = tuple(env.action_space.shape)
         self._is_discrete = is_discrete(env.action_space)
         self.tasks: Optional[List[Task]] = None
         self._path_rngs: Optional[List[np.random.Generator]] = None  # one per environment, which spawns its paths'
@@ -295,14 +296,6 @@ def pickle_env(env: MetaEnv) -> bytes:
     except Exception as error:
         raise TypeError(f"env: expected an environment that can be pickled, so that it can be copied, but "
                         f"{type(env).__name__} raised {type(error).__name__}: {error}") from error
-
-
-def _space_shape(env: MetaEnv, name: str) -> Tuple[int, ...]:
-    shape = getattr(getattr(env, name, None), "shape", None)
-    if shape is None:
-        raise TypeError(f"env: expected an environment whose {name} has a shape, such as a Box, but "
-                        f"{type(env).__name__} has {getattr(env, name, None)!r}")
-    return tuple(shape)
 
 
 class InfoShapeError(ValueError):

@@ -1,0 +1,291 @@
+"""Scripts, subclasses and pickles of the public code of ProMP: they work, or are refused in words."""
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.envs import MetaEnv, MetaPointEnvCorner, normalize
+from meta_policy_search.meta_algos import VPGMAML, ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.optimizers import ConjugateGradientOptimizer, MAMLFirstOrderOptimizer
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import FiniteDifferenceHvp
+from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.policies.distributions import DiagonalGaussian
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers.utils import rollout
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger, set_seed
+
+M, P, T = 2, 3, 4
+
+
+def make_policy():
+    return MetaGaussianMLPPolicy(M, 2, 2, hidden_sizes=(4,))
+
+
+def make_sampler(policy, env=None, **arguments):
+    env = normalize(MetaPointEnvCorner(reward_type="dense")) if env is None else env
+    return MetaSampler(env, policy, P, M, T, **arguments)
+
+
+def train_one_iteration(algo, env=None):
+    env = normalize(MetaPointEnvCorner(reward_type="dense")) if env is None else env
+    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    Trainer(algo, env, make_sampler(algo.policy, env), processor, algo.policy, n_itr=1).train()
+
+
+# Subclasses
+
+
+class CountingProMP(ProMP):
+    """Overrides what the public trainer called."""
+
+    def _adapt(self, samples):
+        self.adapted = getattr(self, "adapted", 0) + 1
+        super()._adapt(samples)
+
+
+def test_an_algorithm_that_overrides_adapt_as_published_is_called():
+    algo = CountingProMP(make_policy(), meta_batch_size=M)
+    train_one_iteration(algo)
+    assert algo.adapted == 1
+
+
+def test_adapt_by_its_published_name_adapts():
+    """Given samples, then `algo._adapt` and `algo.adapt` lead to the same policies."""
+    policy = make_policy()
+    algo = ProMP(policy, meta_batch_size=M)
+    samples = MetaSampleProcessor(ZeroBaseline()).process_samples(make_sampler(policy).obtain_samples())
+    before = policy.get_param_values()["mean_network/output/bias"]
+    algo._adapt(samples)
+    adapted = policy.policies_params_vals
+    policy.switch_to_pre_update()
+    algo.adapt(samples)
+    np.testing.assert_equal(adapted, policy.policies_params_vals)
+    assert (adapted[0]["mean_network/output/bias"] != before).any()
+
+
+@pytest.mark.parametrize("base, method, instead", [
+    (ProMP, "_adapt_objective_sym", "build_inner_loss"),
+    (MetaGaussianMLPPolicy, "_get_pre_update_actions", "get_actions"),
+    (MetaSampleProcessor, "_compute_advantages", "process_samples"),
+])
+def test_a_subclass_that_overrides_what_nothing_calls_is_refused(base, method, instead):
+    with pytest.raises(TypeError, match=f"Mine.{method}: .* is not called here; override {instead}"):
+        type("Mine", (base,), {method: lambda self, *args: None})
+
+
+# Settings
+
+
+def test_more_environments_than_paths_are_as_many_as_paths():
+    """Given `envs_per_task` above the paths of a task, then the data are those of as many environments as paths."""
+    paths = []
+    for envs_per_task in (2 * P, P):
+        set_seed(1)
+        sampler = make_sampler(make_policy(), envs_per_task=envs_per_task)
+        assert sampler.envs_per_task == P
+        paths.append(sampler.obtain_samples())
+    np.testing.assert_equal(dict(paths[0]), dict(paths[1]))
+
+
+def test_settings_of_published_runs_train():
+    for settings in ({"target_inner_step": 0, "adaptive_inner_kl_penalty": False}, {"inner_lr": 0}):
+        train_one_iteration(ProMP(make_policy(), meta_batch_size=M, **settings))
+
+
+@pytest.mark.parametrize("settings, complaint", [
+    ({"target_inner_step": 0}, "target_inner_step: expected a finite number above 0"),
+    ({"inner_lr": 0, "trainable_inner_step_size": True}, "inner_lr: expected a finite number above 0"),
+    ({"inner_lr": -0.1}, "inner_lr: expected a finite number of at least 0"),
+])
+def test_settings_that_make_no_sense_are_still_refused(settings, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        ProMP(make_policy(), meta_batch_size=M, **settings)
+
+
+def test_weights_with_a_row_of_deviations_are_taken(tmp_path):
+    """Given published weights, whose `log_std_var` is `[1, A]`, then every way of setting them takes them."""
+    policy = make_policy()
+    published = {name: value + 0.5 for name, value in policy.get_param_values().items()}
+    published["log_std_network/log_std_var"] = published["log_std_network/log_std_var"][None]
+    np.savez(tmp_path / "policy.npz", **published)
+    for take in (policy.set_params, lambda _: policy.load_npz(tmp_path / "policy.npz"),
+                 lambda weights: policy.update_task_parameters([weights] * M)):
+        policy.set_params({name: np.zeros_like(value) for name, value in policy.get_param_values().items()})
+        policy.switch_to_pre_update()
+        take(published)
+        for name, value in policy.policies_params_vals[1].items():
+            np.testing.assert_array_equal(value, published[name].reshape(value.shape))
+
+
+def test_a_time_baseline_takes_any_observations():
+    path = {"observations": np.arange(5.0), "returns": np.arange(5.0, 0.0, -1.0)}
+    baseline, matrix = LinearTimeBaseline(reg_coeff=1e-9), {**path, "observations": np.zeros((5, 3))}
+    baseline.fit([path])
+    np.testing.assert_allclose(baseline.predict(path), path["returns"], atol=1e-3)
+    np.testing.assert_array_equal(baseline.predict(path), baseline.predict(matrix))
+    with pytest.raises(ValueError, match=r"paths\[0\]: observations: expected shape \[T, O\]"):
+        LinearFeatureBaseline().fit([path])
+
+
+class OnlyActions:
+    """A policy with `get_actions` alone, as the published sampler asks for."""
+
+    def get_actions(self, observations):
+        return [np.full((len(rows), 2), 0.1) for rows in observations], None
+
+    def get_action(self, observation):
+        return np.full(2, 0.1), None
+
+    def reset(self, dones=None):
+        self.was_reset = True
+
+
+def test_a_policy_with_get_actions_alone_samples():
+    policy = OnlyActions()
+    paths = make_sampler(policy).obtain_samples()
+    assert [path["actions"].shape for path in paths[1]] == [(T, 2)] * P and paths[1][0]["agent_infos"] == {}
+    samples = MetaSampleProcessor(ZeroBaseline()).process_samples(paths)
+    assert samples[0]["observations"].shape == (P * T, 2)
+    path = rollout(MetaPointEnvCorner(), policy, max_path_length=3)
+    assert policy.was_reset and path["actions"].shape == (3, 2) and path["agent_infos"] == {}
+
+
+def test_policies_are_reset_and_one_for_a_single_task_is_refused():
+    assert make_policy().reset() is None and make_policy().reset(dones=[True]) is None
+    with pytest.raises(TypeError, match="policy: expected one for several tasks"):
+        make_sampler(GaussianMLPPolicy(2, 2))
+
+
+class Spaceless(MetaEnv):
+    """Of the classic form, without spaces."""
+
+    def sample_tasks(self, n_tasks):
+        return [0] * n_tasks
+
+    def set_task(self, task):
+        pass
+
+    def reset(self):
+        return np.zeros(2)
+
+    def step(self, action):
+        return np.zeros(2), 0.0, False, {}
+
+
+def test_an_environment_without_spaces_is_refused_in_words():
+    for use in (normalize, lambda env: make_sampler(make_policy(), env)):
+        with pytest.raises(TypeError, match="env: expected an environment whose observation_space has a shape, such as "
+                                            "a gym.spaces.Box, but Spaceless has None"):
+            use(Spaceless())
+
+
+class Target:
+    """A target that gives its variables as a list, made by `tf.get_variable`."""
+
+    def __init__(self, name):
+        self.variable = tf.get_variable(name, initializer=np.full(2, 3.0, np.float32), use_resource=False)
+
+    def get_params(self):
+        return [self.variable]
+
+
+def test_optimizers_take_lists_and_variables_of_get_variable():
+    """Given the squared distance to the samples, then a step of each optimizer brings the variable closer."""
+    for optimizer, settings in ((MAMLFirstOrderOptimizer(learning_rate=0.1), {}),
+                                (ConjugateGradientOptimizer(hvp_approach=FiniteDifferenceHvp(grad_clip=1.0)), {})):
+        target = Target(f"v_{type(optimizer).__name__}")
+        samples = tf.placeholder(tf.float32, [None, 2])
+        loss = tf.reduce_mean(tf.square(target.variable - samples))
+        if isinstance(optimizer, ConjugateGradientOptimizer):
+            settings = {"leq_constraint": (tf.reduce_mean(tf.square(target.variable - 3.0)), 0.01)}
+        optimizer.build_graph(loss=loss, target=target, input_ph_dict={"samples": samples}, **settings)
+        values = {"samples": np.zeros((5, 2))}
+        before = optimizer.loss(values)
+        optimizer.optimize(values)
+        assert before == pytest.approx(9.0) and optimizer.loss(values) < before
+
+
+def test_a_distribution_samples_without_a_generator():
+    distribution, info = DiagonalGaussian(2), {"mean": np.zeros((1000, 2)), "log_std": np.zeros(2)}
+    draws = []
+    for _ in range(2):
+        set_seed(3)
+        draws.append(distribution.sample(info))
+    np.testing.assert_array_equal(*draws)
+    np.testing.assert_allclose(draws[0].std(axis=0), 1.0, atol=0.1)
+    assert (distribution.sample(info) != draws[0]).all()
+
+
+def test_a_folder_with_a_run_in_it_is_refused_with_ways_to_go_on(tmp_path):
+    logger.configure(tmp_path, format_strs=["csv"])
+    logger.configure(tmp_path, format_strs=["csv"])  # nothing has been written yet
+    logger.logkv("Itr", 0)
+    logger.dumpkvs()
+    with pytest.raises(ValueError, match=r"Choose another folder, .*positions=.*overwrite=True"):
+        logger.configure(tmp_path, format_strs=["csv"])
+    logger.configure(tmp_path, format_strs=["csv"], overwrite=True)
+
+
+# Pickles
+
+
+def unpickle(cls, state):
+    """What `pickle.load` does with a pickle of the public code's object of that class."""
+
+    class Published:
+        def __reduce__(self):
+            return cls.__new__, (cls,), state
+
+    return pickle.loads(pickle.dumps(Published()))
+
+
+@pytest.mark.parametrize("cls, state, advice", [
+    (MetaGaussianMLPPolicy, {"init_args": {"__args": (), "__kwargs": {}}, "network_params": {}},
+     r"Take its weights along: .*numpy.savez\('policy.npz', .*policy.load_npz\('policy.npz'\)"),
+    (MetaPointEnvCorner, {"reward_type": "sparse", "corners": [], "goal": np.zeros(2)}, "Build it anew"),
+    (normalize, {"__args": (), "__kwargs": {}, "_obs_mean": 0.0, "_obs_var": 1.0}, "Build it anew"),
+], ids=lambda value: getattr(value, "__name__", ""))
+def test_published_pickles_are_refused_with_a_way_to_go_on(cls, state, advice):
+    with pytest.raises(ValueError, match=f"{cls.__name__}: expected a pickle of this package.*{advice}"):
+        unpickle(cls, state)
+
+
+def test_published_pickles_of_baselines_work():
+    baseline = unpickle(LinearFeatureBaseline, {"_coeffs": np.arange(6.0), "_reg_coeff": 1e-5})
+    path = {"observations": np.ones((3, 1)), "returns": np.ones(3)}
+    assert baseline.predict(path) == pytest.approx(6.0 + np.arange(3) * 0.02, abs=1e-2)
+    baseline.log_diagnostics([path], "")
+
+
+# Numbers too large, and a terminal that is not there
+
+
+@pytest.mark.parametrize("processor", [
+    MetaSampleProcessor(ZeroBaseline(), normalize_adv=True), DiceMetaSampleProcessor(ZeroBaseline(), T)], ids=type)
+def test_rewards_too_large_to_normalize_name_their_task(processor, recwarn):
+    paths = make_sampler(make_policy()).obtain_samples()
+    paths[1][0]["rewards"][0] = 1e200
+    with pytest.raises(ValueError, match="task 1, advantages: expected numbers whose standard deviation can be "
+                                         "computed, got some as large as .*e[+]"):
+        processor.process_samples(paths)
+    assert not [warning for warning in recwarn if "overflow" in str(warning.message)]
+
+
+def test_policies_are_imported_where_standard_error_is_closed():
+    script = "import meta_policy_search.policies; print('imported')"
+    for close in ("2>&-", "2>&- <&-"):
+        done = subprocess.run(f'"{sys.executable}" -c "{script}" {close}', shell=True, stdout=subprocess.PIPE,
+                              text=True, timeout=120)
+        assert (done.returncode, done.stdout) == (0, "imported\n")
+
+
+def test_inner_steps_of_length_zero_leave_the_policies_alone():
+    algo = VPGMAML(make_policy(), meta_batch_size=M, inner_lr=0)
+    before = algo.policy.policies_params_vals
+    algo.adapt(MetaSampleProcessor(ZeroBaseline()).process_samples(make_sampler(algo.policy).obtain_samples()))
+    np.testing.assert_equal(algo.policy.policies_params_vals, before)
