@@ -4,24 +4,29 @@ A script states what is its own, its settings and its algorithm, and hands both 
 overriding the one before: the defaults of the script, `--config_file`, `--smoke`, flags.
 """
 import argparse
+import contextlib
 import dataclasses
 import os
 import sys
+import threading
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from experiments import record
 from experiments.flags import Parser, given_settings, make_training_parser
 from experiments.settings import SMOKE, ConfigT, MetaConfig, RunConfig, make_config
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.executors.worker import exit_after_parent
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.folder_lock import FolderLock
 from meta_policy_search.utils.snapshotter import SnapshotError
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
+SWEEP = "META_POLICY_SEARCH_SWEEP"  # variable: the end of a pipe whose other end the sweep holds that a run belongs to
 MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
 """What a wrong flag, file or setting raises; its message is the line that the user reads."""
 
@@ -81,6 +86,7 @@ def run(
     parser = make_training_parser(experiment.path, experiment.module.__doc__, config_class,
                                   experiment.run_type.config_class)
     arguments = vars(parser.parse_args(argv))
+    _end_with_sweep()
     try:
         try:
             prepare = _resume if "resume" in arguments else _start
@@ -90,11 +96,20 @@ def run(
         try:
             _train(experiment, trainer, config)
         except (SnapshotError, logger.LogFileError) as error:  # a full disk, say
-            parser.exit(1, f"{parser.prog}: error: {error}\n{record.resume_hint(experiment.path)}\n")
+            parser.exit(1, f"{parser.prog}: error: {error}\n{record.resume_hint(experiment.path, logger.get_dir())}\n")
     except KeyboardInterrupt:
-        logger.log(record.resume_hint(experiment.path))
+        logger.log(record.resume_hint(experiment.path, arguments.get("resume", logger.get_dir())))
         return INTERRUPTED
+    finally:
+        logger.reset()
     return 0
+
+
+def _end_with_sweep() -> None:
+    """Has a run of a sweep end when the sweep has ended, in whatever way; the run can be gone on with."""
+    pipe = os.environ.pop(SWEEP, None)
+    if pipe is not None:
+        threading.Thread(target=exit_after_parent, args=(int(pipe), 0.0), daemon=True).start()
 
 
 def run_tool(
@@ -127,7 +142,7 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     if os.environ.get("SMOKE", "0") not in ("", "0"):
         arguments["smoke"] = True
     config = make_config(experiment.config_class, given_settings(arguments, experiment.run_type.smoke))
-    folder = arguments.get("dump_path") or record.default_folder(experiment.name, config)
+    folder = arguments.get("dump_path") or record.make_default_folder(experiment.name, config)
     record.check_is_unused(folder)
     _configure_logger(folder, config)
     trainer = experiment.build(config)
@@ -138,11 +153,20 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
 
 
 def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", RunConfig]:
-    """Goes on with a run from its last snapshot; files change when it is certain that this is possible."""
+    """Goes on with a run, which no other process does at the same time."""
     folder = arguments["resume"]
     for name in ("dump_path", "smoke"):
         if name in arguments:
             raise ValueError(f"--{name}: expected no such flag with --resume, which keeps folder and sizes of the run")
+    record.read_resumable_params(folder, experiment.name)  # says if there is none
+    with FolderLock(folder):  # the logger takes it over
+        return _go_on(experiment, folder, arguments, command)
+
+
+def _go_on(
+    experiment: Experiment, folder: str, arguments: dict[str, Any], command: list[str]
+) -> tuple["Trainer", RunConfig]:
+    """Goes on with a run from its last snapshot; files change when it is certain that this is possible."""
     params = record.read_resumable_params(folder, experiment.name)
     config = record.resumed_config(experiment.config_class, params["settings"], given_settings(arguments, {}))
     if record.ended_before_first_snapshot(folder, config):
@@ -177,24 +201,30 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
     """Trains to the end and says what came of it."""
     folder = str(logger.get_dir())
 
-    def draw() -> None:
-        try:
-            experiment.run_type.draw(folder, config)
-        except (OSError, ValueError) as error:  # a full disk, say; the pictures can be drawn later
-            logger.warn(f"could not draw the learning curve: {error}")
-
     def draw_at_times(_: Any, row: logger.Row) -> None:
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
-            draw()
+            with _warning("could not draw the learning curve"):
+                experiment.run_type.draw(folder, config)
 
     trainer.callbacks.append(draw_at_times)
     try:
         trainer.train()
     finally:
         trainer.sampler.close()
-    draw()
-    logger.log(experiment.run_type.summarize(trainer, config))
+    with _warning("could not draw the learning curve"):
+        experiment.run_type.draw(folder, config)
+    with _warning("could not sum up what came of the run"):
+        logger.log(experiment.run_type.summarize(trainer, config))
     logger.log(f"Run folder: {folder}")
+
+
+@contextlib.contextmanager
+def _warning(what: str) -> Iterator[None]:
+    """Has an error within a `with` block, which the run itself does not suffer from, become a warning."""
+    try:
+        yield
+    except Exception as error:  # a full disk, say, or a file that somebody has changed
+        logger.warn(f"{what}: {error if isinstance(error, MISTAKES) else repr(error)}")
 
 
 def _draw(folder: str, config: MetaConfig) -> None:

@@ -145,6 +145,8 @@ class _Switch(argparse.Action):
 def _json_object(text: str) -> Any:
     try:
         return json.loads(text)
+    except RecursionError:
+        raise argparse.ArgumentTypeError("expected a JSON object, got one that is nested too deep") from None
     except ValueError as error:
         example = '{"reward_type": "dense"}'
         raise argparse.ArgumentTypeError(f"expected a JSON object such as {example!r}, got {text!r}: {error}") from None

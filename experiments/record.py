@@ -5,6 +5,7 @@ A run folder also holds `progress.csv`, `log.txt`, snapshots, `learning_curve.pn
 """
 import datetime
 import importlib.metadata
+import itertools
 import os
 import platform
 import shlex
@@ -38,10 +39,17 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
 # Run folders -----------------------------------------------------------------------------------------------------
 
 
-def default_folder(script: str, config: RunConfig) -> str:
-    """Returns where a run of a script goes that begins now."""
+def make_default_folder(script: str, config: RunConfig) -> str:
+    """Makes the folder of a run of a script that begins now, which no other run gets; returns its path."""
     now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    return os.path.join("data", script, config.env, f"{now}_seed{config.seed}")
+    path = os.path.join("data", script, config.env, f"{now}_seed{config.seed}")
+    for number in itertools.count(2):
+        try:
+            os.makedirs(path)
+            break
+        except FileExistsError:
+            path = os.path.join("data", script, config.env, f"{now}_seed{config.seed}_{number}")
+    return path
 
 
 def is_run(folder: str) -> bool:
@@ -101,14 +109,16 @@ def read_resumable_params(folder: str, script: str) -> dict[str, Any]:
 def resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given: dict[str, Any]) -> ConfigT:
     """Returns the settings to go on with: those of the run, with `n_itr` raised if it is given.
 
-    What is shown on the way may change, and on Ray the cluster.
+    What is shown on the way may change, and what steps the environments.
 
     Raises:
         ValueError: something else is given that differs; lists it.
     """
     before = make_config(config_class, recorded)
+    if "parallel" in given:  # what it was on Ray concerns that cluster
+        recorded = {name: value for name, value in recorded.items() if name not in PARALLEL_SETTINGS}
     config = make_config(config_class, {**recorded, **given})
-    may_differ = (*PARALLEL_SETTINGS[1:], *_SHOWING_SETTINGS)
+    may_differ = (*PARALLEL_SETTINGS, *_SHOWING_SETTINGS)
     differences = [
         f"{name} is {getattr(before, name)!r} there, {getattr(config, name)!r} here"
         for name in given
@@ -126,7 +136,7 @@ def ended_before_first_snapshot(folder: str, config: RunConfig) -> bool:
     if config.snapshot_mode == "none" or holds_snapshot(folder):
         return False
     try:
-        return len(read_progress(folder)["Itr"]) <= 1
+        return len(next(iter(read_progress(folder).values()))) <= 1
     except ValueError:  # no row
         return True
 
@@ -142,9 +152,8 @@ def load_in_own_graph(folder: str, itr: Optional[int] = None) -> dict[str, Any]:
         return load_snapshot(folder, itr)
 
 
-def resume_hint(script_path: str) -> str:
-    """Returns a sentence that says how to go on with the run of this process."""
-    folder = logger.get_dir()
+def resume_hint(script_path: str, folder: Optional[str]) -> str:
+    """Returns a sentence that says how to go on with the run in a folder, None for one that has not begun."""
     snapshots = list_snapshots(folder) if folder is not None and os.path.isdir(folder) else []
     if not snapshots:
         return "There is no snapshot to go on from"

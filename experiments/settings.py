@@ -122,6 +122,7 @@ class MetaConfig(RunConfig):
 
 
 _TYPE_NAMES = {str: "a string", int: "an integer", float: "a number", dict: "an object (names and values)"}
+_MAX_DEPTH = 50
 
 
 def _as_type(name: str, value: Any, kind: Any) -> Any:
@@ -142,7 +143,17 @@ def _as_type(name: str, value: Any, kind: Any) -> Any:
         return float(value)
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name}: expected {_TYPE_NAMES[kind]}, got {value!r}")
-    return dict(value) if kind is dict else value
+    if kind is dict:
+        _check_depth(name, value, _MAX_DEPTH)
+        return dict(value)
+    return value
+
+
+def _check_depth(name: str, value: Any, left: int) -> None:
+    if not left:
+        raise ValueError(f"{name}: expected an object that is nested at most {_MAX_DEPTH} deep")
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        _check_depth(name, item, left - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +211,7 @@ def read_json(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
-    except (OSError, ValueError) as error:  # no such file, or not JSON
+    except (OSError, ValueError, RecursionError) as error:  # no such file, not JSON, or nested too deep
         raise ValueError(f"could not read {path}: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}")

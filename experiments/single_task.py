@@ -160,8 +160,10 @@ class Training:
             self.runner.train(self._config.n_itr, self._batch_size)
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Goes back to a snapshot."""
-        self.runner.restore_snapshot(snapshot)
+        """Goes back to a snapshot; environments are stepped as the settings say."""
+        state = snapshot["state"]
+        state = {**state, "sampler_args": {**state["sampler_args"], "parallel": self._config.parallel_option()}}
+        self.runner.restore_snapshot({**snapshot, "state": state})
 
     def final_returns(self) -> list[float]:
         """Returns the undiscounted returns of new paths of the policy."""

@@ -13,10 +13,11 @@ GRID.json names the script, the settings that all runs have, and lists of values
 
 Each run has a folder that is named after its values, and beside it NAME.json, its settings, and NAME.log, what it said.
 At the end there is a table of all runs, which is also in summary.csv: what their columns were, averaged over the last
-iterations. Runs that fail are reported with the end of their log, and the exit status is 1.
+iterations. Runs that fail are reported with the end of their log; the exit status is 0 if all runs are done, else 1.
 
 The same command again does what is left to do: it goes on with runs that were interrupted, tries again those that
-failed, and leaves out those that are done. Ctrl-C stops all runs.
+failed, and leaves out those that are done. Ctrl-C stops all runs. A sweep deletes nothing, and runs in a folder that
+holds something else fail.
 """
 import argparse
 import dataclasses
@@ -25,7 +26,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -35,7 +35,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
 import numpy as np
 
 from experiments import record
-from experiments.command import INTERRUPTED, run_tool
+from experiments.command import INTERRUPTED, SWEEP, run_tool
 from experiments.flags import Parser, similar
 from experiments.settings import RunConfig, find_script, make_config, read_json, write_json
 from meta_policy_search.plotting import Progress, read_progress, return_columns
@@ -43,6 +43,7 @@ from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.cores import VARIABLE as THREADS
 from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.files import write_csv
+from meta_policy_search.utils.folder_lock import FolderLock
 from meta_policy_search.utils.snapshotter import list_snapshots
 
 SUMMARY = "summary.csv"
@@ -113,7 +114,17 @@ def read_grid(path: str, output: Optional[str] = None) -> Sweep:
         raise ValueError(f"{path}: grid: expected values that differ, got two runs named {twice}")
     for run in runs:
         _check_earlier(run)
+    _check_summary(os.path.join(output, SUMMARY))
     return Sweep(os.path.abspath(script.__file__), output, runs)
+
+
+def _check_summary(path: str) -> None:
+    """Raises `ValueError` if there is a file where the table goes that is no table of a sweep."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if not file.readline().startswith("run,"):
+                raise ValueError(f"--output: expected a folder that a sweep can write its table to, but {path} is "
+                                 "another one")
 
 
 def _check_grid(settings: Mapping[str, Any], grid: Mapping[str, Any]) -> None:
@@ -205,20 +216,20 @@ class Child:
         sweep: what the run belongs to.
         run: the run.
         environ: environment variables of the process.
+        pipe: descriptor of the end of a pipe; the process ends when the other end is closed.
     """
 
-    def __init__(self, sweep: Sweep, run: Run, environ: Mapping[str, str]) -> None:
+    def __init__(self, sweep: Sweep, run: Run, environ: Mapping[str, str], pipe: int) -> None:
         self.run, self.started = run, time.monotonic()
-        if not record.is_run(run.folder) and not count_rows(run):
-            shutil.rmtree(run.folder, ignore_errors=True)  # of a process that was stopped while it began the run
         write_json(run.settings_path, run.settings)
-        self.is_resumed = os.path.exists(run.folder)
+        self.is_resumed = record.is_run(run.folder)
         with open(run.log_path, "ab") as log:
             log.write(f"---- {datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n".encode())
             log.flush()
             self._log_start = log.tell()
             self._process = subprocess.Popen(
-                command(sweep, run), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environ,
+                command(sweep, run), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env={**environ, SWEEP: str(pipe)}, pass_fds=[pipe],
                 start_new_session=True)  # Ctrl-C is passed on by `stop`, once
 
     @property
@@ -286,8 +297,17 @@ class Outcome(NamedTuple):
 
 
 def run_all(sweep: Sweep, processes: int) -> Outcome:
-    """Does what is left to do of a sweep, so many runs at a time; all of them have ended when it returns or raises."""
+    """Does what is left to do of a sweep, so many runs at a time; all of them have ended when it returns or raises.
+
+    They also end when this process is killed: each of them watches a pipe that then closes.
+    """
     os.makedirs(sweep.output, exist_ok=True)
+    pipe, ours = os.pipe()
+    with FolderLock(sweep.output), open(pipe, "rb"), open(ours, "wb"):
+        return _run_all(sweep, processes, pipe)
+
+
+def _run_all(sweep: Sweep, processes: int, pipe: int) -> Outcome:
     environ = child_environment(processes)
     waiting = [run for run in sweep.runs if not is_done(run)]
     count = len(waiting)
@@ -299,16 +319,17 @@ def run_all(sweep: Sweep, processes: int) -> Outcome:
         try:
             while (waiting or children) and not signals.count:
                 while waiting and len(children) < processes:
-                    children.append(Child(sweep, waiting.pop(0), environ))
+                    children.append(Child(sweep, waiting.pop(0), environ, pipe))
                     child = children[-1]
                     print(f"{child.run.name}: {'goes on' if child.is_resumed else 'begins'}", flush=True)
                 time.sleep(POLL)
                 for child in [child for child in children if child.status is not None]:
                     children.remove(child)
-                    if child.status != 0:
+                    is_whole = child.status == 0 and is_done(child.run)
+                    outcome = "done" if is_whole else f"failed with status {child.status}"
+                    if not is_whole:
                         child.kill()  # what it may have left behind
                         failed[child.run.name] = child.last_lines()
-                    outcome = "done" if child.status == 0 else f"failed with status {child.status}"
                     print(f"{child.run.name}: {outcome} after {child.seconds:.0f} s "
                           f"({count - len(waiting) - len(children)} of {count})", flush=True)
         finally:
@@ -413,7 +434,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     if was_interrupted:
         print("Interrupted; the same command goes on")
         return INTERRUPTED
-    return 1 if failed else 0
+    return 0 if all(row[header.index("status")] == "done" for row in rows) else 1
 
 
 def make_parser() -> Parser:

@@ -31,17 +31,19 @@ def read_progress(run_folder: PathLike) -> Progress:
         run_folder: folder of the run, which may still be going on: a last line that is not whole is left out.
 
     Raises:
-        ValueError: the file is missing or holds no row.
+        ValueError: the file is missing, holds no row, or is no table.
     """
     path = os.path.join(os.fspath(run_folder), "progress.csv")
     try:
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.reader(line for line in file if line.endswith("\n")))
-    except OSError as error:
+    except (OSError, csv.Error) as error:
         raise ValueError(f"run_folder: expected a folder with a progress.csv, got {run_folder}: {error}") from error
     if len(rows) < 2:
         raise ValueError(f"run_folder: expected at least one row in {path}, got none")
-    return {key: np.array([_number(row[column]) for row in rows[1:]]) for column, key in enumerate(rows[0])}
+    rows, keys = rows[1:], rows[0]
+    return {key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
+            for column, key in enumerate(keys)}
 
 
 def return_columns(progress: Progress) -> dict[str, str]:

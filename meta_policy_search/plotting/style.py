@@ -22,7 +22,8 @@ def picture(path: str, title: str, height: float, width: float = 8.0) -> Iterato
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title, fontsize=11)
+    title = title.encode(errors="backslashreplace").decode()  # names of folders may have bytes that are no text
+    figure.suptitle(title, fontsize=11, parse_math=False)
     yield figure
     with atomic_file(path) as file:
         figure.savefig(file, format="png", dpi=120)

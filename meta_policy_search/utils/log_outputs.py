@@ -7,6 +7,8 @@ import contextlib
 import csv
 import datetime
 import glob
+import hashlib
+import io
 import itertools
 import json
 import os
@@ -14,13 +16,13 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
 
 import numpy as np
 
 from meta_policy_search.utils import event_file
-from meta_policy_search.utils.files import csv_text, write_text
+from meta_policy_search.utils.files import atomic_file, csv_text
 
 Row = dict[str, Any]
 """A row: column to number, string or None."""
@@ -40,8 +42,8 @@ class Output:
 
     is_terminal = False
 
-    def write_row(self, row: Row) -> None:
-        """Writes a row: names to Python numbers, strings or None."""
+    def write_row(self, row: Row) -> Optional[str]:
+        """Writes a row: names to Python numbers, strings or None; returns what the user has to know, if anything."""
 
     def write_message(self, text: str, level: str) -> None:
         """Writes a message; `level` is `debug`, `info`, `warning` or `error`."""
@@ -80,80 +82,128 @@ class _LogFile(Output):
         self._append(f"{now} {level}: {text}\n")
 
     def _append(self, text: str) -> None:
-        with _naming(self._path), open(self._path, "a", encoding="utf-8") as file:
+        with _naming(self._path), open(self._path, "a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
 
 
-class _CSVFile(Output):
+class _RowFile(Output):
+    """A file of rows that this process alone writes to, and all of whose contents it knows.
+
+    What somebody else has made of it meanwhile, an editor say, is put aside, and the file is written anew.
+    """
+
+    def __init__(self, path: str, content: bytes = b"", rows: int = 0, keys: Iterable[str] = ()) -> None:
+        self._path = path
+        self._content = b""
+        self._replace(content, rows, list(keys))
+
+    def position(self) -> Position:
+        return {"bytes": len(self._content), "rows": self._rows, "sha256": hashlib.sha256(self._content).hexdigest()}
+
+    def _append(self, data: bytes) -> Optional[str]:
+        """Writes a row; returns a message if the file was not as it was left."""
+        notice = self._put_aside_if_changed()
+        self._next = self._content + data  # of this there may be a part in the file, if writing is interrupted
+        _append(self._path, len(self._content), data)
+        self._content, self._rows = self._next, self._rows + 1
+        self._status = _status(self._path)
+        return notice
+
+    def _replace(self, content: bytes, rows: int, keys: list[str]) -> None:
+        self._next = content
+        with _naming(self._path), atomic_file(self._path) as file:
+            file.write(content)
+        self._content, self._rows, self._keys = content, rows, keys
+        self._status = _status(self._path)
+
+    def _put_aside_if_changed(self) -> Optional[str]:
+        if _status(self._path) == self._status:
+            return None
+        found = None
+        with _naming(self._path), contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
+            found = file.read()
+        if found is not None and found.startswith(self._content) and self._next.startswith(found):
+            return None
+        notice = f"{self._path} was {'deleted' if found is None else 'changed'} by something else"
+        if found == self._next:
+            notice = None
+        elif found is not None:
+            aside = next(path for path in (f"{self._path}.changed-{i}" for i in itertools.count(1))
+                         if not os.path.exists(path))
+            with _naming(aside), atomic_file(aside) as file:
+                file.write(found)
+            notice += f"; what that made of it is in {os.path.basename(aside)} now"
+        self._replace(self._content, self._rows, self._keys)
+        return notice and f"{notice}. It is written anew, with all rows of this run"
+
+
+class _CSVFile(_RowFile):
     """Appends rows to `progress.csv`; a row with new columns has it written anew, with blanks in the earlier rows."""
 
     def __init__(self, folder: str, position: Optional[Position]) -> None:
-        self._path = os.path.join(folder, "progress.csv")
-        self._size = 0  # bytes
-        self._rows = 0  # without the header
-        self._keys: list[str] = []
-        if position is None:
-            _append(self._path, 0, b"")
-        else:
-            self._cut_back(position["bytes"], position["rows"], list(position["keys"]))
+        path = os.path.join(folder, "progress.csv")
+        if position is None or not position["rows"]:
+            super().__init__(path)
+            return
+        with open(path, encoding="utf-8", errors="replace", newline="") as file:
+            table = _table_of(file, position["rows"])
+        keys = list(position["keys"])
+        content = csv_text(row[: len(keys)] for row in table).encode()  # without columns that came later
+        super().__init__(path, _checked(path, content, position), position["rows"], keys)
 
-    def write_row(self, row: Row) -> None:
+    def write_row(self, row: Row) -> Optional[str]:
         keys = self._keys + [key for key in row if key not in self._keys]
         cells = [row.get(key) for key in keys]
         if keys == self._keys:
-            self._size = _append(self._path, self._size, csv_text([cells]).encode())
-        else:
-            blanks = [None] * (len(keys) - len(self._keys))
-            earlier = [old + blanks for old in self._read()[1:]]
-            self._size = _replace(self._path, csv_text([keys, *earlier, cells]))
-        self._keys = keys
-        self._rows += 1
+            return self._append(csv_text([cells]).encode())
+        notice = self._put_aside_if_changed()
+        blanks = [None] * (len(keys) - len(self._keys))
+        earlier = [old + blanks for old in _table_of(io.StringIO(self._content.decode(), newline=""), self._rows)[1:]]
+        self._replace(csv_text([keys, *earlier, cells]).encode(), self._rows + 1, keys)
+        return notice
 
     def position(self) -> Position:
-        return {"bytes": self._size, "rows": self._rows, "keys": list(self._keys)}
-
-    def _read(self) -> list[list[str]]:
-        """Returns header and rows; what a killed process may have left after them is not looked at."""
-        with open(self._path, encoding="utf-8", errors="replace", newline="") as file:
-            return list(itertools.islice(csv.reader(file), self._rows + 1))
-
-    def _cut_back(self, size: int, rows: int, keys: list[str]) -> None:
-        """Keeps the first rows, and of them the columns that existed then."""
-        self._rows, self._keys = rows, keys
-        table = [row[: len(keys)] for row in self._read()] if rows else []
-        text = csv_text(table)
-        if len(text.encode()) != size or (table and table[0] != keys):
-            raise _other_file(self._path, rows, size)
-        self._size = _replace(self._path, text)
+        return {**super().position(), "keys": list(self._keys)}
 
 
-class _JSONLines(Output):
+class _JSONLines(_RowFile):
     """Appends rows to `progress.json`, one object per line."""
 
     def __init__(self, folder: str, position: Optional[Position]) -> None:
-        self._path = os.path.join(folder, "progress.json")
-        self._size = 0 if position is None else position["bytes"]
-        self._rows = 0 if position is None else position["rows"]
-        if self._rows:
-            with open(self._path, "rb") as file:
-                kept = file.read(self._size)
-            if len(kept) < self._size or not kept.endswith(b"\n") or kept.count(b"\n") != self._rows:
-                raise _other_file(self._path, self._rows, self._size)
-        _append(self._path, self._size, b"")
+        path = os.path.join(folder, "progress.json")
+        if position is None or not position["rows"]:
+            super().__init__(path)
+            return
+        with open(path, "rb") as file:
+            content = file.read().replace(b"\r\n", b"\n")[: position["bytes"]]
+        super().__init__(path, _checked(path, content, position), position["rows"])
 
-    def write_row(self, row: Row) -> None:
-        self._size = _append(self._path, self._size, (json.dumps(row) + "\n").encode())
-        self._rows += 1
-
-    def position(self) -> Position:
-        return {"bytes": self._size, "rows": self._rows}
+    def write_row(self, row: Row) -> Optional[str]:
+        return self._append((json.dumps(row) + "\n").encode())
 
 
-def _other_file(path: str, rows: int, size: int) -> ValueError:
-    return ValueError(
-        f"positions: expected {path} to begin with the {rows} rows ({size} bytes) that the snapshot was taken after, "
-        "but it does not"
-    )
+def _table_of(file: Iterable[str], rows: int) -> list[list[str]]:
+    """Returns header and rows; what a killed process may have left after them is not looked at."""
+    return list(itertools.islice(csv.reader(file), rows + 1))
+
+
+def _checked(path: str, content: bytes, position: Position) -> bytes:
+    """Returns what a file is to begin with, if that is what it held at a position."""
+    if hashlib.sha256(content).hexdigest() != position["sha256"]:
+        raise ValueError(
+            f"positions: expected {path} to begin with the {position['rows']} rows that the run had when its snapshot "
+            "was taken, but they were changed. To go on, put the file back as it was"
+        )
+    return content
+
+
+def _status(path: str) -> Optional[tuple[int, ...]]:
+    """Returns what changes whenever a file is written to; None where there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class _TensorBoard(Output):
@@ -170,18 +220,22 @@ class _TensorBoard(Output):
         if position is not None:
             self._step, self._sizes = position["step"], dict(position["files"])
             self._cut_back()
-        now = time.time_ns()  # TensorBoard reads files in the order of their names
-        self._name = f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
-        start = b"" if position is None else event_file.start_record(self._step)  # for a TensorBoard that is open
-        self._append(event_file.first_record() + start)
+        self._begin_file(b"" if position is None else event_file.start_record(self._step))  # for an open TensorBoard
 
     def write_row(self, row: Row) -> None:
-        step = row.get("Itr", self._step)
+        path, step = os.path.join(self._folder, self._name), row.get("Itr", self._step)
+        if not os.path.exists(path) or os.path.getsize(path) < self._sizes[self._name]:  # something else was at it
+            self._begin_file(b"")
         self._append(event_file.scalars_record(step, {key: row[key] for key in row if _is_number(row[key])}))
         self._step = step + 1
 
     def position(self) -> Position:
         return {"step": self._step, "files": dict(self._sizes)}
+
+    def _begin_file(self, start: bytes) -> None:
+        now = time.time_ns()  # TensorBoard reads files in the order of their names
+        self._name = f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
+        self._append(event_file.first_record() + start)
 
     def _append(self, data: bytes) -> None:
         self._sizes[self._name] = _append(os.path.join(self._folder, self._name), self._sizes.get(self._name, 0), data)
@@ -215,7 +269,9 @@ def written_files(folder: str) -> dict[str, list[str]]:
 
 
 def _print(text: str) -> None:
-    """Prints, above the progress bars where tqdm shows some."""
+    """Prints, above the progress bars where tqdm shows some; characters that the terminal lacks as their codes."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    text = text.encode(encoding, "backslashreplace").decode(encoding)
     tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)  # what has not been imported shows no bar
     if tqdm is not None and getattr(tqdm, "_instances", None):
         tqdm.write(text)
@@ -286,13 +342,6 @@ def _append(path: str, size: int, data: bytes) -> int:
             with contextlib.suppress(OSError):
                 os.truncate(path, size)
             raise
-
-
-def _replace(path: str, text: str) -> int:
-    """Replaces a file's contents at once; returns the new size."""
-    with _naming(path):
-        write_text(path, text)
-    return len(text.encode())
 
 
 @contextlib.contextmanager

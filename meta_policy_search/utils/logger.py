@@ -33,12 +33,13 @@ import contextlib
 import dataclasses
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from meta_policy_search.utils import event_file
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.folder_lock import FolderLock
 from meta_policy_search.utils.log_outputs import FORMATS, Output, Position, Row, plain, written_files
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots
@@ -60,6 +61,7 @@ class _Logger:
     folder: Optional[str]
     outputs: Mapping[str, Output]
     snapshotter: Optional[Snapshotter]
+    lock: Optional[FolderLock] = None
     level: int = INFO
     row: Row = dataclasses.field(default_factory=dict)
     mean_counts: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -79,6 +81,8 @@ def configure(
 ) -> None:
     """Sets where this process logs from now on.
 
+    No other process can write to the folder until this one ends, configures another folder or calls `reset`.
+
     Args:
         dir: run folder, made if missing. By default a new folder among the system's temporary files, which is named.
         format_strs: outputs, see the table above; None for the default.
@@ -91,17 +95,23 @@ def configure(
             to refuse it.
 
     Raises:
-        ValueError: the folder cannot be used, holds an earlier run, or its files do not fit `positions`; an unknown
-            format or snapshot mode. What was configured before stays.
+        ValueError: the folder cannot be used, is written to by another process, holds an earlier run, or its files are
+            not those that `positions` are of; an unknown format or snapshot mode. What was configured before stays.
         ImportError: the package that a format needs is not installed; says what to run.
     """
     global _current
     formats = _check_formats(_DEFAULT_FORMATS if format_strs is None else format_strs)
     folder = _usable_folder(dir)
-    snapshotter = Snapshotter(folder, snapshot_mode, snapshot_gap)
-    _make_room(folder, positions, overwrite)
-    outputs = {name: FORMATS[name](folder, (positions or {}).get(name)) for name in formats}
-    _current = _Logger(folder, outputs, snapshotter, _current.level)
+    lock = FolderLock(folder)
+    try:
+        snapshotter = Snapshotter(folder, snapshot_mode, snapshot_gap)
+        _make_room(folder, formats, positions, overwrite)
+        outputs = {name: FORMATS[name](folder, (positions or {}).get(name)) for name in formats}
+    except BaseException:
+        lock.release()
+        raise
+    before, _current = _current, _Logger(folder, outputs, snapshotter, lock, _current.level)
+    _release(before)
     if dir is None:
         info(f"Logging to {folder}")
 
@@ -133,8 +143,10 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     return folder
 
 
-def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwrite: bool) -> None:
-    """Refuses, or deletes, what an earlier run left in the folder and this one does not go on from."""
+def _make_room(
+    folder: str, formats: Sequence[str], positions: Optional[Mapping[str, Position]], overwrite: bool
+) -> None:
+    """Refuses, or deletes, what an earlier run left in the folder and this one neither goes on from nor replaces."""
     written = written_files(folder)
     rows = [path for format in ("csv", "json") if format not in (positions or {}) for path in written[format]]
     earlier = [path for path in rows if os.path.getsize(path) > 0]
@@ -150,14 +162,21 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
         )
     if positions is None:
         earlier += written["log"] + written["tensorboard"]
-    for path in earlier:
+    replaced = [path for format in ("csv", "json") if format in formats for path in written[format]]
+    for path in set(earlier).difference(replaced):
         os.remove(path)
 
 
 def reset() -> None:
-    """Goes back to how it was before `configure`."""
+    """Goes back to how it was before `configure`; other processes can write to the folder again."""
     global _current
-    _current = _unconfigured()
+    before, _current = _current, _unconfigured()
+    _release(before)
+
+
+def _release(logger: _Logger) -> None:
+    if logger.lock is not None:
+        logger.lock.release()
 
 
 @contextlib.contextmanager
@@ -170,7 +189,8 @@ def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
         configure(*args, **kwargs)
         yield
     finally:
-        _current = outside
+        inside, _current = _current, outside
+        _release(inside)
 
 
 def logkv(key: str, val: Any) -> None:
@@ -211,7 +231,9 @@ def dumpkvs() -> Row:
     row = {str(key): plain(value) for key, value in _current.row.items()}
     for output in _current.outputs.values() if row else ():
         if _current.level <= INFO or not output.is_terminal:
-            output.write_row(row)
+            notice = output.write_row(row)
+            if notice is not None:
+                warn(notice)
     _current.row.clear()
     _current.mean_counts.clear()
     return row
@@ -220,8 +242,8 @@ def dumpkvs() -> Row:
 def output_positions() -> dict[str, Position]:
     """Returns where the files stand after the last row, for a snapshot; see `configure(positions=...)`.
 
-    Keys are the formats that have a position: `csv` (`bytes`, `rows`, and `keys`, its columns), `json` (`bytes`,
-    `rows`) and `tensorboard` (`step`, and `files`, the bytes of each).
+    Keys are the formats that have a position: `csv` (`bytes`, `rows`, `sha256` of the contents, and `keys`, its
+    columns), `json` (`bytes`, `rows`, `sha256`) and `tensorboard` (`step`, and `files`, the bytes of each).
     """
     positions = {name: output.position() for name, output in _current.outputs.items()}
     return {name: position for name, position in positions.items() if position is not None}

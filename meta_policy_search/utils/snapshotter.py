@@ -7,6 +7,7 @@ survive) followed by a trailer: what the file holds, its iteration, when it was 
 Loading a snapshot runs code that it contains: load those that you trust.
 """
 import hashlib
+import math
 import os
 import pickle
 import re
@@ -40,7 +41,7 @@ class SnapshotFile(NamedTuple):
 
     path: str
     itr: int  # iteration after which it was taken
-    written_ns: int  # when, nanoseconds since 1970
+    written_ns: int  # when, nanoseconds since 1970; more than that of all that were in the folder before it
 
 
 class Snapshotter:
@@ -77,6 +78,7 @@ class Snapshotter:
         for name in os.listdir(self.dir):  # of a process that was killed while it wrote
             if name.endswith(TEMPORARY) and _SNAPSHOT_NAME.fullmatch(name[: -len(TEMPORARY)]):
                 os.remove(os.path.join(self.dir, name))
+        self._written_ns = max((snapshot.written_ns for snapshot in list_snapshots(self.dir)), default=0)
 
     def save(self, itr: int, params: Any) -> Optional[str]:
         """Writes the snapshot of iteration `itr` (at least 0), where the mode wants one.
@@ -99,9 +101,10 @@ class Snapshotter:
 
     def _write(self, path: str, itr: int, params: Any) -> None:
         is_latest = os.path.basename(path) == LATEST
+        self._written_ns = max(time.time_ns(), self._written_ns + 1)  # a clock that is set back changes no order
         try:
             with atomic_file(path, before_replace=self._keep_predecessor if is_latest else None) as file:
-                _dump(file, itr, params)
+                _dump(file, itr, self._written_ns, params)
         except Exception as error:
             raise SnapshotError(
                 f"could not write the snapshot {path}: {type(error).__name__}: {error}. {_last_whole(self.dir)}"
@@ -197,10 +200,10 @@ class _Digesting:
         return self.file.write(view)
 
 
-def _dump(file: BinaryIO, itr: int, params: Any) -> None:
+def _dump(file: BinaryIO, itr: int, written_ns: int, params: Any) -> None:
     digesting = _Digesting(file)
     cloudpickle.dump(params, digesting)
-    head = _TRAILER.pack(_MAGIC, itr, time.time_ns(), digesting.size, b"")[:-_DIGEST_SIZE]
+    head = _TRAILER.pack(_MAGIC, itr, written_ns, digesting.size, b"")[:-_DIGEST_SIZE]
     digesting.write(head)
     file.write(digesting.sha256.digest())
 
@@ -234,15 +237,16 @@ def _damage(path: str) -> Optional[str]:
 
 
 def _find(folder: str, itr: Optional[int]) -> str:
-    """Returns the file of an iteration, or the one written last: a damaged one counts by its time of change."""
+    """Returns the file of an iteration, or the one written last: a damaged one counts by its name."""
     names = [name for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
     if not names:
         raise SnapshotError(f"the folder {folder} holds no snapshot (params.pkl or itr_N.pkl)")
     whole = list_snapshots(folder)
     if itr is None:
-        written = {snapshot.path: snapshot.written_ns for snapshot in whole}
-        paths = [os.path.join(folder, name) for name in names]
-        return max(paths, key=lambda path: written.get(path) or os.stat(path).st_mtime_ns)
+        last = whole[-1].itr if whole else -2
+        damaged = set(names) - {os.path.basename(snapshot.path) for snapshot in whole}
+        later = [name for name in damaged if _named_itr(name) > last]
+        return os.path.join(folder, max(later, key=_named_itr)) if later else whole[-1].path
     matching = [snapshot.path for snapshot in whole if snapshot.itr == itr]
     if matching:
         return matching[-1]
@@ -250,6 +254,12 @@ def _find(folder: str, itr: Optional[int]) -> str:
         return os.path.join(folder, f"itr_{itr}.pkl")
     there = ", ".join(str(number) for number in sorted({snapshot.itr for snapshot in whole}))
     raise SnapshotError(f"the folder {folder} holds no snapshot of iteration {itr}; it holds those of: {there}")
+
+
+def _named_itr(name: str) -> float:
+    """Returns the iteration that a snapshot is of by its name; that of the latest one is later than all others."""
+    number = re.search(r"\d+", name)
+    return float(number[0]) if number else math.inf if name == LATEST else -1.0
 
 
 def _last_whole(folder: str) -> str:

@@ -1,5 +1,6 @@
 """The logger: rows, messages, files that can be gone on from, and folders that cannot be used."""
 import csv
+import hashlib
 import importlib.util
 import io
 import json
@@ -219,6 +220,7 @@ def test_a_resumed_run_writes_the_same_files_as_an_uninterrupted_one(tmp_path, s
     assert taken[6]["csv"] == {
         "bytes": os.path.getsize(tmp_path / "whole" / "progress.csv"),
         "rows": 7,
+        "sha256": hashlib.sha256((tmp_path / "whole" / "progress.csv").read_bytes()).hexdigest(),
         "keys": ["Itr", "return", "note", "late"],
     }
 

@@ -30,7 +30,7 @@ from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.cores import THREAD_VARIABLES
 
-__all__ = ["WorkerProcess", "main", "stop_workers"]
+__all__ = ["WorkerProcess", "exit_after_parent", "main", "stop_workers"]
 
 _START = (
     "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
@@ -107,7 +107,7 @@ def main(fd: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.set_inheritable(fd, False)  # a program that an environment starts must not keep the pipe open
-    threading.Thread(target=_exit_after_parent, args=(fd,), daemon=True).start()
+    threading.Thread(target=exit_after_parent, args=(fd, _GRACE), daemon=True).start()
     connection = Connection(fd)
     worker = _Worker()
     with contextlib.suppress(EOFError, OSError):  # the parent is gone
@@ -149,8 +149,8 @@ class _Worker:
             self._executor.close()
 
 
-def _exit_after_parent(fd: int) -> None:
-    """Waits until the other end of the pipe is closed; ends a process that does not then end by itself.
+def exit_after_parent(fd: int, grace: float) -> None:
+    """Waits until the other end of a pipe is closed; ends a process that goes on for `grace` seconds after that.
 
     One that is waiting for a request sees the end of the pipe and closes its environments; one that is caught
     in a step that never returns would otherwise stay behind.
@@ -158,7 +158,7 @@ def _exit_after_parent(fd: int) -> None:
     hang_up = select.poll()
     hang_up.register(fd, 0)  # a hang-up is reported whether asked for or not, and nothing else is
     hang_up.poll()
-    time.sleep(_GRACE)
+    time.sleep(grace)
     os._exit(1)
 
 

@@ -1,0 +1,165 @@
+"""Files of rows that somebody has changed while a run went on, or before it went on."""
+import csv
+import json
+import os
+
+import pytest
+
+from experiments import cem
+from meta_policy_search.plotting import read_progress
+from meta_policy_search.utils import logger
+
+CHANGES = {
+    "rows deleted": lambda data: b"".join(data.splitlines(keepends=True)[:-2]),
+    "line ends": lambda data: data.replace(b"\n", b"\r\n"),
+    "a number": lambda data: data.replace(b"3.5", b"9.5"),
+    "a line more": lambda data: data + b"# a note\n",
+    "nothing left": lambda data: b"",
+    "deleted": lambda data: None,
+}
+
+
+def dump(itr, **row):
+    logger.logkvs({"Itr": itr, "x": itr + 0.5, "padding": "y" * 40, **row})
+    logger.dumpkvs()
+
+
+def change(path, how):
+    data = CHANGES[how](path.read_bytes())
+    path.unlink()
+    if data is not None:
+        path.write_bytes(data)
+    return data
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("progress.*")}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize("output", ["csv", "json"])
+@pytest.mark.parametrize("has_new_column", [False, True])
+def test_a_file_that_was_changed_during_a_run_is_put_aside_and_written_whole(how, output, has_new_column, tmp_path,
+                                                                             capsys):
+    """Given five rows and a change, then with the next row all are there, and so is what was made of the file."""
+    late = {"late": 1} if has_new_column else {}
+    for folder in ("whole", "run"):
+        logger.configure(tmp_path / folder, ["stdout", output, "log"])
+        for itr in range(5):
+            dump(itr)
+        if folder == "run":
+            changed = change(tmp_path / "run" / f"progress.{output}", how)
+        for itr in range(5, 8):
+            dump(itr, **late)
+    name, found = f"progress.{output}", files(tmp_path / "run")
+    assert found.pop(name) == files(tmp_path / "whole")[name]
+    assert found == ({} if changed is None else {f"{name}.changed-1": changed})
+    said = capsys.readouterr().out
+    assert said.count(f"warning: {tmp_path / 'run' / name} was {'deleted' if changed is None else 'changed'}") == 1
+    assert (f"{name}.changed-1" in said) == (changed is not None)
+    assert "was" in (tmp_path / "run" / "log.txt").read_text()
+
+
+def test_every_change_is_kept_under_a_name_of_its_own(tmp_path):
+    logger.configure(tmp_path, ["csv"])
+    path = tmp_path / "progress.csv"
+    for itr in range(4):
+        dump(itr)
+        path.write_text(f"mine {itr}")
+    dump(4)
+    assert {name: text for name, text in files(tmp_path).items() if name != "progress.csv"} == {
+        f"progress.csv.changed-{itr + 1}": f"mine {itr}".encode() for itr in range(4)}
+    assert [row["Itr"] for row in csv.DictReader(path.read_text().splitlines())] == list("01234")
+
+
+def test_a_file_that_is_saved_without_a_change_is_no_change(tmp_path, capsys):
+    logger.configure(tmp_path, ["stdout", "csv"])
+    dump(0)
+    path = tmp_path / "progress.csv"
+    path.write_bytes(path.read_bytes())
+    dump(1)
+    assert "warning" not in capsys.readouterr().out and os.listdir(tmp_path) == ["progress.csv"]
+
+
+@pytest.mark.parametrize("moment, has_new_column", [("fsync", False), ("fsync", True), ("replace", True)])
+def test_an_interrupted_row_is_no_change_by_something_else(moment, has_new_column, tmp_path, monkeypatch, capsys):
+    """Given Ctrl-C just after a row is in the file, then it is written again, once, without a word."""
+    logger.configure(tmp_path, ["stdout", "csv"])
+    dump(0)
+    original = getattr(os, moment)
+
+    def interrupted(*arguments):
+        original(*arguments)
+        raise KeyboardInterrupt
+
+    late = {"late": 2} if has_new_column else {}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, moment, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            dump(1, **late)
+    dump(1, **late)
+    dump(2)
+    assert "warning" not in capsys.readouterr().out
+    rows = list(csv.DictReader((tmp_path / "progress.csv").read_text().splitlines()))
+    assert [row["Itr"] for row in rows] == ["0", "1", "2"] and os.listdir(tmp_path) == ["progress.csv"]
+
+
+@pytest.mark.parametrize("output", ["csv", "json"])
+@pytest.mark.parametrize("how", set(CHANGES) - {"a line more", "line ends"})
+def test_rows_that_are_not_those_of_the_snapshot_are_refused(how, output, tmp_path):
+    """Given five rows, of which one has another number, say, then the run does not go on, and the file stays."""
+    logger.configure(tmp_path, [output])
+    for itr in range(5):
+        dump(itr)
+    positions = json.loads(json.dumps(logger.output_positions()))
+    data = change(tmp_path / f"progress.{output}", how)
+    with pytest.raises((OSError, ValueError), match=rf"progress\.{output}"):
+        logger.configure(tmp_path, [output], positions=positions)
+    assert files(tmp_path) == ({} if data is None else {f"progress.{output}": data})
+
+
+@pytest.mark.parametrize("output", ["csv", "json"])
+@pytest.mark.parametrize("how", ["a line more", "line ends"])
+def test_a_file_with_the_same_rows_is_gone_on_with(how, output, tmp_path):
+    logger.configure(tmp_path, [output])
+    for itr in range(5):
+        dump(itr)
+    path = tmp_path / f"progress.{output}"
+    before, positions = path.read_bytes(), logger.output_positions()
+    change(path, how)
+    logger.configure(tmp_path, [output], positions=positions)
+    assert path.read_bytes() == before
+
+
+def test_a_script_says_in_one_line_that_rows_were_changed(tmp_path, capsys):
+    """Given a digit that is another one, which neither length nor header show, then `--resume` is refused."""
+    folder = tmp_path / "run"
+    assert cem.main(["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--dump_path", str(folder)]) == 0
+    path = folder / "progress.csv"
+    data = path.read_bytes()
+    path.write_bytes(data[:-2] + (b"1" if data[-2:-1] != b"1" else b"2") + b"\n")
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        cem.main(["--resume", str(folder), "--n_itr", "3"])
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "progress.csv to begin with the 2 rows" in said and "were changed" in said
+    path.write_bytes(data)
+    assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == 0
+
+
+def test_short_rows_are_read_as_rows_without_these_numbers(tmp_path):
+    (tmp_path / "progress.csv").write_text("Itr,x,y\n0,1.0,2.0\n1\n\n2,3.0,4.0\n")
+    progress = read_progress(tmp_path)
+    assert progress["Itr"].tolist()[:2] == [0.0, 1.0] and str(progress["y"][1]) == "nan" and progress["y"][-1] == 4.0
+
+
+def test_curves_go_on_in_a_new_file_where_theirs_was_cut(tmp_path):
+    """Given an event file that something has emptied, then no file has a hole in it."""
+    pytest.importorskip("tensorboard")
+    logger.configure(tmp_path, ["tensorboard"])
+    dump(0)
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    path.write_bytes(b"")
+    dump(1)
+    first, second = sorted((tmp_path / "tensorboard").iterdir())
+    assert first.read_bytes() == b"" and second.stat().st_size > 0
