@@ -269,7 +269,8 @@ class Victim:
         assert rows == self._csv_rows[: len(rows)]
         assert_equal(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
         saved = load_snapshot(self._folder)["itr"] + 1 if holds_snapshot(self._folder) else 0
-        assert saved <= len(json_rows(self._folder)) <= len(rows) <= saved + 1
+        for count in (len(rows), len(json_rows(self._folder))):  # a kill may come between two files that are cut back
+            assert saved <= count <= saved + 1
         for snapshot in list_snapshots(self._folder):
             load_snapshot(snapshot.path)
 
