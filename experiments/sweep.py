@@ -302,9 +302,10 @@ def run_all(sweep: Sweep, processes: int) -> Outcome:
     They also end when this process is killed: each of them watches a pipe that then closes.
     """
     os.makedirs(sweep.output, exist_ok=True)
-    pipe, ours = os.pipe()
-    with FolderLock(sweep.output), open(pipe, "rb"), open(ours, "wb"):
-        return _run_all(sweep, processes, pipe)
+    with FolderLock(sweep.output):
+        pipe, ours = os.pipe()
+        with open(pipe, "rb"), open(ours, "wb"):
+            return _run_all(sweep, processes, pipe)
 
 
 def _run_all(sweep: Sweep, processes: int, pipe: int) -> Outcome:
