@@ -1,10 +1,11 @@
 """The connection of this process to Ray: to a cluster that runs, or to one started on this machine."""
+import contextlib
 import logging
 import math
 import os
 import shutil
 import socket
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
 
 from meta_policy_search.samplers.ray.options import RayOptions, check_address
 from meta_policy_search.utils.cores import available_cores
@@ -49,7 +50,8 @@ def connect(ray: Any, options: RayOptions, cpus_per_worker: float) -> bool:
         return True
     cores = available_cores()
     check_cpus(options.num_workers, cpus_per_worker, cores, f"this process may use {cores} cores")
-    ray.init(address="local", num_cpus=cores, include_dashboard=False, object_store_memory=_store_size(), **quiet)
+    with _on_loopback(ray):
+        ray.init(address="local", num_cpus=cores, include_dashboard=False, object_store_memory=_store_size(), **quiet)
     return True
 
 
@@ -70,6 +72,21 @@ def check_cpus(num_workers: Optional[int], cpus_per_worker: float, cpus: float, 
         raise ValueError(f"num_workers: expected at most {most}, as {there_are} and each worker takes "
                          f"cpus_per_worker={cpus_per_worker:g}, got {num_workers}")
     return most if num_workers is None else num_workers
+
+
+@contextlib.contextmanager
+def _on_loopback(ray: Any) -> Iterator[None]:
+    """Has a Ray that is started within listen to this machine alone, as it does by itself on macOS and Windows.
+
+    Ray has no argument for that: it takes `_node_ip_address="127.0.0.1"` for the machine's address.
+    """
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:

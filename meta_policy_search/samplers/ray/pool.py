@@ -197,6 +197,8 @@ class WorkerPool:
 
     def _fill(self, count: int) -> None:
         """Starts workers until there are `count` of them; does not wait for them."""
+        for number in self._actors.keys() - self._places.keys() - set(self._starting.values()):
+            self._remove(number)  # Ctrl-C came between two lines below
         while len(self._actors) < count:
             number = next(self._numbers)
             kind = self._ray.remote(num_cpus=self._cpus, max_restarts=0, max_task_retries=0)(make_worker_class())
