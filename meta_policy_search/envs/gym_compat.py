@@ -3,6 +3,7 @@
 Executors and wrappers call single environments through these functions only.
 """
 import inspect
+import random
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["batched_form", "check_meta_env", "reset_env", "reset_with_info", "sample_tasks", "set_rng", "step_env"]
+__all__ = ["batched_form", "check_meta_env", "own_generators", "reset_env", "reset_with_info", "sample_tasks", "set_rng",
+           "step_env"]
 
 
 def check_meta_env(env: Any, name: str = "env") -> None:
@@ -96,6 +98,18 @@ def set_rng(env: Any, rng: np.random.Generator) -> None:
         return
     current = own.get("_np_random", own.get("np_random"))
     target.np_random = np.random.RandomState(rng.bit_generator) if isinstance(current, np.random.RandomState) else rng
+
+
+def own_generators(env: Any) -> List[str]:
+    """Returns the names of the random generators that `env`, or an environment in it, holds beside `np_random`."""
+    found: List[str] = []
+    while env is not None:
+        own = getattr(env, "__dict__", {})
+        found += [f"{type(env).__name__}.{name}" for name, value in own.items()
+                  if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
+                  and name not in ("np_random", "_np_random")]
+        env = own.get("wrapped_env", own.get("env"))
+    return found
 
 
 def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:

@@ -1,6 +1,7 @@
 """Sampling of paths and their processing into samples; nothing here imports TensorFlow."""
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
+from meta_policy_search.samplers.env_checker import check_env
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
@@ -17,4 +18,5 @@ __all__ = [
     "RayOptions",
     "SampleProcessor",
     "Sampler",
+    "check_env",
 ]

@@ -1,0 +1,104 @@
+"""Environments whose paths depend on more than task, random numbers and actions."""
+import random
+import sys
+import warnings
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner
+from meta_policy_search.envs.normalized_env import normalize
+from meta_policy_search.samplers import check_env
+from tests.helpers.sampling import BatchedWanderer, EnvWithRareInfos, Scripted, Wanderer, sampler_of
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.mark.parametrize("env", [MetaPointEnvCorner(), normalize(MetaPointEnvCorner(), normalize_obs=True), Wanderer(),
+                                 EnvWithRareInfos(), Scripted(), MetaBernoulliBanditEnv()],
+                         ids=lambda env: type(env).__name__)
+def test_environments_that_keep_the_contract_pass(env):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env)
+
+
+class Own(Scripted):
+    """Draws from a generator of its own."""
+
+    def __init__(self, generator):
+        super().__init__()
+        self.noise = generator
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, self.noise.random(), *rest
+
+
+class Global(Scripted):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, np.random.random(), *rest
+
+
+class Lasting(Scripted):
+    """Counts steps of all paths."""
+
+    steps = 0
+
+    def step(self, action):
+        self.steps += 1
+        observation, reward, terminated, truncated, _ = super().step(action)
+        return observation, reward, terminated, truncated, {"age": self.steps}
+
+
+class Remembering(Scripted):
+    """Keeps the first task."""
+
+    def set_task(self, task):
+        self.task = self.task if hasattr(self, "task") else task
+
+
+class Shared(BatchedWanderer):
+    """Rewards what the others do."""
+
+    def step(self, actions, env_ids=None):
+        answer = super().step(actions, env_ids)
+        return answer._replace(rewards=np.full(len(answer.rewards), answer.rewards.mean()))
+
+
+class Unlike(Wanderer):
+    """The batched form is another one."""
+
+    batched_class = BatchedWanderer
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward + 1.0, *rest
+
+    def make_batched(self, num_envs):
+        return self.batched_class(num_envs)
+
+
+@pytest.mark.parametrize(("env", "message"), [
+    (Own(np.random.default_rng(0)), "after 1 steps the reward is .* after another path, .*self.np_random"),
+    (Own(np.random.RandomState(0)), "the reward is .* after another path"),
+    (Own(random.Random(0)), "the reward is .* after another path"),
+    (Global(), "the reward is .* in another copy"),
+    (Lasting(), "after 1 steps the env_infos.*age.* after another path"),
+    (type("SharedEnv", (Wanderer,), {"batched_class": Shared})(), "the reward is .* together with other copies"),
+    (Unlike(), "the reward is .* without make_batched"),
+])
+def test_others_do_not_and_the_error_says_what_changed(env, message):
+    with pytest.raises(ValueError, match=message):
+        check_env(env)
+
+
+def test_samplers_warn_of_a_generator_of_the_environments_own_and_of_nothing_else():
+    with pytest.warns(UserWarning, match=r"Own.noise: .*self.np_random"):
+        sampler_of(Own(np.random.default_rng(0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sampler_of(Scripted())
+        sampler_of(normalize(MetaPointEnvCorner(), normalize_obs=True))

@@ -1,0 +1,100 @@
+"""Ctrl-C at random moments of sampling: what is collected in the end is what an undisturbed sampler collects."""
+import contextlib
+import signal
+import sys
+import time
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same, parallel, sampler_of, two_iterations
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+class BatchedThreadedWanderer(BatchedWanderer):
+    max_threads = 3
+
+
+class ThreadedWanderer(Wanderer):
+    batched_class = BatchedThreadedWanderer
+
+
+class Storm:
+    """Interrupts calls after random times, as Ctrl-C does."""
+
+    def __init__(self, seed):
+        self._rng, self._is_on, self._longest, self.count = np.random.default_rng(seed), False, 0.0, 0
+
+    def __enter__(self):
+        self._before = signal.signal(signal.SIGALRM, self._strike)
+        return self
+
+    def __exit__(self, *exc_info):
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, self._before)
+
+    def _strike(self, *_):
+        if self._is_on:
+            self._is_on = False
+            self.count += 1
+            raise KeyboardInterrupt
+
+    def survive(self, function, restore):
+        """Calls a function until it is not interrupted, and `restore` after each time that it was; returns its value."""
+        started = time.perf_counter()
+        if not self._longest:
+            function()
+            self._longest = time.perf_counter() - started
+            restore()
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                self._is_on = True
+                signal.setitimer(signal.ITIMER_REAL, self._rng.uniform(1e-5, 1.3 * self._longest))
+                value = function()
+                self._is_on = False
+                return value
+            restore()
+
+
+def two_iterations_in(storm, sampler):
+    """The same as `two_iterations`, whenever it is interrupted."""
+    data = []
+    for _ in range(2):
+        for step in range(2):
+            state = sampler.get_state()
+
+            def collect(begins=step == 0):
+                if begins:
+                    sampler.update_tasks()
+                return sampler.obtain_samples()
+
+            data.append(storm.survive(collect, lambda state=state: sampler.set_state(state)))
+    return data
+
+
+CASES = [
+    pytest.param(Wanderer(), {}, 40, id="arrays"),
+    pytest.param(Wanderer(), {"executor": "iterative", "envs_per_task": 2}, 40, id="one by one"),
+    pytest.param(ThreadedWanderer(), {}, 40, id="threads"),
+    pytest.param(Wanderer(), {"executor": parallel(2)}, 2, id="processes"),
+    pytest.param(Wanderer(), {}, 200, id="arrays, long", marks=pytest.mark.slow),
+    pytest.param(Wanderer(), {"executor": "iterative", "envs_per_task": 2}, 200, id="one by one, long",
+                 marks=pytest.mark.slow),
+    pytest.param(ThreadedWanderer(), {}, 200, id="threads, long", marks=pytest.mark.slow),
+    pytest.param(Wanderer(), {"executor": parallel(2)}, 30, id="processes, long", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("env", "arguments", "count"), CASES)
+def test_what_is_interrupted_at_any_moment_and_tried_again_gives_the_same_data(env, arguments, count):
+    """Given a sampler, when Ctrl-C comes `count` times or more, then each round's data are those without Ctrl-C."""
+    expected = [list(paths.values()) for paths in two_iterations(sampler_of(env))]
+    with Storm(seed=count) as storm, sampler_of(env, **arguments) as sampler:
+        beginning = sampler.get_state()
+        while storm.count < count:
+            sampler.set_state(beginning)
+            data = two_iterations_in(storm, sampler)
+            assert_same([list(paths.values()) for paths in data], expected)
+            assert sampler.total_timesteps_sampled == sum(paths.num_steps for paths in data)
