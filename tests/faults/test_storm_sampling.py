@@ -42,18 +42,16 @@ class Storm:
             raise KeyboardInterrupt
 
     def survive(self, function, restore):
-        """Calls a function until it is not interrupted, and `restore` after each time that it was; returns its value."""
-        started = time.perf_counter()
-        if not self._longest:
-            function()
-            self._longest = time.perf_counter() - started
-            restore()
+        """Calls a function until it is not interrupted; calls `restore` after each time that it was."""
         while True:
+            started = time.perf_counter()
             with contextlib.suppress(KeyboardInterrupt):
-                self._is_on = True
-                signal.setitimer(signal.ITIMER_REAL, self._rng.uniform(1e-5, 1.3 * self._longest))
+                if self._longest and self._rng.random() < 0.7:
+                    self._is_on = True
+                    signal.setitimer(signal.ITIMER_REAL, self._rng.uniform(1e-5, 1.2 * self._longest))
                 value = function()
                 self._is_on = False
+                self._longest = max(self._longest, time.perf_counter() - started)
                 return value
             restore()
 
