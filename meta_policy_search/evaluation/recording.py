@@ -6,7 +6,6 @@ from typing import Any, Iterator, List, Sequence
 
 import numpy as np
 
-from meta_policy_search.actors.of_policies import actor_of
 from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
@@ -20,7 +19,7 @@ from meta_policy_search.utils.statistics import task_returns
 
 def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
     """Returns the generators `[M][P]` of the paths that a sampler collects next, as the environments will get them."""
-    actor = actor_of(sampler.policy)
+    actor = sampler.make_actor()
     noise = np.empty((min(sampler.max_path_length, MANY_STEPS), actor.noise_dim), np.float32)
     rngs = [[sampler.path_rng(m, p) for p in range(sampler.batch_size)] for m in range(sampler.meta_batch_size)]
     for rng in itertools.chain(*rngs):

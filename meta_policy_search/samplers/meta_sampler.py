@@ -103,7 +103,7 @@ class MetaSampler(Sampler):
     ) -> Union[MetaEnvExecutor, RayExecutor]:
         parallel = check_parallel(parallel)
         if executor is None and isinstance(parallel, RayOptions):
-            RayExecutor.check_actor(self._actor())
+            RayExecutor.check_actor(self.make_actor())
             return RayExecutor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel)
         generators = own_generators(self.env) if batched_form(self.env) is None else []
         if generators:
@@ -166,7 +166,7 @@ class MetaSampler(Sampler):
             self.update_tasks(self.tasks)
         request = RolloutRequest(self.batch_size, self.max_path_length, *self.env.observation_space.shape,
                                  tuple(self.env.action_space.shape), self._path_rngs())
-        actor = self._actor()
+        actor = self.make_actor()
         if isinstance(self.vec_env, RayExecutor):
             paths = self.vec_env.collect(request, actor)
         else:
@@ -180,7 +180,8 @@ class MetaSampler(Sampler):
         self.total_timesteps_sampled += paths.num_steps
         return paths
 
-    def _actor(self) -> Actor:
+    def make_actor(self) -> Actor:
+        """Returns what acts as the policy does in its tasks, with its parameters as they are now."""
         return actor_of(self.policy, tuple(self.env.action_space.shape))
 
     def _log_as_rllib(self, paths: Rollouts) -> None:
