@@ -283,7 +283,7 @@ def test_dice_is_biased_by_the_square_of_the_step_over_the_number_of_paths(world
 
 @pytest.mark.parametrize("inner_type, percentages", [
     ("log_likelihood", [26.0, 24.6, 24.4, 0.0]),
-    ("likelihood_ratio", [13.2, 11.4, 11.3, 14.7]),
+    ("likelihood_ratio", [13.2, 11.4, 11.2, 14.7]),
     ("dice", [3.8, 2.7, 2.0, 26.6]),
 ])
 def test_the_example_of_the_documentation(inner_type, percentages):
@@ -294,7 +294,7 @@ def test_the_example_of_the_documentation(inner_type, percentages):
         estimate = derivative(
             lambda x: sampled_objective(CROSSROADS, adaptation, x, theta, score), theta)  # noqa: B023
         actual.append(100 * np.linalg.norm(estimate - exact) / np.linalg.norm(exact))
-    np.testing.assert_allclose(actual, percentages, atol=0.051)
+    np.testing.assert_allclose(actual, percentages, atol=0.05)
 
 
 # The library's losses in float64: first and second derivatives --------------------------------------------------------

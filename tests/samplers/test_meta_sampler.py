@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 import time
-from collections import OrderedDict
 
 import cloudpickle
 import numpy as np
@@ -164,7 +163,7 @@ def test_structure_shapes_and_types():
     assert isinstance(sampler, Sampler)
     sampler.update_tasks()
     batch = sampler.obtain_samples()
-    assert isinstance(batch, OrderedDict) and list(batch) == list(range(M))
+    assert isinstance(batch, dict) and list(batch) == list(range(M))
     for paths in batch.values():
         assert isinstance(paths, list) and len(paths) == P
         for path in paths:

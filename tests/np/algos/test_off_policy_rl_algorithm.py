@@ -74,7 +74,7 @@ def test_by_default_paths_end_with_the_environments_own_limit():
     algo = Recording(env, policy, None, ReplayBuffer(env, 100), min_buffer_size=1, steps_per_epoch=1)
     runner, _, _ = train(algo, env=env, batch_size=10)
     assert [len(path["rewards"]) for path in runner.step_path] == [9, 9]
-    with pytest.raises(ValueError, match="max_path_length: expected a number .*MetaPointEnv has no time limit"):
+    with pytest.raises(ValueError, match="max_path_length: expected .*MetaPointEnvNavigation has no time limit"):
         train(make(max_path_length=None))
 
 
