@@ -67,9 +67,8 @@ class VariableSet:
                 v.is_initialized() if hasattr(v, "is_initialized") else tf.is_variable_initialized(v)
                 for v in self.variables.values()]
             self._initializers = [v.initializer for v in self.variables.values()]
-            self._new_values = OrderedDict(
-                (name, tf.placeholder(v.dtype.base_dtype, v.shape)) for name, v in self.variables.items()
-            )
+            self._new_values = OrderedDict((name, tf.placeholder(v.dtype.base_dtype, v.shape))
+                                           for name, v in self.variables.items())
             self._assign = tf.group(*(v.assign(self._new_values[name]) for name, v in self.variables.items()))
 
     def session(self) -> tf.Session:
@@ -87,24 +86,15 @@ class VariableSet:
         return OrderedDict(zip(self.variables, values))
 
     def write(self, values: Mapping[str, np.ndarray], what: str = "values") -> None:
-        """Sets all variables.
-
-        Args:
-            values: name to value, for every variable.
-            what: the argument's name in error messages.
-
-        Raises:
-            ValueError: names differ, a shape does not fit, or a value is not finite.
-        """
+        """Sets all variables by name; `what` is what errors call `values`."""
         feed = {}
         if set(values) != set(self.variables):
             raise ValueError(f"{what}: expected the names {sorted(self.variables)}, got {sorted(values)}")
         for name, placeholder in self._new_values.items():
             value = without_row_axis(np.asarray(values[name]), tuple(placeholder.shape.as_list()))
             if value.shape != tuple(placeholder.shape.as_list()):
-                raise ValueError(
-                    f"{what}[{name!r}]: expected shape {tuple(placeholder.shape.as_list())}, got {value.shape}"
-                )
+                raise ValueError(f"{what}[{name!r}]: expected shape {tuple(placeholder.shape.as_list())}, got "
+                                 f"{value.shape}")
             if not np.isfinite(value).all():
                 raise ValueError(f"{what}[{name!r}]: expected finite numbers, got {value}")
             feed[placeholder] = value

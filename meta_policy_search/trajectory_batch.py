@@ -26,10 +26,6 @@ class TrajectoryBatch:
         env_infos: each `[N, ...]`.
         agent_infos: each `[N, ...]`.
         lengths: int `[P]`, steps of each trajectory, at least 1.
-
-    Raises:
-        TypeError: an array is not of the type above.
-        ValueError: names the field whose size does not fit, is not finite, or goes on after a terminal step.
     """
 
     env_spec: Any
@@ -90,9 +86,6 @@ class TrajectoryBatch:
             env_spec (EnvSpec): spaces of the environment.
             paths: path dicts with `observations`, `actions`, `rewards`, `last_observation` and, where there are any,
                 `terminated`, `env_infos` and `agent_infos`; env infos that not all paths have are left out.
-
-        Raises:
-            ValueError: there are no paths, or one is malformed; names path and step.
         """
         rollouts = Rollouts.of({None: paths})
         for index, path in enumerate(paths):
@@ -104,38 +97,27 @@ class TrajectoryBatch:
                                   for infos in (rollouts.arrays.env_infos, rollouts.arrays.agent_infos))
         terminals = np.zeros(len(arrays["rewards"]), dtype=bool)
         terminals[np.cumsum(lengths) - 1] = [bool(path.get("terminated", False)) for path in paths]
-        return cls(
-            env_spec=env_spec,
-            **arrays,
-            last_observations=np.stack([path["last_observation"] for path in paths]),
-            terminals=terminals,
-            env_infos=env_infos,
-            agent_infos=agent_infos,
-            lengths=lengths,
-        )
+        last_observations = np.stack([path["last_observation"] for path in paths])
+        return cls(env_spec=env_spec, **arrays, last_observations=last_observations, terminals=terminals,
+                   env_infos=env_infos, agent_infos=agent_infos, lengths=lengths)
 
     def to_rollouts(self) -> Rollouts:
         """Returns the trajectories as what a `MetaSampler` returns, of a single task."""
-        return Rollouts.of_steps(
-            {"observations": self.observations, "actions": self.actions, "rewards": self.rewards},
-            self.env_infos, self.agent_infos, self.lengths,
-        )
+        return Rollouts.of_steps({"observations": self.observations, "actions": self.actions, "rewards": self.rewards},
+                                 self.env_infos, self.agent_infos, self.lengths)
 
     def to_paths(self) -> List[Path]:
         """Returns a path dict for each trajectory; its arrays are views."""
         ends = np.cumsum(self.lengths)
-        return [
-            {
-                "observations": self.observations[start:end],
-                "actions": self.actions[start:end],
-                "rewards": self.rewards[start:end],
-                "env_infos": {key: values[start:end] for key, values in self.env_infos.items()},
-                "agent_infos": {key: values[start:end] for key, values in self.agent_infos.items()},
-                "last_observation": last_observation,
-                "terminated": bool(self.terminals[end - 1]),
-            }
-            for start, end, last_observation in zip(ends - self.lengths, ends, self.last_observations, strict=True)
-        ]
+        return [{
+            "observations": self.observations[start:end],
+            "actions": self.actions[start:end],
+            "rewards": self.rewards[start:end],
+            "env_infos": {key: values[start:end] for key, values in self.env_infos.items()},
+            "agent_infos": {key: values[start:end] for key, values in self.agent_infos.items()},
+            "last_observation": last_observation,
+            "terminated": bool(self.terminals[end - 1]),
+        } for start, end, last_observation in zip(ends - self.lengths, ends, self.last_observations, strict=True)]
 
     @property
     def next_observations(self) -> np.ndarray:

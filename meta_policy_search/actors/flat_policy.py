@@ -8,11 +8,12 @@ from meta_policy_search.actors.actor import Actor
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["FlatPolicy"]
 
 
-class FlatPolicy(abc.ABC):
+class FlatPolicy(SharedArguments, abc.ABC):
     """A policy whose parameters are one flat vector.
 
     A subclass supplies `get_flat_params`, `set_flat_params` and `make_actors`; and `get_actions`, if `make_actors`
@@ -21,10 +22,6 @@ class FlatPolicy(abc.ABC):
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; the number of actions, where they are discrete.
-
-    Raises:
-        ValueError: a size below one.
-        TypeError: a size that is not an integer.
     """
 
     def __init__(self, obs_dim: int, action_dim: int) -> None:
@@ -43,11 +40,7 @@ class FlatPolicy(abc.ABC):
 
     @abc.abstractmethod
     def set_flat_params(self, flat_params: np.ndarray) -> None:
-        """Sets the parameters, `[D]`.
-
-        Raises:
-            ValueError: the shape is not `[D]`, or a number is not finite.
-        """
+        """Sets the parameters, `[D]`."""
 
     @abc.abstractmethod
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
@@ -58,9 +51,6 @@ class FlatPolicy(abc.ABC):
 
         Returns:
             An actor that runs without TensorFlow; None if the policy has no such form.
-
-        Raises:
-            ValueError: the shape is not `[M, D]`, or a number is not finite.
         """
 
     def make_actor(self) -> Optional[Actor]:
@@ -76,9 +66,6 @@ class FlatPolicy(abc.ABC):
         Returns:
             `(action [A], agent_info)`; where actions are discrete, the action is an int64. The info holds the
             distribution that the action was drawn from, if it was drawn.
-
-        Raises:
-            ValueError: a wrong shape, or a number that is not finite.
         """
         actions, infos = self.get_actions(self._check_observations("observation", observation, ndim=1)[None])
         return actions[0], {key: value[0] for key, value in infos.items()}
@@ -92,9 +79,6 @@ class FlatPolicy(abc.ABC):
         Returns:
             `(actions [B, A], agent_infos)`, each info with the leading axis `B`; where actions are discrete, they are
             int64 `[B]`.
-
-        Raises:
-            ValueError: a wrong shape, or a number that is not finite.
         """
         return self._act(self._check_observations("observations", observations, ndim=2))
 
@@ -123,9 +107,4 @@ class FlatPolicy(abc.ABC):
         """Is told that paths begin; by default nothing: a policy without a state has nothing to begin afresh."""
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs figures about the policy on the given paths; none by default.
-
-        Args:
-            paths: paths that it acted in.
-            prefix: put before each key.
-        """
+        """Logs figures about the policy on paths that it acted in, each key after `prefix`; none by default."""

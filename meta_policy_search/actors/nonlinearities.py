@@ -12,10 +12,6 @@ def _sigmoid(x: np.ndarray, out: np.ndarray) -> np.ndarray:
     return out
 
 
-def _softplus(x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.logaddexp(x, np.zeros((), x.dtype), out=out)
-
-
 def _elu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
     negative = np.expm1(np.minimum(x, 0.0))
     np.maximum(x, 0.0, out=out)
@@ -23,15 +19,11 @@ def _elu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
     return out
 
 
-def _relu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.maximum(x, np.zeros((), x.dtype), out=out)
-
-
 NONLINEARITIES: Dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "tanh": np.tanh,
-    "relu": _relu,
+    "relu": lambda x, out: np.maximum(x, np.zeros((), x.dtype), out=out),
     "sigmoid": _sigmoid,
-    "softplus": _softplus,
+    "softplus": lambda x, out: np.logaddexp(x, np.zeros((), x.dtype), out=out),
     "elu": _elu,
 }
 """Name of a TensorFlow nonlinearity to its NumPy form, a function of `(x, out)` that may work in place."""

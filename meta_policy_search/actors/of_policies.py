@@ -24,9 +24,6 @@ def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Act
             (`M = 1`).
         action_shape: shape of an action; says that the policy is a meta-policy, though it may have nothing but
             `get_actions`. Default: None.
-
-    Raises:
-        TypeError: what the policy makes is no `Actor`.
     """
     is_meta_policy = action_shape is not None or hasattr(policy, "meta_batch_size")
     if hasattr(policy, "make_actor"):
@@ -41,15 +38,7 @@ def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Act
 
 
 def actors_of(policy: Any, flat_params: np.ndarray) -> Actor:
-    """Returns what acts as a policy for one task does with each of `n` sets of parameters, each in a task of its own.
-
-    Args:
-        policy: has `get_flat_params` and `set_flat_params`.
-        flat_params: `[n, D]`.
-
-    Raises:
-        TypeError: what the policy makes is no `Actor`.
-    """
+    """Returns what acts as a policy for one task does with each row of `flat_params` `[n, D]`, in a task of its own."""
     actors = make_actors(policy, flat_params)
     return SequentialActor(policy, flat_params) if actors is None else actors
 
@@ -113,9 +102,7 @@ class PolicyActor(Actor):
 class SequentialActor(PolicyActor):
     """Acts through the `get_actions` of a policy that takes one set of parameters after the other, then its own again.
 
-    Args:
-        policy: has `get_flat_params` and `set_flat_params`.
-        flat_params: `[M, D]`, the parameters in each task.
+    `flat_params` `[M, D]` are the parameters in each task.
     """
 
     def __init__(self, policy: Any, flat_params: np.ndarray) -> None:
@@ -144,11 +131,7 @@ class MetaPolicyActor(Actor):
         self.noise_dim = getattr(policy, "action_dim", int(np.prod(self._action_shape)))
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `Actor.act`.
-
-        Raises:
-            ValueError: `get_actions` returned something else than is documented.
-        """
+        """See `Actor.act`."""
         actions, agent_infos = self._policy.get_actions(list(observations))
         num_tasks, num_paths = observations.shape[:2]
         shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *self._action_shape)

@@ -8,17 +8,9 @@ import numpy as np
 from meta_policy_search.types import Params
 
 
-def initial_mlp_values(
-    scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int], rng: np.random.Generator
-) -> "OrderedDict[str, np.ndarray]":
+def initial_mlp_values(scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int],
+                       rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
     """Draws initial weights: kernels Glorot-uniform (Glorot & Bengio, 2010), biases zero.
-
-    Args:
-        scope: prefix of the parameter names, such as `mean_network`.
-        input_size: units of the input layer.
-        output_size: units of the output layer.
-        hidden_sizes: units of each hidden layer.
-        rng: source of the weights.
 
     Returns:
         Ordered mapping `scope/layer/kernel` to float32 `[in, out]` and `scope/layer/bias` to float32 `[out]`,
@@ -39,9 +31,8 @@ def flatten_params(params: Params) -> np.ndarray:
     return np.concatenate([value.ravel() for value in params.values()])
 
 
-def unflatten_params(
-    argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]], ndim: int
-) -> "OrderedDict[str, np.ndarray]":
+def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]],
+                     ndim: int) -> "OrderedDict[str, np.ndarray]":
     """Splits vectors into parameters by name.
 
     Args:

@@ -30,18 +30,11 @@ class StackedMLP:
 
     can_divide = True
 
-    def __init__(
-        self,
-        params: Mapping[str, np.ndarray],
-        scope: str,
-        num_hidden_layers: int,
-        hidden_nonlinearity: Optional[str],
-        output_nonlinearity: Optional[str],
-    ) -> None:
+    def __init__(self, params: Mapping[str, np.ndarray], scope: str, num_hidden_layers: int,
+                 hidden_nonlinearity: Optional[str], output_nonlinearity: Optional[str]) -> None:
         names = [f"hidden_{i}" for i in range(num_hidden_layers)] + ["output"]
-        self._layers = [
-            (params[f"{scope}/{name}/kernel"], params[f"{scope}/{name}/bias"][:, None, :]) for name in names
-        ]
+        self._layers = [(params[f"{scope}/{name}/kernel"], params[f"{scope}/{name}/bias"][:, None, :])
+                        for name in names]
         self._nonlinearities = [hidden_nonlinearity] * num_hidden_layers + [output_nonlinearity]
 
     def for_tasks(self: S, start: int, stop: int) -> S:
@@ -70,14 +63,8 @@ class StackedGaussianMLP(StackedMLP, Actor):
         min_log_std: smallest log standard deviation.
     """
 
-    def __init__(
-        self,
-        params: Mapping[str, np.ndarray],
-        num_hidden_layers: int,
-        hidden_nonlinearity: Optional[str],
-        output_nonlinearity: Optional[str],
-        min_log_std: float,
-    ) -> None:
+    def __init__(self, params: Mapping[str, np.ndarray], num_hidden_layers: int, hidden_nonlinearity: Optional[str],
+                 output_nonlinearity: Optional[str], min_log_std: float) -> None:
         super().__init__(params, "mean_network", num_hidden_layers, hidden_nonlinearity, output_nonlinearity)
         self._log_std = np.maximum(params["log_std_network/log_std_var"], np.float32(min_log_std))[:, None, :]
         self._std = np.exp(self._log_std)
@@ -90,14 +77,9 @@ class StackedGaussianMLP(StackedMLP, Actor):
         return part
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Computes actions `mean + std * noise`.
+        """Computes actions `mean + std * noise`, and agent infos `mean` and `log_std`, each float32 `[M, R, A]`.
 
-        Args:
-            observations: `[M, R, O]`.
-            noise: float32 `[M, R, A]`, standard normal; zeros for the mean action.
-
-        Returns:
-            Actions float32 `[M, R, A]` and agent infos `mean`, `log_std`, each float32 `[M, R, A]`.
+        With `noise` zero, actions are the mean.
         """
         mean = self.compute_output(observations)
         log_std = np.broadcast_to(self._log_std, mean.shape)
@@ -114,13 +96,8 @@ class StackedCategoricalMLP(StackedMLP, Actor):
 
     noise_dim = 1
 
-    def __init__(
-        self,
-        params: Mapping[str, np.ndarray],
-        num_hidden_layers: int,
-        hidden_nonlinearity: Optional[str],
-        output_nonlinearity: Optional[str],
-    ) -> None:
+    def __init__(self, params: Mapping[str, np.ndarray], num_hidden_layers: int, hidden_nonlinearity: Optional[str],
+                 output_nonlinearity: Optional[str]) -> None:
         super().__init__(params, "logits_network", num_hidden_layers, hidden_nonlinearity, output_nonlinearity)
 
     def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
@@ -128,16 +105,7 @@ class StackedCategoricalMLP(StackedMLP, Actor):
         rng.random(dtype=np.float32, out=out)
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Draws actions, which are indices.
-
-        Args:
-            observations: `[M, R, O]`.
-            noise: float32 `[M, R, 1]`, uniform in `[0, 1)`.
-
-        Returns:
-            Actions int64 `[M, R]` and the agent info `log_prob`, float32 `[M, R, n]`: log-probabilities of all
-            `n` actions.
-        """
+        """Draws actions, int64 `[M, R]`; the agent info `log_prob`, float32 `[M, R, n]`, is that of all actions."""
         logits = self.compute_output(observations)
         logits -= np.max(logits, axis=-1, keepdims=True)
         log_prob = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
@@ -153,27 +121,13 @@ class StackedDeterministicMLP(StackedMLP, Actor):
         is_discrete: whether an action is the index of the largest output, rather than the outputs.
     """
 
-    def __init__(
-        self,
-        params: Mapping[str, np.ndarray],
-        num_hidden_layers: int,
-        hidden_nonlinearity: Optional[str],
-        output_nonlinearity: Optional[str],
-        is_discrete: bool,
-    ) -> None:
+    def __init__(self, params: Mapping[str, np.ndarray], num_hidden_layers: int, hidden_nonlinearity: Optional[str],
+                 output_nonlinearity: Optional[str], is_discrete: bool) -> None:
         super().__init__(params, "action_network", num_hidden_layers, hidden_nonlinearity, output_nonlinearity)
         self._is_discrete = is_discrete
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Computes actions.
-
-        Args:
-            observations: `[M, R, O]`.
-            noise: not looked at.
-
-        Returns:
-            Actions float32 `[M, R, A]`, or int64 `[M, R]` where they are discrete; and no agent infos.
-        """
+        """Computes actions, float32 `[M, R, A]`, or int64 `[M, R]` where they are discrete; no agent infos."""
         outputs = self.compute_output(observations)
         return (outputs.argmax(axis=-1) if self._is_discrete else outputs), {}
 

@@ -30,11 +30,7 @@ class TaskPolicies:
 
 
 class PerTaskActor(Actor):
-    """Acts in each task with an actor of its own.
-
-    Args:
-        actors: one for each task, all of the same kind.
-    """
+    """Acts in each task with an actor of its own, all of the same kind."""
 
     def __init__(self, actors: Sequence[Actor]) -> None:
         self._actors = actors

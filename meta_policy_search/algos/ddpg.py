@@ -41,35 +41,19 @@ class DDPG(OffPolicyRLAlgorithm):
         env_spec (EnvSpec): spaces of the environment, of which the action space is a box.
         policy (DeterministicMLPPolicy): the policy.
         qf (MLPQFunction): the action values.
-        replay_buffer (ReplayBuffer): where transitions are stored, and drawn from.
         exploration_policy (ExplorationPolicy): acts while paths are collected; needed, as the policy is deterministic.
         use_target (bool): whether to learn from target networks. Default: True.
         target_update_tau (float): step `tau` of the targets, in (0, 1]. Default: 0.01.
         policy_lr (float): step size of Adam for the policy, above 0. Default: 1e-4.
         qf_lr (float): step size of Adam for the values, above 0. Default: 1e-3.
-        **kwargs: as for `OffPolicyRLAlgorithm`.
-
-    Raises:
-        ValueError: there is no `exploration_policy`, or sizes do not fit.
 
     References:
         Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971.
     """
 
-    def __init__(
-        self,
-        env_spec: Any,
-        policy: DeterministicMLPPolicy,
-        qf: MLPQFunction,
-        replay_buffer: Any,
-        *,
-        exploration_policy: Any = None,
-        use_target: bool = True,
-        target_update_tau: float = 0.01,
-        policy_lr: float = 1e-4,
-        qf_lr: float = 1e-3,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, env_spec: Any, policy: DeterministicMLPPolicy, qf: MLPQFunction, replay_buffer: Any, *,
+                 exploration_policy: Any = None, use_target: bool = True, target_update_tau: float = 0.01,
+                 policy_lr: float = 1e-4, qf_lr: float = 1e-3, **kwargs: Any) -> None:
         super().__init__(env_spec, policy, qf, replay_buffer, exploration_policy=exploration_policy,
                          use_target=use_target, **kwargs)
         if exploration_policy is None:

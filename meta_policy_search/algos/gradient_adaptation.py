@@ -28,15 +28,10 @@ class GradientAdaptation(MetaRLAlgorithm):
             adaptation uses a copy, so that no task depends on another.
         rollouts_per_meta_task (int): paths in each task before and after each step, in training. Default: 20.
         max_path_length (int): steps after which a path is cut off, in training. Default: 100.
-
-    Raises:
-        ValueError: a number is below one.
-        TypeError: an argument of the wrong type.
     """
 
-    def __init__(
-        self, algo: MetaAlgo, sample_processor: Any, rollouts_per_meta_task: int = 20, max_path_length: int = 100
-    ) -> None:
+    def __init__(self, algo: MetaAlgo, sample_processor: Any, rollouts_per_meta_task: int = 20,
+                 max_path_length: int = 100) -> None:
         if not isinstance(algo, MetaAlgo):
             raise TypeError(f"algo: expected a MetaAlgo (such as ProMP), got {algo!r}")
         if not callable(getattr(sample_processor, "process_samples", None)):
@@ -82,7 +77,6 @@ class GradientAdaptation(MetaRLAlgorithm):
 
         Raises:
             ValueError: an entry that the algorithm needs is missing in the trajectories.
-            TypeError: an argument of the wrong type.
             FloatingPointError: a parameter would not be finite.
         """
         if not isinstance(exploration_policy, TaskPolicy):

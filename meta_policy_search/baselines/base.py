@@ -29,9 +29,8 @@ class Baseline:
         """Returns the prediction along a path with `observations` `[T, O]`: float64 `[T]`, in the target's unit."""
         raise NotImplementedError
 
-    def fit_predict(
-        self, paths: Sequence[Path], observations: np.ndarray, returns: np.ndarray, path_lengths: np.ndarray
-    ) -> Sequence[np.ndarray]:
+    def fit_predict(self, paths: Sequence[Path], observations: np.ndarray, returns: np.ndarray,
+                    path_lengths: np.ndarray) -> Sequence[np.ndarray]:
         """Fits the baseline to the returns of one task, then predicts them for each path.
 
         By default it calls `fit` and `predict`; a subclass may do the same on arrays, which is faster.

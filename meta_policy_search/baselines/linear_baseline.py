@@ -11,6 +11,7 @@ from meta_policy_search.baselines.base import Baseline
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_non_negative
+from meta_policy_search.utils.signatures import SharedArguments
 from meta_policy_search.utils.utils import explained_variance_1d
 
 __all__ = ["LinearBaseline", "LinearFeatureBaseline", "LinearTimeBaseline"]
@@ -20,14 +21,15 @@ _OBSERVATION_LIMIT = 10.0
 _TIME_SCALE = 100.0
 
 
-class LinearBaseline(Baseline):
+class LinearBaseline(SharedArguments, Baseline):
     """What linear baselines share; a subclass supplies `_features`.
 
     Where `X^T X + reg_coeff I` is singular to working precision, the damping is raised tenfold, up to four times.
     Where that does not help (`reg_coeff` is zero), the least-squares solution of the smallest norm is taken.
 
     Args:
-        reg_coeff: damping, at least zero; in squared feature units, added to each diagonal entry of `X^T X`.
+        reg_coeff: damping, at least zero; in squared feature units, added to each diagonal entry of `X^T X`. Default:
+            1e-5.
     """
 
     _target_key = "returns"  # of the last fit; pickles of the public code of ProMP, which work here, lack it
@@ -58,11 +60,7 @@ class LinearBaseline(Baseline):
         self._target_key = target_key
 
     def predict(self, path: Path) -> np.ndarray:
-        """Returns the prediction along a path, float64 `[T]` in the target's unit; zeros before a fit.
-
-        Raises:
-            ValueError: the path has no observations, or they are of another size than the fitted ones.
-        """
+        """Returns the prediction along a path, float64 `[T]` in the target's unit; zeros before a fit."""
         observations = self._observations(path, "path")
         if self._coeffs is None:
             return np.zeros(len(observations))
@@ -72,9 +70,8 @@ class LinearBaseline(Baseline):
                              f"but the baseline has {len(self._coeffs)} coefficients")
         return features @ self._coeffs
 
-    def fit_predict(
-        self, paths: Sequence[Path], observations: np.ndarray, returns: np.ndarray, path_lengths: np.ndarray
-    ) -> Sequence[np.ndarray]:
+    def fit_predict(self, paths: Sequence[Path], observations: np.ndarray, returns: np.ndarray,
+                    path_lengths: np.ndarray) -> Sequence[np.ndarray]:
         """See `Baseline.fit_predict`."""
         if (type(self).fit, type(self).predict) != (LinearBaseline.fit, LinearBaseline.predict):
             return super().fit_predict(paths, observations, returns, path_lengths)
@@ -91,11 +88,7 @@ class LinearBaseline(Baseline):
         return None if self._coeffs is None else self._coeffs.copy()
 
     def set_params(self, value: Optional[np.ndarray], **tags: Any) -> None:
-        """Sets the coefficients, `[F]` in the order of the features; None makes the baseline unfitted again.
-
-        Raises:
-            ValueError: `value` is not a vector of finite numbers.
-        """
+        """Sets the coefficients, `[F]` in the order of the features; None makes the baseline unfitted again."""
         if value is not None:
             value = np.array(value, dtype=np.float64)
             if value.ndim != 1 or not np.isfinite(value).all():
@@ -107,9 +100,6 @@ class LinearBaseline(Baseline):
 
         One is perfect, zero no better than the mean. Target and coefficients are those of the last fit, so `paths`
         are best those of the task fitted last.
-
-        Raises:
-            ValueError: there are no paths, or a key is missing; names path and key.
         """
         if len(paths) == 0:
             raise ValueError("paths: expected at least one path, got none")
@@ -132,9 +122,6 @@ class LinearFeatureBaseline(LinearBaseline):
 
     `b(s_t, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 + w_6`, squares being elementwise, with observations
     `s` clipped to [-10, 10] and time `t` in hundreds of steps. `F = 2 O + 4` coefficients, in this order.
-
-    Args:
-        reg_coeff: damping of the least squares, at least zero. Default: 1e-5.
 
     References:
         Duan et al. 2016, "Benchmarking Deep Reinforcement Learning for Continuous Control", arXiv:1604.06778.
@@ -162,9 +149,6 @@ class LinearTimeBaseline(LinearBaseline):
     """Baseline that depends on time alone, as DiCE needs it.
 
     `b(t) = w_1 t + w_2 t^2 + w_3 t^3 + w_4` with time `t` in hundreds of steps; four coefficients, in this order.
-
-    Args:
-        reg_coeff: damping of the least squares, at least zero. Default: 1e-5.
     """
 
     def _observations(self, path: Path, name: str) -> np.ndarray:

@@ -24,6 +24,7 @@ from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
+from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
     check_bool,
     check_non_negative,
@@ -80,9 +81,6 @@ class MetaAlgo(abc.ABC):
         """Returns the algorithm for another number of tasks, with a policy of its own; graph and parameters are shared.
 
         So a trained policy can be adapted to any number of tasks, one for instance.
-
-        Args:
-            meta_batch_size: number of tasks, at least 1.
         """
         other = type(self).__new__(type(self))  # not a copy, which an algorithm may build anew, with a graph of its own
         vars(other).update(vars(self))
@@ -122,25 +120,15 @@ class MAMLAlgo(Serializable, MetaAlgo):
         first_order (bool): whether to leave out second derivatives, stopping gradients through the inner gradient
             (arXiv:1703.03400, section 5.2); default False.
         name (str): name scope of the algorithm's operations.
-
-    Raises:
-        ValueError: a number out of range, or a `meta_batch_size` that differs from the policy's.
     """
 
     optimizer: Optimizer
     _replaced = {"_adapt_objective_sym": "build_inner_loss", "_build_inner_adaption": "build_inner_loss",
                  "_adapt_sym": "_build_chain", "_extract_input_dict": "input_values"}
 
-    def __init__(
-        self,
-        policy: MetaPolicy,
-        inner_lr: float = 0.1,
-        meta_batch_size: int = 20,
-        num_inner_grad_steps: int = 1,
-        trainable_inner_step_size: bool = False,
-        first_order: bool = False,
-        name: str = "maml",
-    ) -> None:
+    def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
+                 num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False,
+                 name: str = "maml") -> None:
         if not isinstance(policy, MetaPolicy):
             raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {policy!r}")
         super().__init__(policy)
@@ -265,11 +253,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
         """Raises `ValueError` unless the algorithm can work on samples of this form."""
 
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
-        """Returns what the placeholders of one step are fed, by their names.
-
-        Raises:
-            ValueError: the number of tasks is wrong, or a task lacks an entry or has no samples; names the step.
-        """
+        """Returns what the placeholders of one step are fed, by their names."""
         try:
             if len(samples) != self.meta_batch_size:
                 raise ValueError(f"expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
@@ -332,8 +316,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
             if not finite.all():
                 raise FloatingPointError(
                     f"adaptation: {name} of task {np.argmin(finite)} would not be finite, so the step was refused and "
-                    "the policy is as it was; its samples hold a number that is not finite, or the step is too long"
-                )
+                    "the policy is as it was; its samples hold a number that is not finite, or the step is too long")
         self.policy.set_stacked_param_values(adapted)
 
     def get_step_sizes(self) -> "OrderedDict[str, np.ndarray]":
@@ -345,10 +328,8 @@ class MAMLAlgo(Serializable, MetaAlgo):
         """Returns the values of all placeholders of the meta-objective by input name."""
         expected = self.num_inner_grad_steps + 1
         if len(all_samples_data) != expected:
-            raise ValueError(
-                f"all_samples_data: expected the samples of {expected} steps (num_inner_grad_steps + 1), "
-                f"got {len(all_samples_data)}"
-            )
+            raise ValueError(f"all_samples_data: expected the samples of {expected} steps (num_inner_grad_steps + 1), "
+                             f"got {len(all_samples_data)}")
         values: Dict[str, np.ndarray] = {}
         for step, samples in zip(self._chain, all_samples_data, strict=True):
             values.update(self.input_values(step.inputs, samples))
@@ -366,6 +347,26 @@ class MAMLAlgo(Serializable, MetaAlgo):
         """
         return {name: 1 for name in chain[-1].inputs.placeholders}
 
+    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
+        """Takes one meta-update.
+
+        Args:
+            all_samples_data: `[K + 1][M]` processed samples: of each inner step, and last of the adapted policies.
+            log: whether to log its figures, see the algorithm.
+
+        Raises:
+            ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
+            FloatingPointError: the loss, its gradient or another quantity of the step is not finite; the parameters are
+                as they were.
+        """
+        figures = self._update(self.meta_input_values(all_samples_data))
+        if log:
+            logger.logkvs(figures)
+
+    def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
+        """Takes one meta-update on the values of all placeholders; returns what to log of it."""
+        return {"LossBefore": self.optimizer.optimize(values)}
+
     def build_diagnostics(self) -> None:
         """Builds what `compute_diagnostics` needs, before the graph is finalized, say; called again, does nothing.
 
@@ -380,8 +381,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
         objective = self.optimizer.objective
         with objective.graph.as_default(), tf.name_scope(f"{self.name}/diagnostics"):
             self._diagnostics = diagnostics.build_adaptation_diagnostics(
-                self.policy, self._chain, self.build_inner_loss(self._chain[0]), objective
-            )
+                self.policy, self._chain, self.build_inner_loss(self._chain[0]), objective)
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
         """Computes how noisy the meta-gradient is, and what the inner steps do, at the present parameters.
@@ -398,10 +398,6 @@ class MAMLAlgo(Serializable, MetaAlgo):
             samples drawn with them, mean over the tasks in which neither is zero; and for each inner step
             `Step_k-AdaptationKL`, the divergence `KL(pi_{theta_k} || pi_{theta_{k+1}})` on the samples of step k,
             nats, mean over tasks.
-
-        Raises:
-            ValueError: the number of steps or tasks is wrong, a task lacks an entry or has no samples, or there is a
-                single task.
         """
         self.build_diagnostics()
         values = self.meta_input_values(all_samples_data)

@@ -22,34 +22,23 @@ class AdaptationDiagnostics(NamedTuple):
     step_kl: tf.Tensor  # [K], nats, mean over tasks
 
 
-def build_adaptation_diagnostics(
-    policy: Policy, chain: Sequence[AdaptationStep], inner_loss: tf.Tensor, meta_objective: tf.Tensor
-) -> AdaptationDiagnostics:
+def build_adaptation_diagnostics(policy: Policy, chain: Sequence[AdaptationStep], inner_loss: tf.Tensor,
+                                 meta_objective: tf.Tensor) -> AdaptationDiagnostics:
     """Builds each task's gradients before and after adaptation, and the divergence of each inner step.
 
     A task's adapted parameters enter the meta-objective, a mean over tasks, through the task's outer loss alone. So its
     gradient by them is that of the outer loss, divided by the number of tasks: of the same direction.
 
-    Args:
-        policy: the policy.
-        chain: the `K` inner steps, and last the adapted policies.
-        inner_loss: `[M]`, that of the first inner step.
-        meta_objective: scalar.
-
-    Returns:
-        An `AdaptationDiagnostics`; the divergence of step k is `KL(pi_{theta_k} || pi_{theta_{k+1}})` on the samples of
-        step k, mean over a task's samples, then over tasks.
+    The divergence of step k is `KL(pi_{theta_k} || pi_{theta_{k+1}})` on the samples of step k, mean over a task's
+    samples, then over tasks. `inner_loss` `[M]` is that of the first inner step.
     """
     step_kl = []
     for step, after in zip(chain, chain[1:]):
         dist_info = policy.distribution_info_sym(step.inputs.observations, after.params)
         kl = policy.distribution.kl_sym(step.dist_info, dist_info)
         step_kl.append(tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights)))
-    return AdaptationDiagnostics(
-        _build_task_gradients(inner_loss, chain[0].params),
-        _build_task_gradients(meta_objective, chain[-1].params),
-        tf.stack(step_kl),
-    )
+    return AdaptationDiagnostics(_build_task_gradients(inner_loss, chain[0].params),
+                                 _build_task_gradients(meta_objective, chain[-1].params), tf.stack(step_kl))
 
 
 def _build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:

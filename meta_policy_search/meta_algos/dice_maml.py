@@ -7,8 +7,6 @@ from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.types import TaskSamples
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.signatures import Unpack
 
@@ -33,19 +31,16 @@ class DICEMAML(MAMLAlgo):
     Takes the samples of a `DiceMetaSampleProcessor`, with a baseline of time alone (`LinearTimeBaseline`); its notes
     say what would bias the gradient.
 
+    Logs `LossBefore`. (A DiCE objective has the same value for all parameters, by construction: only its derivatives
+    differ.)
+
     Args:
         max_path_length (int): the most steps that a path can have, `T`; the sample processor's.
         learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
     """
 
-    def __init__(
-        self,
-        max_path_length: int,
-        *args: Any,
-        name: str = "dice_maml",
-        learning_rate: float = 1e-3,
-        **kwargs: Unpack[MAMLArguments],
-    ) -> None:
+    def __init__(self, max_path_length: int, *args: Any, name: str = "dice_maml", learning_rate: float = 1e-3,
+                 **kwargs: Unpack[MAMLArguments]) -> None:
         super().__init__(*args, name=name, **kwargs)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self.optimizer = MAMLFirstOrderOptimizer(learning_rate=learning_rate, max_epochs=1)
@@ -65,39 +60,18 @@ class DICEMAML(MAMLAlgo):
             raise ValueError(f"samples: expected paths padded to max_path_length={self.max_path_length} steps, as by a "
                              f"DiceMetaSampleProcessor with the same number, got {samples.max_path_length}")
 
-    def _dice_loss(self, step: AdaptationStep) -> tf.Tensor:
+    def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the DiCE loss that an inner step descends, `[M]`."""
         inputs = step.inputs
         return losses.dice_loss(
             step.log_prob, inputs.entries["adjusted_rewards"], inputs.path_weights, inputs.path_starts).loss
 
-    def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the DiCE loss that an inner step descends, `[M]`."""
-        return self._dice_loss(step)
-
     def build_outer_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the loss of the adapted policies, `[M]`: the same."""
-        return self._dice_loss(step)
+        return self.build_inner_loss(step)
 
     def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
         """Builds the mean over tasks of the adapted policies' loss."""
         with tf.name_scope("meta_objective"):
             loss = tf.reduce_mean(self.build_outer_loss(chain[-1]))
-        self.optimizer.build_graph(
-            loss=loss, target=self.meta_parameters, input_ph_dict=self._meta_placeholders(chain))
-
-    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
-        """Takes one meta-update.
-
-        Args:
-            all_samples_data: `[K + 1][M]` processed samples: of each inner step, and last of the adapted policies.
-            log: whether to log `LossBefore`. (A DiCE objective has the same value for all parameters, by construction:
-                only its derivatives differ.)
-
-        Raises:
-            ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
-            FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
-        """
-        values = self.meta_input_values(all_samples_data)
-        loss_before = self.optimizer.optimize(values)
-        if log:
-            logger.logkv("LossBefore", loss_before)
+        self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain))

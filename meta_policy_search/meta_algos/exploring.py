@@ -51,26 +51,17 @@ class ExploringMAMLAlgo(MAMLAlgo):
             paths end early. Default None, the length of the longest path.
 
     Raises:
-        ValueError: a number out of range, a `meta_batch_size` that differs from the policy's, an unknown `inner_type`,
-            or `exploration_coeff` without `exploration`.
+        ValueError: `exploration_coeff` without `exploration`, or `max_path_length` without `inner_type='dice'`.
     """
 
-    def __init__(
-        self,
-        *args: Any,
-        name: str = "maml",
-        inner_type: str = "likelihood_ratio",
-        exploration: bool = False,
-        exploration_coeff: Optional[float] = None,
-        max_path_length: Optional[int] = None,
-        **kwargs: Unpack[MAMLArguments],
-    ) -> None:
+    def __init__(self, *args: Any, name: str = "maml", inner_type: str = "likelihood_ratio", exploration: bool = False,
+                 exploration_coeff: Optional[float] = None, max_path_length: Optional[int] = None,
+                 **kwargs: Unpack[MAMLArguments]) -> None:
         super().__init__(*args, name=name, **kwargs)
         self.inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
         self.exploration = check_bool("exploration", exploration)
-        self.exploration_coeff = (
-            None if exploration_coeff is None else check_non_negative("exploration_coeff", exploration_coeff)
-        )
+        self.exploration_coeff = None if exploration_coeff is None else check_non_negative(
+            "exploration_coeff", exploration_coeff)
         if exploration_coeff is not None and not self.exploration:
             raise ValueError("exploration_coeff: expected None with exploration=False, which has no such term, got "
                              f"{exploration_coeff}")

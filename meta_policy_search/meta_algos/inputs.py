@@ -29,29 +29,18 @@ class StepInputs(NamedTuple):
         return self.entries["advantages"]
 
     def values(self, samples: Samples) -> Dict[str, np.ndarray]:
-        """Returns what the placeholders are fed, by their names.
-
-        Raises:
-            ValueError: a task lacks an entry, or has no samples.
-        """
+        """Returns what the placeholders are fed, by their names."""
         made = {"mask": samples.mask, "path_starts": samples.path_starts}
         keys = [name[len(self.name) + 1:] for name in self.placeholders]
         return {f"{self.name}/{key}": made[key]() if key in made else samples.stacked(key) for key in keys}
 
 
-def make_step_inputs(
-    name: str, obs_dim: int, distribution: Distribution, entries: Sequence[str], needs_paths: bool,
-    max_path_length: Optional[int],
-) -> StepInputs:
+def make_step_inputs(name: str, obs_dim: int, distribution: Distribution, entries: Sequence[str], needs_paths: bool,
+                     max_path_length: Optional[int]) -> StepInputs:
     """Creates stacked placeholders for one step's samples of all tasks.
 
-    Args:
-        name: of the step.
-        obs_dim: size of an observation.
-        distribution: of the actions.
-        entries: names of the entries `[N]` that the losses need.
-        needs_paths: whether the losses need to know where paths start.
-        max_path_length: most steps of a path, for its weights; None for the length of the longest one.
+    `entries` are those `[N]` that the losses need. `needs_paths` says whether they need to know where paths start, and
+    `max_path_length` is the most steps of a path, for its weights: where it is None, the length of the longest one.
     """
     shapes: Dict[str, List[Any]] = {
         "observations": [obs_dim],
@@ -67,14 +56,8 @@ def make_step_inputs(
         path_starts = phs["path_starts"] = tf.placeholder(tf.int32, [None, None], name="path_starts")
         path_weights = ragged.path_weights(phs["mask"], path_starts, max_path_length)
     return StepInputs(
-        name=name,
-        placeholders={f"{name}/{key}": ph for key, ph in phs.items()},
-        observations=phs["observations"],
-        actions=phs["actions"],
-        mask=phs["mask"],
+        name, {f"{name}/{key}": ph for key, ph in phs.items()}, phs["observations"], phs["actions"], phs["mask"],
         weights=ragged.sample_weights(phs["mask"]),
         dist_info_old={key: phs[f"agent_infos/{key}"] for key, _ in distribution.dist_info_specs},
-        entries={key: phs[key] for key in entries},
-        path_starts=path_starts,
-        path_weights=path_weights,
+        entries={key: phs[key] for key in entries}, path_starts=path_starts, path_weights=path_weights,
     )

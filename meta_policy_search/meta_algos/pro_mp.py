@@ -9,7 +9,6 @@ from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
     check_bool,
     check_fraction,
@@ -29,6 +28,8 @@ class ProMP(MAMLAlgo):
         L = mean_m L_clip,m(theta_K) + mean_k eta_k * mean_m KL(pi_old,k || pi_{theta_k}),
 
     with the likelihood-ratio loss as inner objective, which gives low-variance second derivatives (section 5).
+
+    Logs `LossBefore`, `LossAfter`, `KLInner`, `KLOuter`, `KLCoeffInner` and `ClipEps`.
 
     Args:
         learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
@@ -63,26 +64,14 @@ class ProMP(MAMLAlgo):
         >>> algo.optimize_policy([before, after], log=False)
     """
 
-    def __init__(
-        self,
-        *args: Any,
-        name: str = "ppo_maml",
-        learning_rate: float = 1e-3,
-        num_ppo_steps: int = 5,
-        num_minibatches: int = 1,
-        clip_eps: float = 0.2,
-        target_inner_step: float = 0.01,
-        init_inner_kl_penalty: float = 1e-2,
-        adaptive_inner_kl_penalty: bool = True,
-        anneal_factor: float = 1.0,
-        **kwargs: Unpack[MAMLArguments],
-    ) -> None:
+    def __init__(self, *args: Any, name: str = "ppo_maml", learning_rate: float = 1e-3, num_ppo_steps: int = 5,
+                 num_minibatches: int = 1, clip_eps: float = 0.2, target_inner_step: float = 0.01,
+                 init_inner_kl_penalty: float = 1e-2, adaptive_inner_kl_penalty: bool = True,
+                 anneal_factor: float = 1.0, **kwargs: Unpack[MAMLArguments]) -> None:
         super().__init__(*args, name=name, **kwargs)
-        self.optimizer = MAMLPPOOptimizer(
-            learning_rate=learning_rate,
-            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps),
-            num_minibatches=num_minibatches,
-        )
+        num_ppo_steps = check_positive_int("num_ppo_steps", num_ppo_steps)
+        self.optimizer = MAMLPPOOptimizer(learning_rate=learning_rate, max_epochs=num_ppo_steps,
+                                          num_minibatches=num_minibatches)
         self.clip_eps = check_positive("clip_eps", clip_eps)
         penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
         self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty, np.float32)
@@ -98,52 +87,30 @@ class ProMP(MAMLAlgo):
             clip_eps = tf.placeholder(tf.float32, [], name="clip_eps")
             inner_kl_coeff = tf.placeholder(tf.float32, [self.num_inner_grad_steps], name="inner_kl_coeff")
             last = chain[-1]
-            surrogate = losses.clipped_surrogate(
-                last.log_prob, last.old_log_prob, last.inputs.advantages, last.inputs.weights, clip_eps
-            )
+            surrogate = losses.clipped_surrogate(last.log_prob, last.old_log_prob, last.inputs.advantages,
+                                                 last.inputs.weights, clip_eps)
             kls = tf.stack([self._build_mean_kl(step) for step in chain])
             inner_kl, outer_kl = kls[:-1], kls[-1]
             loss = tf.reduce_mean(surrogate.loss) + tf.reduce_mean(inner_kl_coeff * inner_kl)
-        self.optimizer.build_graph(
-            loss=loss,
-            target=self.meta_parameters,
-            input_ph_dict={
-                **self._meta_placeholders(chain), "clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff
-            },
-            inner_kl=inner_kl,
-            outer_kl=outer_kl,
-            sample_axes=self._last_step_sample_axes(chain),
-        )
+        phs = {**self._meta_placeholders(chain), "clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff}
+        self.optimizer.build_graph(loss, self.meta_parameters, phs, inner_kl, outer_kl,
+                                   sample_axes=self._last_step_sample_axes(chain))
 
     def meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
         """Adds the present clipping and penalties."""
         values = super().meta_input_values(all_samples_data)
         return {**values, "clip_eps": np.float32(self.clip_eps), "inner_kl_coeff": self.inner_kl_coeff}
 
-    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
-        """Takes one meta-update, of `num_ppo_steps` passes over the samples.
-
-        Args:
-            all_samples_data: `[K + 1][M]` processed samples: of each inner step, and last of the adapted policies.
-            log: whether to log `LossBefore`, `LossAfter`, `KLInner`, `KLOuter`, `KLCoeffInner` and `ClipEps`.
-
-        Raises:
-            ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
-            FloatingPointError: the loss or its gradient is not finite; the parameters are as they were.
-        """
-        values = self.meta_input_values(all_samples_data)
+    def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
         loss_before = self.optimizer.optimize(values)
         stats = self.optimizer.compute_stats(values)
-        if log:
-            logger.logkv("LossBefore", loss_before)
-            logger.logkv("LossAfter", stats.loss)
-            logger.logkv("KLInner", float(np.mean(stats.inner_kl)))
-            logger.logkv("KLOuter", stats.outer_kl)
-            logger.logkv("KLCoeffInner", float(np.mean(self.inner_kl_coeff)))
-            logger.logkv("ClipEps", self.clip_eps)
+        figures = {"LossBefore": loss_before, "LossAfter": stats.loss, "KLInner": float(np.mean(stats.inner_kl)),
+                   "KLOuter": stats.outer_kl, "KLCoeffInner": float(np.mean(self.inner_kl_coeff)),
+                   "ClipEps": self.clip_eps}
         if self.adaptive_inner_kl_penalty:
             self.inner_kl_coeff = self._adapted_kl_coeff(stats.inner_kl)
         self.clip_eps *= self.anneal_factor
+        return figures
 
     def _adapted_kl_coeff(self, inner_kl: np.ndarray) -> np.ndarray:
         """Returns the penalty coefficients for the next meta-update (as in arXiv:1707.06347, section 4)."""
@@ -157,11 +124,7 @@ class ProMP(MAMLAlgo):
         return {**super().get_state(), "clip_eps": self.clip_eps, "inner_kl_coeff": self.inner_kl_coeff.copy()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores what `get_state` returned.
-
-        Raises:
-            ValueError: it is of another number of inner steps, or of another policy.
-        """
+        """Restores what `get_state` returned, for the same number of inner steps."""
         if np.shape(state["inner_kl_coeff"]) != self.inner_kl_coeff.shape:
             raise ValueError(f"inner_kl_coeff: expected shape {self.inner_kl_coeff.shape}, one for each inner step, "
                              f"got {np.shape(state['inner_kl_coeff'])}")

@@ -1,13 +1,13 @@
 """TRPO-MAML: model-agnostic meta-learning with a trust-region outer step (arXiv:1703.03400, section 5.3)."""
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+import numpy as np
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.exploring import ExploringArguments, ExploringMAMLAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.types import TaskSamples
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_positive
 from meta_policy_search.utils.signatures import Unpack
 
@@ -19,19 +19,15 @@ class TRPOMAML(ExploringMAMLAlgo):
     term, see `ExploringMAMLAlgo`), such that their mean divergence from the policies that sampled stays below
     `step_size`.
 
+    Logs `MeanKLBefore`, `MeanKL`, `LossBefore`, `LossAfter`, `dLoss` and `StepFraction` (of the full step).
+
     Args:
         step_size (float): largest mean divergence `KL(pi_old || pi_theta_K)` per meta-update, nats; default 0.01.
         optimizer (ConjugateGradientOptimizer or None): by default one with its own defaults.
     """
 
-    def __init__(
-        self,
-        *args: Any,
-        name: str = "trpo_maml",
-        step_size: float = 0.01,
-        optimizer: Optional[ConjugateGradientOptimizer] = None,
-        **kwargs: Unpack[ExploringArguments],
-    ) -> None:
+    def __init__(self, *args: Any, name: str = "trpo_maml", step_size: float = 0.01,
+                 optimizer: Optional[ConjugateGradientOptimizer] = None, **kwargs: Unpack[ExploringArguments]) -> None:
         super().__init__(*args, name=name, **kwargs)
         self.step_size = check_positive("step_size", step_size)
         if optimizer is not None and not isinstance(optimizer, ConjugateGradientOptimizer):
@@ -43,38 +39,17 @@ class TRPOMAML(ExploringMAMLAlgo):
         """Builds the adapted policies' likelihood-ratio loss and divergence."""
         with tf.name_scope("meta_objective"):
             last = chain[-1]
-            outer = losses.likelihood_ratio_loss(
-                last.log_prob, last.old_log_prob, last.inputs.advantages, last.inputs.weights
-            )
+            outer = losses.likelihood_ratio_loss(last.log_prob, last.old_log_prob, last.inputs.advantages,
+                                                 last.inputs.weights)
             loss = tf.reduce_mean(outer.loss + self.build_exploration_loss(chain))
             mean_kl = self._build_mean_kl(last)
-        self.optimizer.build_graph(
-            loss=loss,
-            target=self.meta_parameters,
-            input_ph_dict=self._meta_placeholders(chain),
-            leq_constraint=(mean_kl, self.step_size),
-            sample_axes=self._last_step_sample_axes(chain),
-        )
+        self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
+                                   leq_constraint=(mean_kl, self.step_size),
+                                   sample_axes=self._last_step_sample_axes(chain))
 
-    def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
-        """Takes one meta-update.
-
-        Args:
-            all_samples_data: `[K + 1][M]` processed samples: of each inner step, and last of the adapted policies.
-            log: whether to log `MeanKLBefore`, `MeanKL`, `LossBefore`, `LossAfter` and `dLoss`.
-
-        Raises:
-            ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
-            FloatingPointError: the loss, its gradient, the divergence or its curvature is not finite; the parameters
-                are as they were.
-        """
-        values = self.meta_input_values(all_samples_data)
+    def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
         self.optimizer.optimize(values)
-        if log:
-            logger.logkv("MeanKLBefore", self.optimizer.constraint_before)
-            search = self.optimizer.last_search
-            logger.logkv("MeanKL", search.constraint)
-            logger.logkv("LossBefore", search.loss_before)
-            logger.logkv("LossAfter", search.loss)
-            logger.logkv("dLoss", search.loss_before - search.loss)
-            logger.logkv("StepFraction", search.step_fraction)
+        search = self.optimizer.last_search
+        return {"MeanKLBefore": self.optimizer.constraint_before, "MeanKL": search.constraint,
+                "LossBefore": search.loss_before, "LossAfter": search.loss, "dLoss": search.loss_before - search.loss,
+                "StepFraction": search.step_fraction}

@@ -17,9 +17,8 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (the name of the public code)
     LinearFeatureBaseline())`.
     """
 
-    def __init__(
-        self, max_path_length: int, *args: Any, name: str = "vpg_dice_maml", **kwargs: Unpack[DICEArguments]
-    ) -> None:
+    def __init__(self, max_path_length: int, *args: Any, name: str = "vpg_dice_maml",
+                 **kwargs: Unpack[DICEArguments]) -> None:
         super().__init__(max_path_length, *args, name=name, **kwargs)
 
     def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:

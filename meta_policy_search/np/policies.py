@@ -13,11 +13,12 @@ from meta_policy_search.actors.stacked_mlp import StackedDeterministicMLP, Stack
 from meta_policy_search.types import Params
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_choice, check_positive_int
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["CategoricalMLPPolicy", "DeterministicMLPPolicy", "FlatMLP", "GaussianMLPPolicy", "MLPPolicy", "Policy"]
 
 
-class FlatMLP:
+class FlatMLP(SharedArguments):
     """A multi-layer perceptron whose parameters are one flat vector.
 
     Kernels start Glorot-uniform, biases at zero, drawn from the root seed.
@@ -29,21 +30,10 @@ class FlatMLP:
         hidden_sizes (tuple of int): units of each hidden layer; empty for a linear function.
         hidden_nonlinearity (str or None): of the hidden layers, one of `NONLINEARITIES`; None for the identity.
         output_nonlinearity (str or None): likewise, of the output layer.
-
-    Raises:
-        ValueError: a size below one, or an unknown nonlinearity.
-        TypeError: a size that is not an integer.
     """
 
-    def __init__(
-        self,
-        scope: str,
-        input_size: int,
-        output_size: int,
-        hidden_sizes: Sequence[int],
-        hidden_nonlinearity: Optional[str],
-        output_nonlinearity: Optional[str],
-    ) -> None:
+    def __init__(self, scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int],
+                 hidden_nonlinearity: Optional[str], output_nonlinearity: Optional[str]) -> None:
         self.scope = scope
         self.hidden_sizes = tuple(check_positive_int(f"hidden_sizes[{i}]", n) for i, n in enumerate(hidden_sizes))
         choices = [*NONLINEARITIES, None]
@@ -78,30 +68,12 @@ class MLPPolicy(FlatMLP, Policy):
     """A policy with a multi-layer perceptron of the observation, whose output is `action_dim` numbers.
 
     A subclass says what the outputs mean: `_scope` and `_stack_params`.
-
-    Args:
-        obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy. Default: `(32, 32)`.
-        hidden_nonlinearity (str or None): of the hidden layers, one of `NONLINEARITIES`; None for the identity.
-            Default: `"tanh"`.
-        output_nonlinearity (str or None): likewise, of the output layer. Default: None.
-
-    Raises:
-        ValueError: a size below one, or an unknown nonlinearity.
-        TypeError: a size that is not an integer.
     """
 
     _scope: str  # prefix of the network's parameters
 
-    def __init__(
-        self,
-        obs_dim: int,
-        action_dim: int,
-        hidden_sizes: Sequence[int] = (32, 32),
-        hidden_nonlinearity: Optional[str] = "tanh",
-        output_nonlinearity: Optional[str] = None,
-    ) -> None:
+    def __init__(self, obs_dim: int, action_dim: int, hidden_sizes: Sequence[int] = (32, 32),
+                 hidden_nonlinearity: Optional[str] = "tanh", output_nonlinearity: Optional[str] = None) -> None:
         Policy.__init__(self, obs_dim, action_dim)
         FlatMLP.__init__(self, self._scope, self.obs_dim, self.action_dim, hidden_sizes, hidden_nonlinearity,
                          output_nonlinearity)
@@ -119,27 +91,15 @@ class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
     """Gaussian policy: `a ~ N(mlp(o), diag(std^2))`, the standard deviation independent of the observation.
 
     Args:
-        obs_dim, action_dim, hidden_sizes, hidden_nonlinearity, output_nonlinearity: as for `MLPPolicy`.
         learn_std (bool): whether the logarithm of the standard deviation is among the parameters (they end with it),
             or fixed. Default: True.
         init_std (float): initial standard deviation, in the action's unit. Default: 1.
         min_std (float): smallest standard deviation. Default: 1e-6.
-
-    Raises:
-        ValueError: `init_std` or `min_std` is not positive, or `init_std` is below `min_std`; else as for `MLPPolicy`.
     """
 
-    def __init__(
-        self,
-        obs_dim: int,
-        action_dim: int,
-        hidden_sizes: Sequence[int] = (32, 32),
-        hidden_nonlinearity: Optional[str] = "tanh",
-        output_nonlinearity: Optional[str] = None,
-        learn_std: bool = True,
-        init_std: float = 1.0,
-        min_std: float = 1e-6,
-    ) -> None:
+    def __init__(self, obs_dim: int, action_dim: int, hidden_sizes: Sequence[int] = (32, 32),
+                 hidden_nonlinearity: Optional[str] = "tanh", output_nonlinearity: Optional[str] = None,
+                 learn_std: bool = True, init_std: float = 1.0, min_std: float = 1e-6) -> None:
         self.learn_std = check_bool("learn_std", learn_std)
         self._set_std(init_std, min_std)
         super().__init__(obs_dim, action_dim, hidden_sizes, hidden_nonlinearity, output_nonlinearity)
@@ -148,7 +108,7 @@ class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
 
 
 class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
-    """Categorical policy for discrete actions: `pi(a | o) = softmax(mlp(o))_a`; arguments as for `MLPPolicy`."""
+    """Categorical policy for discrete actions: `pi(a | o) = softmax(mlp(o))_a`."""
 
     @property
     def action_shape(self) -> Tuple[int, ...]:
@@ -160,25 +120,14 @@ class DeterministicMLPPolicy(MLPPolicy):
     """Deterministic policy: `a = mlp(o)`; where actions are discrete, the index of the largest output.
 
     Args:
-        obs_dim, action_dim, hidden_sizes, hidden_nonlinearity, output_nonlinearity: as for `MLPPolicy`.
         is_discrete (bool): whether actions are discrete. Default: False.
-
-    Raises:
-        ValueError: as for `MLPPolicy`.
-        TypeError: `is_discrete` is not a boolean.
     """
 
     _scope = "action_network"
 
-    def __init__(
-        self,
-        obs_dim: int,
-        action_dim: int,
-        hidden_sizes: Sequence[int] = (32, 32),
-        hidden_nonlinearity: Optional[str] = "tanh",
-        output_nonlinearity: Optional[str] = None,
-        is_discrete: bool = False,
-    ) -> None:
+    def __init__(self, obs_dim: int, action_dim: int, hidden_sizes: Sequence[int] = (32, 32),
+                 hidden_nonlinearity: Optional[str] = "tanh", output_nonlinearity: Optional[str] = None,
+                 is_discrete: bool = False) -> None:
         super().__init__(obs_dim, action_dim, hidden_sizes, hidden_nonlinearity, output_nonlinearity)
         self.is_discrete = check_bool("is_discrete", is_discrete)
 

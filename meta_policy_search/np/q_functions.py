@@ -16,9 +16,6 @@ class MLPQFunction(FlatMLP):
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        hidden_sizes (tuple of int): units of each hidden layer. Default: `(64, 64)`.
-        hidden_nonlinearity (str or None): of the hidden layers, one of `np.policies.NONLINEARITIES`; None for the
-            identity. Default: `"relu"`.
     """
 
     def __init__(self, obs_dim: int, action_dim: int, hidden_sizes: Sequence[int] = (64, 64),

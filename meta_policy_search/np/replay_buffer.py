@@ -50,11 +50,7 @@ class ReplayBuffer:
         return self.n_transitions_stored == self.size_in_transitions
 
     def add_paths(self, paths: Sequence[Path]) -> None:
-        """Stores all transitions of paths, as samplers return them.
-
-        Raises:
-            ValueError: there are no paths, one is malformed, or does not fit the spaces; names path or field.
-        """
+        """Stores all transitions of paths, as samplers return them."""
         self.add_trajectories(TrajectoryBatch.from_paths(self.env_spec, paths))
 
     def add_trajectories(self, trajectories: TrajectoryBatch) -> None:

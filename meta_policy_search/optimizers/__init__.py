@@ -8,12 +8,5 @@ from meta_policy_search.optimizers.conjugate_gradient_optimizer import (
 )
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer, MAMLPPOOptimizer
 
-__all__ = [
-    "ConjugateGradientOptimizer",
-    "ExactHvp",
-    "FiniteDifferenceHvp",
-    "HessianVectorProduct",
-    "MAMLFirstOrderOptimizer",
-    "MAMLPPOOptimizer",
-    "Optimizer",
-]
+__all__ = ["ConjugateGradientOptimizer", "ExactHvp", "FiniteDifferenceHvp", "HessianVectorProduct",
+           "MAMLFirstOrderOptimizer", "MAMLPPOOptimizer", "Optimizer"]

@@ -64,13 +64,8 @@ class Optimizer(abc.ABC):
         """Restores what `get_state` returned."""
         self._rng.bit_generator.state = state["rng"]
 
-    def _set_problem(
-        self,
-        loss: tf.Tensor,
-        target: Target,
-        input_ph_dict: Mapping[str, tf.Tensor],
-        sample_axes: Optional[Mapping[str, int]],
-    ) -> None:
+    def _set_problem(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
+                     sample_axes: Optional[Mapping[str, int]]) -> None:
         if loss.shape.rank != 0:
             raise ValueError(f"loss: expected a scalar tensor, got shape {loss.shape}")
         self._rng = seeding.next_rng(seeding.Stream.OPTIMIZER)
@@ -101,9 +96,7 @@ class Optimizer(abc.ABC):
 
     def _feed(self, input_val_dict: InputValues) -> Dict[tf.Tensor, np.ndarray]:
         if set(input_val_dict) != set(self._inputs):
-            raise ValueError(
-                f"input_val_dict: expected the names {sorted(self._inputs)}, got {sorted(input_val_dict)}"
-            )
+            raise ValueError(f"input_val_dict: expected the names {sorted(self._inputs)}, got {sorted(input_val_dict)}")
         return {self._inputs[name]: value for name, value in input_val_dict.items()}
 
     def _num_samples(self, input_val_dict: InputValues) -> int:
@@ -114,10 +107,8 @@ class Optimizer(abc.ABC):
 
     def _take(self, input_val_dict: InputValues, samples: np.ndarray) -> Dict[str, np.ndarray]:
         """Returns the inputs with only some of the samples; inputs that are not split stay whole."""
-        return {
-            name: np.take(value, samples, axis=self._sample_axes[name]) if name in self._sample_axes else value
-            for name, value in input_val_dict.items()
-        }
+        return {name: np.take(value, samples, axis=self._sample_axes[name]) if name in self._sample_axes else value
+                for name, value in input_val_dict.items()}
 
     def _minibatches(self, input_val_dict: InputValues, num_minibatches: int) -> Iterator[Dict[str, np.ndarray]]:
         """Yields the inputs in `num_minibatches` parts, the samples shuffled."""

@@ -37,9 +37,6 @@ class HessianVectorProduct(abc.ABC):
         Args:
             f: a scalar; its Hessian is taken by the optimizer's variables.
             optimizer: gives access to variables, feeds and session.
-
-        Raises:
-            ValueError: the object already serves another optimizer.
         """
         if hasattr(self, "_optimizer"):
             raise ValueError("hvp_approach: this object already serves another optimizer; create one for each")
@@ -48,7 +45,7 @@ class HessianVectorProduct(abc.ABC):
 
     @abc.abstractmethod
     def _build(self, f: tf.Tensor) -> None:
-        """Builds the operations needed."""
+        """Does what `build_graph` says."""
 
     @abc.abstractmethod
     def at(self, input_val_dict: InputValues) -> Product:
@@ -140,17 +137,9 @@ class ConjugateGradientOptimizer(Optimizer):
         hvp_approach (HessianVectorProduct or None): computes Hessian-vector products; default `FiniteDifferenceHvp()`.
     """
 
-    def __init__(
-        self,
-        cg_iters: int = 10,
-        reg_coeff: float = 0,
-        subsample_factor: float = 1.0,
-        backtrack_ratio: float = 0.8,
-        max_backtracks: int = 15,
-        debug_nan: bool = False,
-        accept_violation: bool = False,
-        hvp_approach: Optional[HessianVectorProduct] = None,
-    ) -> None:
+    def __init__(self, cg_iters: int = 10, reg_coeff: float = 0, subsample_factor: float = 1.0,
+                 backtrack_ratio: float = 0.8, max_backtracks: int = 15, debug_nan: bool = False,
+                 accept_violation: bool = False, hvp_approach: Optional[HessianVectorProduct] = None) -> None:
         self._cg_iters = check_positive_int("cg_iters", cg_iters)
         self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._subsample_factor = check_fraction("subsample_factor", subsample_factor)
@@ -164,14 +153,8 @@ class ConjugateGradientOptimizer(Optimizer):
         self.last_search: Optional[LineSearch] = None
         self.constraint_before: Optional[float] = None
 
-    def build_graph(
-        self,
-        loss: tf.Tensor,
-        target: Target,
-        input_ph_dict: Mapping[str, tf.Tensor],
-        leq_constraint: Tuple[tf.Tensor, float],
-        sample_axes: Optional[Mapping[str, int]] = None,
-    ) -> None:
+    def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
+                    leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None) -> None:
         """Sets the objective, the constraint and the variables to optimize.
 
         Args:
@@ -182,25 +165,17 @@ class ConjugateGradientOptimizer(Optimizer):
             leq_constraint: `(f, epsilon)`: the scalar tensor `f` is to stay at or below `epsilon`.
             sample_axes: which inputs `subsample_factor` takes a part of, and along which of their axes; by
                 default every input that is not a scalar, along its first axis.
-
-        Raises:
-            ValueError: loss or constraint is no scalar, or epsilon is not positive.
         """
         self._set_problem(loss, target, input_ph_dict, sample_axes)
         self._constraint, epsilon = leq_constraint
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
         self._max_constraint = check_positive("leq_constraint[1]", epsilon)
-        shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
-        self._splits = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-        self._shapes = shapes
+        self._shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
+        self._splits = np.cumsum([int(np.prod(shape)) for shape in self._shapes])[:-1]
         damping: Mapping[str, float] = getattr(target, "damping", {})
-        self._damping = np.concatenate(
-            [
-                np.full(int(np.prod(shape)), self._reg_coeff + damping.get(name, 0.0))
-                for name, shape in zip(self._variables.variables, shapes)
-            ]
-        )
+        self._damping = np.concatenate([np.full(int(np.prod(shape)), self._reg_coeff + damping.get(name, 0.0))
+                                        for name, shape in zip(self._variables.variables, self._shapes)])
         with tf.name_scope("conjugate_gradient_optimizer"):
             self._gradient = self.build_flat_gradient(loss)
             self._hvp.build_graph(self._constraint, self)
@@ -212,9 +187,8 @@ class ConjugateGradientOptimizer(Optimizer):
         parts = [tf.zeros_like(v) if g is None else g for g, v in zip(gradients, variables)]
         return tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
 
-    def compute(
-        self, fetch: tf.Tensor, input_val_dict: InputValues, extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None
-    ) -> np.ndarray:
+    def compute(self, fetch: tf.Tensor, input_val_dict: InputValues,
+                extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> np.ndarray:
         """Runs a tensor for the given inputs; float64."""
         return np.asarray(self._run(fetch, {**self._feed(input_val_dict), **(extra or {})}), np.float64)
 
@@ -237,10 +211,7 @@ class ConjugateGradientOptimizer(Optimizer):
         return float(self.evaluate(self._constraint, input_val_dict))
 
     def optimize(self, input_val_dict: InputValues) -> float:
-        """Takes one constrained step. How it went is in `last_search`, where it began in `constraint_before`.
-
-        See `Optimizer.optimize` for what it returns and raises.
-        """
+        """Takes one constrained step. How it went is in `last_search`, where it began in `constraint_before`."""
         loss_before, gradient, self.constraint_before = self._evaluate_before(input_val_dict)
         with self._all_or_nothing():
             step = self._full_step(self._subsample(input_val_dict), gradient)
@@ -254,10 +225,8 @@ class ConjugateGradientOptimizer(Optimizer):
         values = self._run(tensors, feed)
         for quantity, tensor in tensors.items():
             if not np.isfinite(values[quantity]).all():
-                raise FloatingPointError(
-                    f"the {quantity} {_REFUSED}"
-                    + (self._find_non_finite(tensor, feed) if self._debug_nan else "; debug_nan=True names the cause")
-                )
+                cause = self._find_non_finite(tensor, feed) if self._debug_nan else "; debug_nan=True names the cause"
+                raise FloatingPointError(f"the {quantity} {_REFUSED}{cause}")
         gradient = np.asarray(values["gradient of the loss"], np.float64)
         return float(values["loss"]), gradient, float(values["constraint"])
 
@@ -291,9 +260,8 @@ class ConjugateGradientOptimizer(Optimizer):
             return np.zeros_like(direction)
         return direction * np.sqrt(2.0 * self._max_constraint / curvature)
 
-    def _search(
-        self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray, step: np.ndarray
-    ) -> LineSearch:
+    def _search(self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray,
+                step: np.ndarray) -> LineSearch:
         if not step.any():
             logger.log("the gradient or the curvature along it is zero; the parameters stay as they were")
             return LineSearch(loss_before, loss_before, self.constraint_before, 0.0, 0)
@@ -316,12 +284,8 @@ class ConjugateGradientOptimizer(Optimizer):
 _REFUSED = "is not finite, so the step was refused and the parameters are as they were"
 
 
-def conjugate_gradients(
-    product: Product,
-    b: np.ndarray,
-    max_iterations: int = 10,
-    residual_tolerance: float = 1e-10,
-) -> Tuple[np.ndarray, np.ndarray]:
+def conjugate_gradients(product: Product, b: np.ndarray, max_iterations: int = 10,
+                        residual_tolerance: float = 1e-10) -> Tuple[np.ndarray, np.ndarray]:
     """Solves `H x = b` approximately for a positive semi-definite `H` (Hestenes & Stiefel, 1952).
 
     Args:

@@ -28,16 +28,10 @@ class MAMLFirstOrderOptimizer(Optimizer):
         verbose (bool): whether to log each epoch's loss; default False.
     """
 
-    def __init__(
-        self,
-        tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
-        tf_optimizer_args: Optional[Mapping[str, Any]] = None,
-        learning_rate: float = 1e-3,
-        max_epochs: int = 1,
-        tolerance: Optional[float] = 1e-6,
-        num_minibatches: int = 1,
-        verbose: bool = False,
-    ) -> None:
+    def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: float = 1e-3,
+                 max_epochs: int = 1, tolerance: Optional[float] = 1e-6, num_minibatches: int = 1,
+                 verbose: bool = False) -> None:
         if not (isinstance(tf_optimizer_cls, type) and issubclass(tf_optimizer_cls, tf.train.Optimizer)):
             raise TypeError(f"tf_optimizer_cls: expected a subclass of tf.train.Optimizer, got {tf_optimizer_cls!r}")
         self._learning_rate = check_positive("learning_rate", learning_rate)
@@ -48,13 +42,8 @@ class MAMLFirstOrderOptimizer(Optimizer):
         arguments = {"learning_rate": self._learning_rate, **(tf_optimizer_args or {})}
         self._tf_optimizer = tf_optimizer_cls(**arguments)
 
-    def build_graph(
-        self,
-        loss: tf.Tensor,
-        target: Target,
-        input_ph_dict: Mapping[str, tf.Tensor],
-        sample_axes: Optional[Mapping[str, int]] = None,
-    ) -> None:
+    def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
+                    sample_axes: Optional[Mapping[str, int]] = None) -> None:
         """Sets the objective and the variables to optimize.
 
         Args:
@@ -113,19 +102,13 @@ class MAMLFirstOrderOptimizer(Optimizer):
         try:
             return self._run([self._loss, self._train_op], self._feed(batch))[0]
         except tf.errors.InvalidArgumentError as error:
-            self._explain(error, batch)
-            raise
-
-    def _explain(self, error: tf.errors.InvalidArgumentError, batch: InputValues) -> None:
-        """Raises a `FloatingPointError` if the step was refused for a number that is not finite."""
-        if _NOT_FINITE not in error.message:
-            return
-        quantity = error.message.split(_NOT_FINITE)[1].split(";")[0].strip()
-        first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
-        raise FloatingPointError(
-            f"the {quantity} is not finite, so the step was refused and the parameters are as they were; the first "
-            f"tensor of the loss that is not finite: {first or 'none (only the gradient is affected)'}"
-        ) from None
+            if _NOT_FINITE not in error.message:
+                raise
+            quantity = error.message.split(_NOT_FINITE)[1].split(";")[0].strip()
+            first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
+            raise FloatingPointError(
+                f"the {quantity} is not finite, so the step was refused and the parameters are as they were; the first "
+                f"tensor of the loss that is not finite: {first or 'none (only the gradient is affected)'}") from None
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the optimizer's own variables (such as Adam's moments) and random state."""
@@ -162,15 +145,8 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
     def __init__(self, *args: Any, tolerance: Optional[float] = None, **kwargs: Any) -> None:
         super().__init__(*args, tolerance=tolerance, **kwargs)
 
-    def build_graph(
-        self,
-        loss: tf.Tensor,
-        target: Target,
-        input_ph_dict: Mapping[str, tf.Tensor],
-        inner_kl: tf.Tensor,
-        outer_kl: tf.Tensor,
-        sample_axes: Optional[Mapping[str, int]] = None,
-    ) -> None:
+    def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor], inner_kl: tf.Tensor,
+                    outer_kl: tf.Tensor, sample_axes: Optional[Mapping[str, int]] = None) -> None:
         """Sets what `MAMLFirstOrderOptimizer.build_graph` does, and the divergences to report.
 
         `inner_kl` `[K]` is the divergence between sampling and current policy at each inner step, `outer_kl`, a

@@ -7,15 +7,5 @@ from meta_policy_search.policies.meta_categorical_mlp_policy import MetaCategori
 from meta_policy_search.policies.meta_gaussian_mlp_policy import MetaGaussianMLPPolicy
 from meta_policy_search.policies.task_policy import TaskPolicy
 
-__all__ = [
-    "Categorical",
-    "CategoricalMLPPolicy",
-    "DiagonalGaussian",
-    "Distribution",
-    "GaussianMLPPolicy",
-    "MetaCategoricalMLPPolicy",
-    "MetaGaussianMLPPolicy",
-    "MetaPolicy",
-    "Policy",
-    "TaskPolicy",
-]
+__all__ = ["Categorical", "CategoricalMLPPolicy", "DiagonalGaussian", "Distribution", "GaussianMLPPolicy",
+           "MetaCategoricalMLPPolicy", "MetaGaussianMLPPolicy", "MetaPolicy", "Policy", "TaskPolicy"]

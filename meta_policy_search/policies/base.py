@@ -46,29 +46,17 @@ class Policy(Serializable, FlatPolicy):
     (`distribution.action_shape` says so).
 
     Args:
-        obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
         name (str): name scope of the policy's operations.
         hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
         learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
         hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
             the identity.
         output_nonlinearity (callable, str or None): of the output layer.
-
-    Raises:
-        ValueError: a size below one, or an unknown nonlinearity name.
     """
 
-    def __init__(
-        self,
-        obs_dim: int,
-        action_dim: int,
-        name: str = "policy",
-        hidden_sizes: Sequence[int] = (32, 32),
-        learn_std: bool = True,
-        hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
-        output_nonlinearity: Union[str, Nonlinearity] = None,
-    ) -> None:
+    def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
+                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"name: expected a non-empty string, got {name!r}")
         self.name = name
@@ -88,9 +76,8 @@ class Policy(Serializable, FlatPolicy):
         """The distribution over actions that the policy's outputs are parameters of."""
 
     @abc.abstractmethod
-    def distribution_info_sym(
-        self, obs_var: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]] = None
-    ) -> Dict[str, tf.Tensor]:
+    def distribution_info_sym(self, obs_var: tf.Tensor,
+                              params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
         """Builds the distribution over actions at the given observations.
 
         Args:
@@ -102,9 +89,8 @@ class Policy(Serializable, FlatPolicy):
             Dict of the distribution's parameters, which broadcast to `[N, ...]` or `[M, N, ...]`.
         """
 
-    def distribution_info_keys(
-        self, obs: tf.Tensor, state_infos: Optional[Mapping[str, tf.Tensor]]
-    ) -> Dict[str, tf.Tensor]:
+    def distribution_info_keys(self, obs: tf.Tensor,
+                               state_infos: Optional[Mapping[str, tf.Tensor]]) -> Dict[str, tf.Tensor]:
         """Creates placeholders for the distribution that actions were sampled from.
 
         Args:
@@ -116,15 +102,12 @@ class Policy(Serializable, FlatPolicy):
             Dict of float32 placeholders, one per entry of the distribution.
         """
         leading = obs.shape.as_list()[:-1]
-        info = {
-            key: tf.placeholder(tf.float32, leading + list(shape), name=f"{self.name}_{key}")
-            for key, shape in self.distribution.dist_info_specs
-        }
+        info = {key: tf.placeholder(tf.float32, leading + list(shape), name=f"{self.name}_{key}")
+                for key, shape in self.distribution.dist_info_specs}
         return {**info, **(state_infos or {})}
 
-    def likelihood_ratio_sym(
-        self, obs: tf.Tensor, action: tf.Tensor, dist_info_old: DistInfoSym, policy_params: Mapping[str, tf.Tensor]
-    ) -> tf.Tensor:
+    def likelihood_ratio_sym(self, obs: tf.Tensor, action: tf.Tensor, dist_info_old: DistInfoSym,
+                             policy_params: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """Builds the ratio `pi_new(a | o) / pi_old(a | o)`.
 
         Args:
@@ -139,9 +122,8 @@ class Policy(Serializable, FlatPolicy):
         new = self.distribution_info_sym(obs, params=policy_params)
         return self.distribution.likelihood_ratio_sym(action, dist_info_old, new)
 
-    def log_likelihood_sym(
-        self, obs: tf.Tensor, action: tf.Tensor, policy_params: Mapping[str, tf.Tensor]
-    ) -> tf.Tensor:
+    def log_likelihood_sym(self, obs: tf.Tensor, action: tf.Tensor,
+                           policy_params: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """Builds the log-density `log pi(a | o)`, nats; arguments and shapes as in `likelihood_ratio_sym`."""
         info = self.distribution_info_sym(obs, params=policy_params)
         return self.distribution.log_likelihood_sym(action, info)
@@ -159,8 +141,6 @@ class Policy(Serializable, FlatPolicy):
         """See `FlatPolicy.make_actors`; by default there is no form without TensorFlow."""
         return None
 
-    # Parameters ------------------------------------------------------------------------------------------------
-
     def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
         """Declares the policy's parameters; called by `build_graph`."""
         self._variables = VariableSet(variables)
@@ -174,14 +154,7 @@ class Policy(Serializable, FlatPolicy):
         return self._variables.read()
 
     def set_params(self, policy_params: Params) -> None:
-        """Sets all parameters.
-
-        Args:
-            policy_params: name to value, for every parameter.
-
-        Raises:
-            ValueError: names or shapes differ, or a value is not finite.
-        """
+        """Sets all parameters by name, with a finite value for each."""
         self._variables.write(policy_params, "policy_params")
 
     def get_flat_params(self) -> np.ndarray:
@@ -207,9 +180,6 @@ class Policy(Serializable, FlatPolicy):
     def load_npz(self, path: PathLike) -> None:
         """Sets all parameters from a file that `save_npz` wrote, of a policy of the same sizes; runs no code from it.
 
-        Args:
-            path: the file.
-
         Raises:
             ValueError: it is not such a file, names or shapes differ from those of this policy, or a value is not
                 finite; names the file. The policy is as it was.
@@ -225,8 +195,6 @@ class Policy(Serializable, FlatPolicy):
         shapes = {name: tuple(v.shape.as_list()) for name, v in self._variables.variables.items()}
         return unflatten_params(argument, flat, shapes, ndim)
 
-    # Pickling --------------------------------------------------------------------------------------------------
-
     def get_state(self) -> Dict[str, Any]:
         """Returns what `get_action(s)` depends on beside the parameters, for a snapshot."""
         return {"rng": self._rng.bit_generator.state}
@@ -238,10 +206,8 @@ class Policy(Serializable, FlatPolicy):
     def __getstate__(self) -> Dict[str, Any]:
         """Keeps constructor arguments, parameter values and random state."""
         arguments = super().__getstate__()
-        arguments = {
-            "args": tuple(_by_name(value) for value in arguments["args"]),
-            "kwargs": {key: _by_name(value) for key, value in arguments["kwargs"].items()},
-        }
+        arguments = {"args": tuple(_by_name(value) for value in arguments["args"]),
+                     "kwargs": {key: _by_name(value) for key, value in arguments["kwargs"].items()}}
         return {"arguments": arguments, "params": self.get_param_values(), "rng": self._rng}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -281,16 +247,12 @@ class MetaPolicy(Policy):
         with tf.name_scope("adapted"):
             self.policies_params_phs = OrderedDict(
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
-                for name, v in variables.items()
-            )
+                for name, v in variables.items())
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "MetaPolicy":
         """Returns a policy for another number of tasks, which shares this one's graph and parameters.
 
         Adapted parameters, of which it has none at first, and random state are its own.
-
-        Args:
-            meta_batch_size: number of its tasks, at least 1.
         """
         meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         args, kwargs = self._arguments_with({"meta_batch_size": meta_batch_size})
@@ -305,10 +267,8 @@ class MetaPolicy(Policy):
     def policies_params_vals(self) -> List["OrderedDict[str, np.ndarray]"]:
         """The parameters each task acts with: a list of `M` ordered dicts (views; do not write to them)."""
         stacked = self.stacked_param_values()
-        return [
-            OrderedDict((name, values[task]) for name, values in stacked.items())
-            for task in range(self.meta_batch_size)
-        ]
+        return [OrderedDict((name, values[task]) for name, values in stacked.items())
+                for task in range(self.meta_batch_size)]
 
     @property
     def policies_params_feed_dict(self) -> Dict[tf.Tensor, np.ndarray]:
@@ -320,29 +280,18 @@ class MetaPolicy(Policy):
         """Returns the parameters each task acts with, float32 `[M, ...]` by name (read-only)."""
         if self._stacked_values is not None:
             return self._stacked_values
-        return OrderedDict(
-            (name, np.broadcast_to(value, (self.meta_batch_size,) + value.shape))
-            for name, value in self.get_param_values().items()
-        )
+        return OrderedDict((name, np.broadcast_to(value, (self.meta_batch_size,) + value.shape))
+                           for name, value in self.get_param_values().items())
 
     def switch_to_pre_update(self) -> None:
         """Makes every task act with the parameters before adaptation; adapted ones are dropped."""
         self._stacked_values = None
 
     def update_task_parameters(self, updated_policies_parameters: Sequence[Params]) -> None:
-        """Makes each task act with parameters of its own.
-
-        Args:
-            updated_policies_parameters: `M` dicts of parameter name to value.
-
-        Raises:
-            ValueError: the number of dicts, a name or a shape is wrong, or a value is not finite.
-        """
+        """Makes each task act with parameters of its own, given as `M` dicts of name to value."""
         if len(updated_policies_parameters) != self.meta_batch_size:
-            raise ValueError(
-                f"updated_policies_parameters: expected {self.meta_batch_size} dicts (meta_batch_size), "
-                f"got {len(updated_policies_parameters)}"
-            )
+            raise ValueError(f"updated_policies_parameters: expected {self.meta_batch_size} dicts (meta_batch_size), "
+                             f"got {len(updated_policies_parameters)}")
         stacked = OrderedDict()
         for name, variable in self._variables.variables.items():
             shape = tuple(variable.shape.as_list())
@@ -368,12 +317,7 @@ class MetaPolicy(Policy):
         self._stacked_values = values
 
     def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:
-        """Sets parameters from arrays.
-
-        Args:
-            policy_params: `[M, D]`, one vector of adapted parameters per task (as `update_task_parameters`); or a
-                vector `[D]` or a dict, for the parameters before adaptation.
-        """
+        """Sets adapted parameters from `[M, D]`, or those before adaptation from a vector `[D]` or a dict."""
         if not isinstance(policy_params, Mapping) and np.ndim(policy_params) == 2:
             if len(policy_params) != self.meta_batch_size:
                 raise ValueError(f"policy_params: expected {self.meta_batch_size} vectors (meta_batch_size), got "
@@ -384,7 +328,7 @@ class MetaPolicy(Policy):
 
     @abc.abstractmethod
     def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
-        """Samples an action with the parameters of one task; else as `Policy.get_action`."""
+        """Samples an action with the parameters of a task, from 0 to `M - 1`; else as `Policy.get_action`."""
 
     @abc.abstractmethod
     def get_actions(self, observations: Sequence[np.ndarray]) -> Tuple[List[np.ndarray], List[List[Infos]]]:
@@ -394,15 +338,12 @@ class MetaPolicy(Policy):
             observations: `M` arrays `[B, O]`, or one array `[M, B, O]`.
 
         Returns:
-            A list of `M` action arrays `[B, A]`, and a list of `M` lists of `B` agent-info dicts.
+            A list of `M` action arrays `[B, A]` (where actions are discrete, int64 `[B]`), and a list of `M` lists of
+            `B` dicts with the distributions that the actions were sampled from.
         """
 
     def make_actor(self) -> Optional[Actor]:
-        """Returns what acts as the policy does in its `M` tasks, with its parameters as they are now.
-
-        Returns:
-            An actor that runs without TensorFlow; None, by default, if the policy has no such form.
-        """
+        """Returns what acts as the policy does in its `M` tasks, without TensorFlow; by default None: no such form."""
         return None
 
     def __getstate__(self) -> Dict[str, Any]:

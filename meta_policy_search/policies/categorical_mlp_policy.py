@@ -23,9 +23,6 @@ class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
     Args:
         action_dim (int): number of actions `n`.
         learn_std (bool): True; there is no standard deviation to learn or not.
-
-    Raises:
-        ValueError: `learn_std` is False; a size below one, or an unknown nonlinearity name.
     """
 
     def __init__(self, *args: Any, **kwargs: Unpack[PolicyArguments]) -> None:
@@ -41,29 +38,14 @@ class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
         """A `Categorical` of the number of actions."""
         return self._distribution
 
-    def distribution_info_sym(
-        self, obs_var: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]] = None
-    ) -> Dict[str, tf.Tensor]:
-        """Builds the distribution over actions at the given observations.
-
-        Args:
-            obs_var: `[N, O]`, or `[M, N, O]`.
-            params: name to tensor; or stacked over tasks, with a leading axis `M` on every parameter and on
-                `obs_var`. By default the policy's own variables.
-
-        Returns:
-            `log_prob` `[N, n]`, or `[M, N, n]`.
-        """
+    def distribution_info_sym(self, obs_var: tf.Tensor,
+                              params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
+        """See `Policy.distribution_info_sym`: `log_prob` `[N, n]`, or `[M, N, n]`."""
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
             return OrderedDict(log_prob=tf.nn.log_softmax(self._build_output(params, obs_var)))
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs `AveragePolicyEntropy`, the mean entropy, nats, of the distributions that all paths' actions are from.
-
-        Args:
-            paths: the paths of all tasks.
-            prefix: put before the key, such as `Step_0-`.
-        """
+        """Logs `AveragePolicyEntropy`, the mean entropy, nats, of the distributions of all paths' actions."""
         entropies = [self.distribution.entropy(path["agent_infos"]).mean() for path in paths]
         logger.logkv(prefix + "AveragePolicyEntropy", float(np.mean(entropies)))

@@ -31,15 +31,10 @@ class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
     Args:
         init_std (float): initial standard deviation, in the action's unit; default 1.
         min_std (float): smallest standard deviation; default 1e-6.
-
-    Raises:
-        ValueError: `init_std` or `min_std` is not positive, or `init_std` is below `min_std`; a size below one, or an
-            unknown nonlinearity name.
     """
 
-    def __init__(
-        self, *args: Any, init_std: float = 1.0, min_std: float = 1e-6, **kwargs: Unpack[PolicyArguments]
-    ) -> None:
+    def __init__(self, *args: Any, init_std: float = 1.0, min_std: float = 1e-6,
+                 **kwargs: Unpack[PolicyArguments]) -> None:
         super().__init__(*args, **kwargs)
         self._set_std(init_std, min_std)
         self._distribution = DiagonalGaussian(self.action_dim)
@@ -56,19 +51,9 @@ class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
             values[LOG_STD] = self._initial_log_std()
         return values
 
-    def distribution_info_sym(
-        self, obs_var: tf.Tensor, params: Optional[Mapping[str, tf.Tensor]] = None
-    ) -> Dict[str, tf.Tensor]:
-        """Builds the distribution over actions at the given observations.
-
-        Args:
-            obs_var: `[N, O]`, or `[M, N, O]`.
-            params: name to tensor; or stacked over tasks, with a leading axis `M` on every parameter and on
-                `obs_var`. By default the policy's own variables.
-
-        Returns:
-            `mean` `[N, A]` and `log_std` `[1, A]`; or `[M, N, A]` and `[M, 1, A]`.
-        """
+    def distribution_info_sym(self, obs_var: tf.Tensor,
+                              params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
+        """See `Policy`: `mean` `[N, A]` and `log_std` `[1, A]`; or `[M, N, A]` and `[M, 1, A]`."""
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
             mean = self._build_output(params, obs_var)
@@ -77,10 +62,5 @@ class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
             return OrderedDict(mean=mean, log_std=tf.expand_dims(log_std, -2))
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs `AveragePolicyStd`, the mean standard deviation of the actions of all paths.
-
-        Args:
-            paths: the paths of all tasks.
-            prefix: put before the key, such as `Step_0-`.
-        """
+        """Logs `AveragePolicyStd`, the mean standard deviation of the actions of all paths."""
         log_policy_std(paths, prefix)

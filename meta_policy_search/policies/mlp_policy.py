@@ -31,9 +31,8 @@ class MLPPolicy(Policy):
         """Builds the policy's variables and the operations that act; called once, by the constructor."""
         with tf.name_scope(self.name):
             values = self._initial_values(seeding.next_rng(seeding.Stream.WEIGHTS))
-            self._register_parameters(
-                OrderedDict((name, tf.Variable(v, use_resource=True, name=name)) for name, v in values.items())
-            )
+            self._register_parameters(OrderedDict((name, tf.Variable(value, use_resource=True, name=name))
+                                                  for name, value in values.items()))
             self._build_acting()
 
     def _initial_values(self, rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
@@ -46,23 +45,11 @@ class MLPPolicy(Policy):
 
     def _build_output(self, params: Mapping[str, tf.Tensor], obs_var: tf.Tensor) -> tf.Tensor:
         """Builds the network's output; arguments as for `distribution_info_sym`."""
-        return forward_mlp(
-            params, obs_var, self._scope, len(self.hidden_sizes), self.hidden_nonlinearity, self.output_nonlinearity
-        )
+        return forward_mlp(params, obs_var, self._scope, len(self.hidden_sizes), self.hidden_nonlinearity,
+                           self.output_nonlinearity)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Samples an action for each observation.
-
-        Args:
-            observations: `[B, O]`.
-
-        Returns:
-            `(actions [B, A], agent_infos)`, float32 (where actions are discrete, they are int64 `[B]`); the infos
-            hold the distributions that the actions were sampled from, each entry with the leading axis `B`.
-
-        Raises:
-            ValueError: a wrong shape, or a number that is not finite.
-        """
+        """See `FlatPolicy.get_actions`; actions and infos are float32."""
         return self._run({self._obs_ph: self._check_observations("observations", observations, ndim=2)})
 
     def _run(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
@@ -74,19 +61,9 @@ class MLPPolicy(Policy):
         return self.distribution.sample(info, self._rng), info
 
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """Returns what acts as policies like this one do, with other parameters, each in a task of its own.
+        """See `FlatPolicy.make_actors`; None if a nonlinearity has no NumPy form, or a subclass acts in its own way.
 
         Given the same random numbers, its distributions agree with those of `get_actions` to about 1e-6.
-
-        Args:
-            flat_params: `[M, D]`, the parameters of each, as `set_flat_params` takes them.
-
-        Returns:
-            An actor that runs without TensorFlow; None if a nonlinearity has no NumPy form, or if a subclass acts in a
-            way of its own.
-
-        Raises:
-            ValueError: the shape is not `[M, D]`, or a number is not finite.
         """
         return self._stacked_actor(self._unflatten("flat_params", flat_params, ndim=2))
 
@@ -116,27 +93,12 @@ class MetaMLPPolicy(MLPPolicy, MetaPolicy):
     Inherited before an `MLPPolicy`, it makes a meta-policy of that.
     """
 
-    def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Any) -> None:
-        super().__init__(meta_batch_size, *args, **kwargs)
-
     def _build_acting(self) -> None:
         self._obs_ph = tf.placeholder(tf.float32, [None, None, self.obs_dim], name="observations")
         self._acting_info = self.distribution_info_sym(self._obs_ph, self.policies_params_phs)
 
     def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
-        """Samples an action with the parameters of one task.
-
-        Args:
-            observation: `[O]`.
-            task: index of the task, from 0 to `meta_batch_size - 1`.
-
-        Returns:
-            `(action [A], agent_info)`, float32 (where actions are discrete, the action is an int64); the info holds
-            the distribution that the action was sampled from.
-
-        Raises:
-            ValueError: a wrong shape, a number that is not finite, or no such task.
-        """
+        """See `MetaPolicy.get_action`; action and info are float32."""
         observation = self._check_observations("observation", observation, ndim=1)
         if check_int_at_least("task", task, 0) >= self.meta_batch_size:
             raise ValueError(f"task: expected less than meta_batch_size={self.meta_batch_size}, got {task}")
@@ -145,32 +107,17 @@ class MetaMLPPolicy(MLPPolicy, MetaPolicy):
         return actions[0, 0], {key: value[0, 0] for key, value in infos.items()}
 
     def get_actions(self, observations: Sequence[np.ndarray]) -> Tuple[List[np.ndarray], List[List[Infos]]]:
-        """Samples actions for every task, each with its own parameters.
-
-        Args:
-            observations: `M` arrays `[B, O]`, or one array `[M, B, O]`.
-
-        Returns:
-            A list of `M` action arrays `[B, A]`, float32 (where actions are discrete, int64 `[B]`), and a list of `M`
-            lists of `B` dicts with the distributions that the actions were sampled from.
-
-        Raises:
-            ValueError: the number of arrays is not `meta_batch_size`, their lengths differ, a shape is wrong, or a
-                number is not finite.
-        """
+        """See `MetaPolicy.get_actions`; actions and infos are float32."""
         if len(observations) != self.meta_batch_size:
-            raise ValueError(
-                f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got {len(observations)}"
-            )
+            raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
+                             f"{len(observations)}")
         lengths = sorted({len(task_observations) for task_observations in observations})
         if len(lengths) != 1:
             raise ValueError(f"observations: expected equally many for every task, got lengths {lengths}")
         stacked = self._check_observations("observations", observations, ndim=3)
         actions, infos = self._run({self._obs_ph: stacked, **self.policies_params_feed_dict})
-        agent_infos = [
-            [{key: value[task, i] for key, value in infos.items()} for i in range(lengths[0])]
-            for task in range(self.meta_batch_size)
-        ]
+        agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(lengths[0])]
+                       for task in range(self.meta_batch_size)]
         return list(actions), agent_infos
 
     def make_actor(self) -> Optional[Actor]:

@@ -21,9 +21,6 @@ class TaskPolicy(FlatPolicy):
 
     Args:
         meta_policy (MetaPolicy): the policy to act like; it stays as it is.
-
-    Raises:
-        TypeError: `meta_policy` is no `MetaPolicy`.
     """
 
     def __init__(self, meta_policy: MetaPolicy) -> None:
@@ -53,11 +50,7 @@ class TaskPolicy(FlatPolicy):
         self._flat_params = flatten_params(unflatten_params("flat_params", flat_params, self._shapes, ndim=1))
 
     def with_params(self, params: Params) -> "TaskPolicy":
-        """Returns a policy like this one with other parameters, by name.
-
-        Raises:
-            ValueError: a name or a shape is wrong, or a number is not finite.
-        """
+        """Returns a policy like this one with other parameters, by name."""
         shapes = {name: np.shape(value) for name, value in params.items()}
         if shapes != self._shapes:
             raise ValueError(f"params: expected the shapes {self._shapes}, got {shapes}")

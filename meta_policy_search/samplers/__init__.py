@@ -8,15 +8,5 @@ from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
 from meta_policy_search.samplers.ray.options import RayOptions
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 
-__all__ = [
-    "DiceMetaSampleProcessor",
-    "DiceSampleProcessor",
-    "MetaSampleProcessor",
-    "MetaSampler",
-    "OffPolicySampler",
-    "SingleTaskSampler",
-    "RayOptions",
-    "SampleProcessor",
-    "Sampler",
-    "check_env",
-]
+__all__ = ["DiceMetaSampleProcessor", "DiceSampleProcessor", "MetaSampleProcessor", "MetaSampler", "OffPolicySampler",
+           "SingleTaskSampler", "RayOptions", "SampleProcessor", "Sampler", "check_env"]

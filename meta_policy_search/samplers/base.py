@@ -9,7 +9,7 @@ from meta_policy_search.samplers.samples import Samples, stack_rollouts
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
-from meta_policy_search.utils.signatures import refuse_replaced
+from meta_policy_search.utils.signatures import SharedArguments
 from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages, shift_advantages_to_positive
 
 __all__ = ["SampleProcessor", "Sampler"]
@@ -25,9 +25,6 @@ class Sampler:
         policy: the policy that chooses the actions.
         batch_size: number of paths per task, at least one.
         max_path_length: most steps of a path, at least one.
-
-    Raises:
-        TypeError: `env` cannot be stepped.
     """
 
     total_timesteps_sampled: int = 0
@@ -68,7 +65,7 @@ class Sampler:
         """Ends what the sampler has started, such as worker processes; by default nothing."""
 
 
-class SampleProcessor:
+class SampleProcessor(SharedArguments):
     """Turns the paths of one task into samples with advantages.
 
     It fits a reward baseline, estimates advantages by Generalized Advantage Estimation, and stacks the paths. With `V`
@@ -91,10 +88,6 @@ class SampleProcessor:
     """
 
     _replaced = dict.fromkeys(("_compute_samples_data", "_compute_advantages", "_stack_path_data"), "process_samples")
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        refuse_replaced(cls)
 
     def __init__(self, baseline: Any, discount: float = 0.99, gae_lambda: float = 1, normalize_adv: bool = False,
                  positive_adv: bool = False) -> None:
@@ -206,9 +199,6 @@ def check_predictions(name: str, predictions: Sequence[Any], lengths: Sequence[i
         name: what errors begin with.
         predictions: for each path what `baseline.predict` returned.
         lengths: int `[P]`, steps of each path.
-
-    Raises:
-        ValueError: a prediction is not a vector of as many finite numbers as the path has steps; names path and step.
     """
     predictions = [np.asarray(values, dtype=np.float64) for values in predictions]
     for p, (values, length) in enumerate(zip(predictions, lengths, strict=True)):

@@ -48,7 +48,6 @@ class DiceSampleProcessor(SampleProcessor):
         baseline: a `Baseline` of time alone (see the module's notes on bias), or any object with
             `fit(paths, target_key)` and `predict(path)`.
         max_path_length: number of steps to pad to, at least one.
-        discount: discount factor per step, in [0, 1]. Default: 0.99.
         gae_lambda: lambda of the advantages, in [0, 1]; nothing else depends on it. Default: 1.
         normalize_adv: whether to give the adjusted rewards of the task (and the advantages) zero mean and unit
             standard deviation. Default: True.
@@ -158,5 +157,5 @@ class DiceSampleProcessor(SampleProcessor):
 class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
     """Turns the paths of a meta-batch into padded samples for DiCE, one dict per task.
 
-    Takes the arguments of `DiceSampleProcessor`; `adj_avg_rewards` `[P, T]` is zero on padding.
+    Their entry `adj_avg_rewards` `[P, T]` is zero on padding.
     """

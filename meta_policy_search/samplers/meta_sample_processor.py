@@ -14,8 +14,7 @@ __all__ = ["MetaSampleProcessor"]
 class MetaSampleProcessor(SampleProcessor):
     """Turns the paths of a meta-batch into samples with advantages, one `TaskSamples` per task.
 
-    Takes the arguments of `SampleProcessor`. Inherited before another processor, it makes that one process the paths
-    of a meta-batch.
+    Inherited before another processor, it makes that one process the paths of a meta-batch.
     """
 
     def process_samples(self, paths_meta_batch: Mapping[Any, Sequence[Path]], log: Any = False,

@@ -62,21 +62,13 @@ class MetaSampler(Sampler):
         on_steps (callable or None): see `Sampler`; it is called from all threads that sample, but not on Ray.
 
     Raises:
-        ValueError: `meta_batch_size` or the spaces of observations and actions are not those of the policy.
-        TypeError: an environment without `sample_tasks` or `set_task`.
+        ValueError: the policy does not fit `meta_batch_size` or the environment's spaces.
     """
 
-    def __init__(
-        self,
-        env: MetaEnv,
-        policy: Any,
-        rollouts_per_meta_task: int,
-        meta_batch_size: int,
-        max_path_length: int,
-        envs_per_task: Optional[int] = None,
-        parallel: Union[bool, str, RayOptions] = False,
-        executor: Union[str, ExecutorFactory, None] = None,
-    ) -> None:
+    def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
+                 max_path_length: int, envs_per_task: Optional[int] = None,
+                 parallel: Union[bool, str, RayOptions] = False,
+                 executor: Union[str, ExecutorFactory, None] = None) -> None:
         check_meta_env(env)
         check_has_spaces(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
@@ -98,9 +90,8 @@ class MetaSampler(Sampler):
         if not isinstance(self.vec_env, RayExecutor):
             self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
 
-    def _make_executor(
-        self, parallel: Union[bool, str, RayOptions], executor: Union[str, ExecutorFactory, None]
-    ) -> Union[MetaEnvExecutor, RayExecutor]:
+    def _make_executor(self, parallel: Union[bool, str, RayOptions],
+                       executor: Union[str, ExecutorFactory, None]) -> Union[MetaEnvExecutor, RayExecutor]:
         parallel = check_parallel(parallel)
         if executor is None and isinstance(parallel, RayOptions):
             RayExecutor.check_actor(self.make_actor())

@@ -21,12 +21,10 @@ class OffPolicySampler(SingleTaskSampler):
             (`env.spec.max_episode_steps`).
         parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
         executor (str, callable or None): forces an executor; see `MetaSampler`.
-
     """
 
-    def __init__(
-        self, algo: Any, env: Any, parallel: bool = False, executor: Union[str, ExecutorFactory, None] = None
-    ) -> None:
+    def __init__(self, algo: Any, env: Any, parallel: bool = False,
+                 executor: Union[str, ExecutorFactory, None] = None) -> None:
         super().__init__(algo, env, parallel=parallel, executor=executor)
 
     def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:

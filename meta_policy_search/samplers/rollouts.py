@@ -355,10 +355,9 @@ def _in_agreement(parts: Sequence[Infos], shapes: Sequence[Tuple[int, ...]], wid
             raise ValueError(f"{key}: expected an info of the same shape in all tasks, got {sorted(tails)}")
         dtypes = [array.dtype for array in given] + [np.dtype(np.float64)] * (len(given) < len(parts))
         dtype = functools.reduce(np.promote_types, dtypes)
-        num_tasks, num_paths = sum(shape[0] for shape in shapes), shapes[0][1]
-        joined[key] = np.full((num_tasks, num_paths, width, *given[0].shape[3:]), missing_value(dtype), dtype) if len(
-            given) < len(parts) else np.empty((num_tasks, num_paths, width, *given[0].shape[3:]), dtype)
-        start = 0
+        filler = missing_value(dtype) if len(given) < len(parts) else 0
+        shape = (sum(shape[0] for shape in shapes), shapes[0][1], width, *given[0].shape[3:])
+        joined[key], start = np.full(shape, filler, dtype), 0
         for part, shape in zip(parts, shapes):
             if key in part:
                 joined[key][start:start + shape[0], :, :shape[2]] = part[key]

@@ -26,14 +26,9 @@ class Samples(list):
         max_path_length: number of steps that the dicts pad paths to, `[P, T, ...]`; None where they are `[N, ...]`.
     """
 
-    def __init__(
-        self,
-        num_samples: Sequence[int],
-        path_lengths: Sequence[Optional[np.ndarray]],
-        stack: Callable[[str], np.ndarray],
-        show: Callable[[int], Mapping[str, Any]],
-        max_path_length: Optional[int] = None,
-    ) -> None:
+    def __init__(self, num_samples: Sequence[int], path_lengths: Sequence[Optional[np.ndarray]],
+                 stack: Callable[[str], np.ndarray], show: Callable[[int], Mapping[str, Any]],
+                 max_path_length: Optional[int] = None) -> None:
         self.num_samples, self.path_lengths, self.max_path_length = num_samples, path_lengths, max_path_length
         self._stack = stack
         self._stacked: Dict[str, np.ndarray] = {}
@@ -49,23 +44,14 @@ class Samples(list):
         if isinstance(samples, cls) and not samples._is_changed():
             return samples
         tasks = [_flattened(task) if "mask" in task else task for task in samples]
-        return cls(
-            [len(_entry(task, m, "observations")) for m, task in enumerate(tasks)],
-            [task.get("path_lengths") for task in tasks],
-            lambda key: stack_tasks([_checked_entry(task, m, key) for m, task in enumerate(tasks)]),
-            lambda m: samples[m],
-            next((np.shape(task["mask"])[1] for task in samples if "mask" in task), None),
-        )
+        return cls([len(_entry(task, m, "observations")) for m, task in enumerate(tasks)],
+                   [task.get("path_lengths") for task in tasks],
+                   lambda key: stack_tasks([_checked_entry(task, m, key) for m, task in enumerate(tasks)]),
+                   lambda m: samples[m],
+                   next((np.shape(task["mask"])[1] for task in samples if "mask" in task), None))
 
     def stacked(self, key: str) -> np.ndarray:
-        """Returns an entry of all tasks, such as `advantages` or `agent_infos/mean`: what the graph is fed.
-
-        Returns:
-            float32 `[M, N, ...]`.
-
-        Raises:
-            ValueError: a task lacks it, or has another number of them than of observations.
-        """
+        """Returns an entry, such as `advantages` or `agent_infos/mean`, for the graph: float32 `[M, N, ...]`."""
         if key not in self._stacked:
             self._stacked[key] = np.asarray(self._stack(key), np.float32)
         return self._stacked[key]
@@ -95,9 +81,8 @@ class Samples(list):
         return list, (list(self),)
 
 
-def stack_rollouts(
-    rollouts: Rollouts, entries: Mapping[str, np.ndarray], max_path_length: Optional[int] = None
-) -> Samples:
+def stack_rollouts(rollouts: Rollouts, entries: Mapping[str, np.ndarray],
+                   max_path_length: Optional[int] = None) -> Samples:
     """Returns the samples that processed paths make.
 
     Args:

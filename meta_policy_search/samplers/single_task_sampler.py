@@ -36,20 +36,10 @@ class SingleTaskSampler:
             time. Default: all.
         parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
         executor (str, callable or None): forces an executor; see `MetaSampler`.
-
-    Raises:
-        ValueError: the policy does not fit the environment's spaces.
-        TypeError: `env` cannot be stepped.
     """
 
-    def __init__(
-        self,
-        algo: Any,
-        env: Any,
-        candidates_at_once: Optional[int] = None,
-        parallel: bool = False,
-        executor: Union[str, ExecutorFactory, None] = None,
-    ) -> None:
+    def __init__(self, algo: Any, env: Any, candidates_at_once: Optional[int] = None, parallel: bool = False,
+                 executor: Union[str, ExecutorFactory, None] = None) -> None:
         self._algo = algo
         self._env = env if _has_tasks(env) else SingleTaskEnv(env)
         self._candidates_at_once = None if candidates_at_once is None else check_positive_int(
@@ -123,10 +113,8 @@ class SingleTaskSampler:
             actor = actor_of(policy)
         return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
 
-    def _collect(
-        self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,
-        envs_at_once: Optional[int] = None, purpose: int = 0,
-    ) -> List[List[Path]]:
+    def _collect(self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,
+                 envs_at_once: Optional[int] = None, purpose: int = 0) -> List[List[Path]]:
         """Collects `num_paths` paths of each candidate, for all of which `actor` acts.
 
         `envs_at_once` paths of a candidate are under way at the same time, by default all. Paths for different purposes

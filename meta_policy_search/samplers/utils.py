@@ -14,16 +14,8 @@ from meta_policy_search.utils.video import mp4_file
 _VIDEO = "sim_out.mp4"
 
 
-def rollout(
-    env: Any,
-    agent: Any,
-    max_path_length: int = 1000,
-    animated: bool = False,
-    speedup: float = 1.0,
-    ignore_done: bool = False,
-    save_video: bool = False,
-    video_filename: Optional[str] = None,
-) -> Path:
+def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = False, speedup: float = 1.0,
+            ignore_done: bool = False, save_video: bool = False, video_filename: Optional[str] = None) -> Path:
     """Runs one path with `agent.get_action`.
 
     Args:

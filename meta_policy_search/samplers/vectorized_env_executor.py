@@ -4,11 +4,5 @@ from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorke
 from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 
-__all__ = [
-    "EnvValueError",
-    "EnvWorkerError",
-    "MetaBatchedEnvExecutor",
-    "MetaEnvExecutor",
-    "MetaIterativeEnvExecutor",
-    "MetaParallelEnvExecutor",
-]
+__all__ = ["EnvValueError", "EnvWorkerError", "MetaBatchedEnvExecutor", "MetaEnvExecutor", "MetaIterativeEnvExecutor",
+           "MetaParallelEnvExecutor"]

@@ -81,10 +81,8 @@ def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
     prediction = np.asarray(prediction, dtype=np.float64)
     target = np.asarray(target, dtype=np.float64)
     if prediction.ndim != 1 or prediction.shape != target.shape or prediction.size == 0:
-        raise ValueError(
-            "prediction and target: expected two non-empty arrays of the same shape [N], "
-            f"got shapes {prediction.shape} and {target.shape}"
-        )
+        raise ValueError("prediction and target: expected two non-empty arrays of the same shape [N], "
+                         f"got shapes {prediction.shape} and {target.shape}")
     if np.ptp(target) == 0.0:  # the variance of equal numbers may round to a little above zero
         return float(np.ptp(prediction) == 0.0)
     return float(1.0 - np.var(target - prediction) / np.var(target))

@@ -26,9 +26,9 @@ class CEM(PopulationAlgorithm):
     It starts at the policy's parameters with `cur_std = init_std`.
 
     Args:
-        env_spec, policy, baseline, n_samples, discount, max_path_length: see `PopulationAlgorithm`.
         init_std (float): initial std for policy param distribution, above 0. Default: 1.
-        best_frac (float): the best fraction, in (0, 1]: `n_best = n_samples * best_frac`, rounded down. Default: 0.05.
+        best_frac (float): the best fraction, in (0, 1]: `n_best = n_samples * best_frac`, rounded down, which has to be
+            at least 1. Default: 0.05.
         extra_std (float): decaying std added to param distribution, at least 0. Default: 1.
         extra_decay_time (float): epochs that it takes to decay extra std, above 0. Default: 100.
 
@@ -36,9 +36,6 @@ class CEM(PopulationAlgorithm):
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
         cur_std (np.ndarray): its standard deviation, float64 `[D]`, without `extra_std`.
         n_best (int): number of policies that an update is made from.
-
-    Raises:
-        ValueError: `n_samples * best_frac` is below one, or `policy` does not fit `env_spec`.
 
     References:
         Rubinstein 1999, "The cross-entropy method for combinatorial and continuous optimization"; Szita & Lorincz

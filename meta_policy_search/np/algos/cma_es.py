@@ -22,8 +22,8 @@ class CMAES(PopulationAlgorithm):
     `diagonal=True`, or `CEM`.
 
     Args:
-        env_spec, policy, baseline, n_samples, discount, max_path_length: see `PopulationAlgorithm`; at least two policy
-            parameters and two samples.
+        policy: policy with `get_flat_params` and `set_flat_params`, and at least two parameters.
+        n_samples (int): number of candidates in an epoch, at least 2.
         sigma0 (float): initial std for param distribution, above 0. Default: 1.
         diagonal (bool): whether only the diagonal of the covariance matrix adapts (sep-CMA-ES), so that memory and time
             grow in proportion to the number of parameters. Default: False.
@@ -31,9 +31,6 @@ class CMAES(PopulationAlgorithm):
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
         sigma (float): its overall scale, `sigma0` at first.
-
-    Raises:
-        ValueError: `policy` does not fit `env_spec` or has a single parameter.
 
     References:
         Hansen 2016, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; Ros & Hansen 2008, "A simple

@@ -62,31 +62,18 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
     sampler_cls = OffPolicySampler
 
-    def __init__(
-        self,
-        env_spec: Any,
-        policy: Any,
-        qf: Any,
-        replay_buffer: Any,
-        *,
-        use_target: bool = False,
-        discount: float = 0.99,
-        steps_per_epoch: int = 20,
-        max_path_length: Optional[int] = None,
-        max_eval_path_length: Optional[int] = None,
-        n_train_steps: int = 50,
-        buffer_batch_size: int = 64,
-        min_buffer_size: int = 10000,
-        rollout_batch_size: int = 1,
-        reward_scale: float = 1.0,
-        smooth_return: bool = True,
-        exploration_policy: Any = None,
-        num_eval_paths: int = 10,
-    ) -> None:
+    def __init__(self, env_spec: Any, policy: Any, qf: Any, replay_buffer: Any, *, use_target: bool = False,
+                 discount: float = 0.99, steps_per_epoch: int = 20, max_path_length: Optional[int] = None,
+                 max_eval_path_length: Optional[int] = None, n_train_steps: int = 50, buffer_batch_size: int = 64,
+                 min_buffer_size: int = 10000, rollout_batch_size: int = 1, reward_scale: float = 1.0,
+                 smooth_return: bool = True, exploration_policy: Any = None, num_eval_paths: int = 10) -> None:
         self.env_spec = check_env_spec("env_spec", env_spec)
         check_spaces(policy, env_spec)
         self.policy, self.qf = policy, qf
-        self.replay_buffer = _check_buffer(replay_buffer)
+        for name in ("add_paths", "sample_transitions", "n_transitions_stored"):
+            if not hasattr(replay_buffer, name):
+                raise TypeError(f"replay_buffer: expected a ReplayBuffer, got {replay_buffer!r}")
+        self.replay_buffer = replay_buffer
         self.use_target = check_bool("use_target", use_target)
         self._processor = SampleProcessor(ZeroBaseline(), discount=discount)  # for the figures of an evaluation
         self.steps_per_epoch = check_positive_int("steps_per_epoch", steps_per_epoch)
@@ -152,9 +139,6 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
         Returns:
             The average undiscounted return of exploring paths, see `smooth_return`.
-
-        Raises:
-            ValueError: there are no paths, or one is malformed.
         """
         processed = self.process_samples(itr, paths)
         self.replay_buffer.add_paths(paths)
@@ -187,9 +171,6 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             * `success_history` (list of float): 1 where the environment reported a success (`env_infos['is_success']`
               or `['success']`) at any step, else 0.
             * `complete` (list of bool): whether the path has come to its end.
-
-        Raises:
-            ValueError: there are no paths, or one is malformed.
         """
         return {
             "undiscounted_returns": Rollouts.of({None: paths}).path_returns(0).tolist(),
@@ -204,13 +185,6 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             logger.logkv("SuccessRate", float(np.mean(self._successes)))
         logger.logkv("BufferSize", self.replay_buffer.n_transitions_stored)
         call_optional(self.policy, "log_diagnostics", paths)
-
-
-def _check_buffer(replay_buffer: Any) -> Any:
-    for name in ("add_paths", "sample_transitions", "n_transitions_stored"):
-        if not hasattr(replay_buffer, name):
-            raise TypeError(f"replay_buffer: expected a ReplayBuffer, got {replay_buffer!r}")
-    return replay_buffer
 
 
 def _check_length(name: str, length: Optional[int]) -> Optional[int]:

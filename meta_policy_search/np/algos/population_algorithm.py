@@ -45,9 +45,8 @@ class PopulationAlgorithm(RLAlgorithm):
     sampler_cls = SingleTaskSampler
     cur_mean: np.ndarray
 
-    def __init__(
-        self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float, max_path_length: int
-    ) -> None:
+    def __init__(self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float,
+                 max_path_length: int) -> None:
         self.env_spec = check_env_spec("env_spec", env_spec)
         for method in ("get_flat_params", "set_flat_params"):
             if not callable(getattr(policy, method, None)):
@@ -146,9 +145,6 @@ class PopulationAlgorithm(RLAlgorithm):
 
         Returns:
             The average undiscounted return of the epoch so far.
-
-        Raises:
-            ValueError: `itr` is not the number of iterations done, or there are no paths, or one is malformed.
         """
         expected = self._cycle * self.n_samples + len(self._returns)
         if check_int_at_least("itr", itr, 0) != expected:

@@ -5,6 +5,7 @@ from typing import Any, Iterator, List, Optional, Protocol
 import numpy as np
 
 from meta_policy_search.types import Path
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["RLAlgorithm", "Runner"]
 
@@ -24,13 +25,12 @@ class Runner(Protocol):
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
         """Collects paths with the algorithm's policy as it is now."""
 
-    def obtain_population_samples(
-        self, itr: int, flat_params: np.ndarray, batch_size: Optional[int] = None
-    ) -> List[List[Path]]:
+    def obtain_population_samples(self, itr: int, flat_params: np.ndarray,
+                                  batch_size: Optional[int] = None) -> List[List[Path]]:
         """Collects paths for each of several sets of parameters."""
 
 
-class RLAlgorithm(abc.ABC):
+class RLAlgorithm(SharedArguments, abc.ABC):
     """Base class for all the algorithms.
 
     A snapshot holds the whole object: all that training depends on has to be among its attributes, and they have to be

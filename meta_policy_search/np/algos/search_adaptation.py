@@ -69,9 +69,8 @@ class SearchAdaptation(MetaRLAlgorithm):
         """Returns a policy that acts with the candidates of the next cycle of a task's search."""
         return SearchPolicy(_check_policy("adapted_policy", adapted_policy).search, is_exploring=True)
 
-    def adapt_policy(
-        self, exploration_policy: "SearchPolicy", exploration_trajectories: TrajectoryBatch
-    ) -> "SearchPolicy":
+    def adapt_policy(self, exploration_policy: "SearchPolicy",
+                     exploration_trajectories: TrajectoryBatch) -> "SearchPolicy":
         """Updates the search with what its candidates returned; produces a policy that acts with the new mean.
 
         Args:
@@ -87,7 +86,9 @@ class SearchAdaptation(MetaRLAlgorithm):
         if not policy.is_exploring:
             raise ValueError("exploration_policy: expected one that explores (next_exploration_policy), got one that "
                              "acts with the mean")
-        policy.check_is_current()
+        if not policy.is_current:
+            raise ValueError("exploration_policy: expected one that no trajectories were given of before, got one "
+                             "whose candidates the search has left behind")
         policy.search.tell(_candidate_returns(exploration_trajectories, policy.search.n_samples))
         return SearchPolicy(policy.search, is_exploring=False)
 
@@ -99,9 +100,6 @@ class SearchAdaptation(MetaRLAlgorithm):
 
         Returns:
             The average undiscounted return in the last epoch.
-
-        Raises:
-            TypeError: the environment has no tasks.
         """
         check_meta_env(runner.env)
         search, average_return = self.search, None
@@ -147,11 +145,10 @@ class SearchPolicy:
         """Shape of an action: `(A,)`, or `()` where actions are discrete."""
         return action_shape_of(self.search.policy)
 
-    def check_is_current(self) -> None:
-        """Raises `ValueError` if the search has gone on since: its candidates are others now."""
-        if self._flat_params is not self.search.candidates:
-            raise ValueError("exploration_policy: expected one that no trajectories were given of before, got one "
-                             "whose candidates the search has left behind")
+    @property
+    def is_current(self) -> bool:
+        """Whether it acts with the candidates of the cycle that is under way."""
+        return self._flat_params is self.search.candidates
 
     def make_actor(self) -> Actor:
         """Returns what acts, in one task: on row `r`, where it explores, candidate `r % n`."""
@@ -193,9 +190,7 @@ class SearchPolicy:
 class RoundRobinActor(Actor):
     """Candidates that act in turn on the rows of one task; the agent info `candidate` says which.
 
-    Args:
-        actors: acts for candidates, each in a task of its own.
-        num_candidates: how many.
+    `actors` acts for them, each in a task of its own.
     """
 
     def __init__(self, actors: Actor, num_candidates: int) -> None:

@@ -24,9 +24,6 @@ class ExplorationPolicy(Policy):
     Args:
         env_spec (EnvSpec): spaces of the environment, of which the action space is a box; actions are clipped to it.
         policy: the other policy, such as those of `np.policies`; one that has a NumPy form.
-
-    Raises:
-        ValueError: the action space is not a box, or `policy` does not fit `env_spec`.
     """
 
     def __init__(self, env_spec: Any, policy: Any) -> None:
@@ -54,15 +51,7 @@ class ExplorationPolicy(Policy):
         """
 
     def compute_noise(self, noise: Optional[np.ndarray], normal: np.ndarray) -> np.ndarray:
-        """Computes the noise of consecutive steps.
-
-        Args:
-            noise: `[A]`, that of the step before the first; None at the first step of a path.
-            normal: `[T, A]`, standard normal.
-
-        Returns:
-            float32 `[T, A]`, in the action's unit.
-        """
+        """Computes the noise of consecutive steps, float32 `[T, A]`; `normal` is `[T, A]`, else see `next_noise`."""
         rows = np.empty_like(normal, dtype=np.float32)
         for step, row in enumerate(normal):
             rows[step] = noise = self.next_noise(noise, row)

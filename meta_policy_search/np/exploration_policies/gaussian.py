@@ -13,7 +13,6 @@ class GaussianNoisePolicy(ExplorationPolicy):
     """Adds Gaussian noise to another policy's actions: `x_t = sigma n_t`, each `n_t` standard normal.
 
     Args:
-        env_spec, policy: see `ExplorationPolicy`.
         sigma (float): standard deviation, in the action's unit, at least 0. Default: 0.1.
     """
 

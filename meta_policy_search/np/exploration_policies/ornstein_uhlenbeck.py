@@ -18,7 +18,6 @@ class OrnsteinUhlenbeckPolicy(ExplorationPolicy):
     `sigma sqrt(dt / (1 - (1 - theta dt)^2))`, 0.38 by default.
 
     Args:
-        env_spec, policy: see `ExplorationPolicy`.
         mu (float): mean that the noise is drawn to, in the action's unit. Default: 0.
         sigma (float): scale of the noise, in the action's unit per square root of time, at least 0. Default: 0.2.
         theta (float): how fast it is drawn there, per unit of time, at least 0. Default: 0.15.

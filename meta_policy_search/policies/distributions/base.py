@@ -53,9 +53,8 @@ class Distribution(abc.ABC):
     def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
         """Computes the log-density of actions `xs` `[..., A]`, nats, `[...]`."""
 
-    def likelihood_ratio_sym(
-        self, x_var: tf.Tensor, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym
-    ) -> tf.Tensor:
+    def likelihood_ratio_sym(self, x_var: tf.Tensor, old_dist_info_vars: DistInfoSym,
+                             new_dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds `p_new(x) / p_old(x)`, `[...]`."""
         with tf.name_scope("likelihood_ratio"):
             return tf.exp(

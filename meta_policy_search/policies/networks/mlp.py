@@ -7,14 +7,8 @@ from meta_policy_search.tf_compat import tf
 __all__ = ["forward_mlp"]
 
 
-def forward_mlp(
-    params: Mapping[str, tf.Tensor],
-    inputs: tf.Tensor,
-    scope: str,
-    num_hidden_layers: int,
-    hidden_nonlinearity: Nonlinearity = tf.tanh,
-    output_nonlinearity: Nonlinearity = None,
-) -> tf.Tensor:
+def forward_mlp(params: Mapping[str, tf.Tensor], inputs: tf.Tensor, scope: str, num_hidden_layers: int,
+                hidden_nonlinearity: Nonlinearity = tf.tanh, output_nonlinearity: Nonlinearity = None) -> tf.Tensor:
     """Builds the network's output for one set of parameters or for one set per task.
 
     Args:

@@ -11,12 +11,7 @@ assert set(_BY_NAME) == set(NONLINEARITIES)
 
 
 def resolve_nonlinearity(argument: str, value: Union[str, Nonlinearity]) -> Nonlinearity:
-    """Returns the graph function of a nonlinearity given as such, by name, or as None (the identity).
-
-    Raises:
-        ValueError: an unknown name; lists the known ones.
-        TypeError: neither a name nor callable nor None.
-    """
+    """Returns the graph function of a nonlinearity given as such, by name, or as None (the identity)."""
     if isinstance(value, str):
         if value not in _BY_NAME:
             raise ValueError(
