@@ -59,6 +59,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.thorough
 def test_it_listens_to_this_machine_alone_and_starts_other_workers_after_ctrl_c(tmp_path):
     """Given a Ray of the sampler's own with all workers in a step, when Ctrl-C is pressed, then sampling goes on."""
     pytest.importorskip("ray")

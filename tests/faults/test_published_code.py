@@ -276,6 +276,7 @@ def test_rewards_too_large_to_normalize_name_their_task(processor, recwarn):
     assert not [warning for warning in recwarn if "overflow" in str(warning.message)]
 
 
+@pytest.mark.thorough
 def test_policies_are_imported_where_standard_error_is_closed():
     script = "import meta_policy_search.policies; print('imported')"
     for close in ("2>&-", "2>&- <&-"):

@@ -88,6 +88,7 @@ class Slow(Wanderer):
         return super().step(action)
 
 
+@pytest.mark.thorough
 def test_after_ctrl_c_workers_are_started_again_and_give_the_same_data(tmp_path):
     """Given workers in a step, when Ctrl-C is pressed, then these end, and the next sampling starts others."""
     path = tmp_path / "quick"

@@ -86,6 +86,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("env", "arguments", "count"), CASES)
+@pytest.mark.thorough(but=("arrays", "threads"))
 def test_what_is_interrupted_at_any_moment_and_tried_again_gives_the_same_data(env, arguments, count):
     """Given a sampler, when Ctrl-C comes `count` times or more, then each round's data are those without Ctrl-C."""
     expected = [list(paths.values()) for paths in two_iterations(sampler_of(env))]
