@@ -22,7 +22,7 @@ class Config(single_task.SearchConfig):
     init_std: float = setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
     best_frac: float = setting(0.2, "share of the candidates, the best, that the distribution is fitted to")
     extra_std: float = setting(0.5, "standard deviation that is added (in variance) at first, and decays")
-    extra_decay_time: float = setting(10.0, "epochs until there is none of it left")
+    extra_decay_time: float = setting(400.0, "iterations, one for each candidate, until there is none of it left")
 
 
 def build(config: Config) -> single_task.Training:

@@ -1,13 +1,13 @@
 """Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots, and going on with a run."""
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import Path
-from meta_policy_search.utils import logger
+from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.duck_typing import call_optional
@@ -92,6 +92,7 @@ class LocalRunner(TrainingLoop):
         """Does nothing: training ends its workers itself."""
 
     def _begin_counting(self) -> None:
+        self._before = None
         self.itr = self.step_itr = self.total_timesteps_sampled = 0
         self.step_path: Optional[List[Path]] = None
         self._times: Dict[str, float] = {}  # of this epoch, seconds
@@ -131,6 +132,7 @@ class LocalRunner(TrainingLoop):
             raise TypeError(f"sampler_args: expected none, as there is no sampler_cls, got {sampler_args}")
         sampler = None if sampler_cls is None else sampler_cls(algo, env, **sampler_args)
         self._shutdown_worker()
+        self._root, self._before = seeding.chosen_root(), None
         self.algo, self.env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
@@ -149,7 +151,8 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError: `setup` was not called.
             ValueError: a number is below one; the run folder holds an earlier run.
-            KeyboardInterrupt: Ctrl-C; a message says what was saved last. The same in `resume`.
+            KeyboardInterrupt: Ctrl-C; the epoch is taken back, where the algorithm can (`RLAlgorithm.get_state`), and a
+                message says what was saved last. The same in `resume`.
         """
         self._algo("train")
         plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
@@ -191,7 +194,7 @@ class LocalRunner(TrainingLoop):
 
     def _run(self) -> Any:
         try:
-            with self._interruptible():
+            with self._running():
                 return self._algo("train").train(self)
         finally:
             self._shutdown_worker()
@@ -272,7 +275,7 @@ class LocalRunner(TrainingLoop):
         batch_size = (self._plan or {}).get("batch_size") if batch_size is None else batch_size
         if batch_size is None:
             raise ValueError("batch_size: expected an integer of at least 1 here or in train(), got None")
-        with timed(self._times, "Time-Sampling"):
+        with timed(self._times, "Time-Sampling"), seeding.rooted(self._root):
             lists = collect(check_positive_int("batch_size", batch_size))
         self.total_timesteps_sampled += sum(len(path["rewards"]) for paths in lists for path in paths)
         return lists
@@ -291,6 +294,14 @@ class LocalRunner(TrainingLoop):
             SnapshotError: it could not be written.
         """
         return logger.save_itr_params(check_int_at_least("epoch", epoch, 0), self.get_snapshot(epoch))
+
+    def _get_state(self) -> Optional[Tuple]:
+        state = self._algo("train").get_state()
+        return None if state is None else (state, self.step_itr, self.step_path, self.total_timesteps_sampled)
+
+    def _set_state(self, state: Tuple) -> None:
+        algo_state, self.step_itr, self.step_path, self.total_timesteps_sampled = state
+        self._algo("train").set_state(algo_state)
 
     def _save(self, itr: int) -> None:
         self.save(itr)

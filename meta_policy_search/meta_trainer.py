@@ -120,10 +120,10 @@ class Trainer(TrainingLoop):
         """Trains until iteration `n_itr`; called again after that, goes on for as many iterations again.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C; a message says what was saved last.
+            KeyboardInterrupt: Ctrl-C; the iteration is taken back, and a message says what was saved last.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
-        with self._interruptible(), contextlib.closing(self._iterations(end)) as iterations:
+        with self._running(), contextlib.closing(self._iterations(end)) as iterations:
             for _ in iterations:
                 self.perform_itr()
 
@@ -133,8 +133,10 @@ class Trainer(TrainingLoop):
         Returns:
             The row that was logged.
         """
-        self.perform_itr()
-        return self._commit()
+        with self._running():
+            self._begin()
+            self.perform_itr()
+            return self._commit()
 
     def perform_itr(self) -> List[np.ndarray]:
         """Performs one iteration and logs its figures; row, snapshot and count of iterations are left to the caller.
@@ -208,6 +210,13 @@ class Trainer(TrainingLoop):
         all_paths = [path for task_paths in paths.values() for path in task_paths]
         call_optional(self.env, "log_diagnostics", all_paths, prefix)
         self.policy.log_diagnostics(all_paths, prefix)
+
+    def _get_state(self) -> Dict[str, Any]:
+        call_optional(self.sampler, "start_at", self.itr)  # so that its state is without tasks, which would be set
+        return self.get_itr_snapshot(self.itr - 1)
+
+    def _set_state(self, state: Dict[str, Any]) -> None:
+        self.restore(state)
 
     def _save(self, itr: int) -> None:
         logger.save_itr_params(itr, self.get_itr_snapshot(itr))

@@ -148,7 +148,8 @@ def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
 def search_cem(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:
     """Trains with CEM; returns the environment steps taken."""
     return _train(setting, env, CEM(EnvSpec.of(env), policy, ZeroBaseline(), CANDIDATES, best_frac=0.2,
-                                    max_path_length=setting.max_path_length, extra_decay_time=setting.epochs))
+                                    max_path_length=setting.max_path_length,
+                                    extra_decay_time=setting.epochs * CANDIDATES))
 
 
 def search_cma_es(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:

@@ -1,6 +1,6 @@
 """Every algorithm of `meta_algos` with the interface of `np.algos.MetaRLAlgorithm`."""
 import copy
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from meta_policy_search.policies.task_policy import TaskPolicy
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.duck_typing import call_optional
 
 __all__ = ["GradientAdaptation"]
 
@@ -90,6 +91,17 @@ class GradientAdaptation(MetaRLAlgorithm):
         algo.adapt(processor.process_samples(exploration_trajectories.to_rollouts()))
         (adapted,) = algo.policy.policies_params_vals
         return exploration_policy.with_params(adapted)
+
+    def get_state(self) -> Tuple:
+        """Returns what an epoch of `train` changes: the meta-policy's parameters, and the state of the algorithm."""
+        return self.algo.policy.get_param_values(), call_optional(self.algo, "get_state")
+
+    def set_state(self, state: Tuple) -> None:
+        """Restores what `get_state` returned."""
+        self.algo.policy.set_params(state[0])
+        self.algo.policy.switch_to_pre_update()
+        if state[1] is not None:
+            self.algo.set_state(state[1])
 
     def train(self, runner: Runner) -> Optional[float]:
         """Meta-trains: each epoch is an iteration of a `Trainer`, and logs the columns of one.

@@ -217,6 +217,16 @@ def getkvs() -> Row:
     return dict(_current.row)
 
 
+def row_state() -> tuple[Row, dict[str, int]]:
+    """Returns the current row as `set_row_state` takes it."""
+    return dict(_current.row), dict(_current.mean_counts)
+
+
+def set_row_state(state: tuple[Row, dict[str, int]]) -> None:
+    """Makes the current row what it was when `row_state` was called."""
+    _current.row, _current.mean_counts = map(dict, state)
+
+
 def dumpkvs() -> Row:
     """Writes the current row to all outputs and begins a new one.
 

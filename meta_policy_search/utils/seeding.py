@@ -27,15 +27,16 @@ class Stream(IntEnum):
 
 
 _root: Optional[int] = None
+_is_chosen = False  # whether somebody set the root
 _counters: Dict[int, int] = {}
 
 
 def set_root(seed: int) -> None:
     """Sets the root seed (a non-negative integer) and restarts every counted stream."""
-    global _root
+    global _root, _is_chosen
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed: expected a non-negative integer, got {seed!r}")
-    _root = int(seed)
+    _root, _is_chosen = int(seed), True
     _counters.clear()
 
 
@@ -45,6 +46,25 @@ def get_root() -> int:
     if _root is None:
         _root = int(np.random.SeedSequence().entropy)
     return _root
+
+
+def chosen_root() -> Optional[int]:
+    """Returns the root seed that was set; None where it is drawn."""
+    return _root if _is_chosen else None
+
+
+@contextlib.contextmanager
+def rooted(root: Optional[int]) -> Iterator[None]:
+    """Has `root` be the root seed within a `with` block, where it is not None; counted streams go on."""
+    global _root
+    if root is None:
+        yield
+        return
+    before, _root = _root, root
+    try:
+        yield
+    finally:
+        _root = before
 
 
 def rng_for(stream: Stream, *key: int, root: Optional[int] = None) -> np.random.Generator:
@@ -91,7 +111,8 @@ def evaluation_seed(seed: int) -> Iterator[None]:
 
     This includes Python's and NumPy's global ones. The numbers are not those of a run with this seed.
     """
-    before = get_process_state()
+    global _is_chosen
+    before, was_chosen = get_process_state(), _is_chosen
     root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))
     try:
         set_root(root)
@@ -100,3 +121,4 @@ def evaluation_seed(seed: int) -> Iterator[None]:
         yield
     finally:
         set_process_state(before)
+        _is_chosen = was_chosen

@@ -18,7 +18,8 @@ class CEM(PopulationAlgorithm):
     In each epoch, CEM does the following:
 
     1. Sample `n_samples` policies from a gaussian distribution of mean `cur_mean` and std `cur_std`, with additional
-       variance that decays: `cur_std^2 + extra_std^2 max(1 - epoch / extra_decay_time, 0)`.
+       variance that decays from policy to policy: `cur_std^2 + extra_std^2 max(1 - n / extra_decay_time, 0)` for the
+       one of iteration `n`, of which an epoch has `n_samples`.
     2. Do rollouts for each policy.
     3. Update `cur_mean` and `cur_std` by doing Maximum Likelihood Estimation over the `n_best` top policies in terms of
        return: their mean and their (population) standard deviation, each parameter on its own.
@@ -30,7 +31,8 @@ class CEM(PopulationAlgorithm):
         best_frac (float): the best fraction, in (0, 1]: `n_best = n_samples * best_frac`, rounded down, which has to be
             at least 1. Default: 0.05.
         extra_std (float): decaying std added to param distribution, at least 0. Default: 1.
-        extra_decay_time (float): epochs that it takes to decay extra std, above 0. Default: 100.
+        extra_decay_time (float): iterations, `n_samples` in each epoch, that it takes to decay extra std, above 0.
+            Default: 100.
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
@@ -64,9 +66,10 @@ class CEM(PopulationAlgorithm):
         self.cur_std = np.full(len(mean), self.init_std)
 
     def _draw(self, cycle: int) -> np.ndarray:
-        extra_variance = self.extra_std ** 2 * max(1.0 - cycle / self.extra_decay_time, 0.0)
-        std = np.sqrt(self.cur_std ** 2 + extra_variance)
-        return self.cur_mean + std * self._rng.standard_normal((self.n_samples, len(std)))
+        itrs = cycle * self.n_samples + np.arange(self.n_samples)
+        extra_variances = self.extra_std ** 2 * np.maximum(1.0 - itrs / self.extra_decay_time, 0.0)
+        stds = np.sqrt(self.cur_std ** 2 + extra_variances[:, None])
+        return self.cur_mean + stds * self._rng.standard_normal(stds.shape)
 
     def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
         best = candidates[np.argsort(-returns, kind="stable")[:self.n_best]]

@@ -1,7 +1,7 @@
 """What algorithms share that search for good policy parameters by trying candidates."""
 import abc
 import copy
-from typing import Any, List, Optional, Sequence, TypeVar
+from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class PopulationAlgorithm(RLAlgorithm):
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
+        best_return (float or None): mean undiscounted return of the best candidate of the last epoch.
     """
 
     sampler_cls = SingleTaskSampler
@@ -75,7 +76,18 @@ class PopulationAlgorithm(RLAlgorithm):
         self._returns: List[float] = []  # of its candidates so far
         self._paths: List[Path] = []
         self._average_return: Optional[float] = None
+        self.best_return: Optional[float] = None
         self._begin(self.policy.get_flat_params().astype(np.float64))
+
+    def get_state(self) -> Tuple[Dict[str, Any], np.ndarray]:
+        """Returns the search and the policy's parameters, for an epoch that is interrupted to be taken back."""
+        shared = (self, self.policy, self.env_spec, self._processor)
+        return copy.deepcopy(vars(self), {id(given): given for given in shared}), self.policy.get_flat_params()
+
+    def set_state(self, state: Tuple[Dict[str, Any], np.ndarray]) -> None:
+        """Restores what `get_state` returned."""
+        vars(self).update(state[0])
+        self.policy.set_flat_params(state[1])
 
     def begin_anew(self: SearchT) -> SearchT:
         """Returns another search like this one that begins at the policy's parameters, with other random numbers."""
@@ -114,6 +126,7 @@ class PopulationAlgorithm(RLAlgorithm):
             raise ValueError(f"returns: expected {self.n_samples} finite numbers, one for each candidate, got "
                              f"{returns}")
         self._update(self.candidates, returns)
+        self.best_return = float(returns.max())
         self._cycle += 1
         self._candidates, self._returns, self._paths = None, [], []
 
@@ -121,7 +134,8 @@ class PopulationAlgorithm(RLAlgorithm):
         """Trains; goes on where the runner resumes a run.
 
         Returns:
-            The average undiscounted return in the last epoch.
+            The average undiscounted return in the last epoch, over all candidates; that of the best of them is
+            `best_return`.
         """
         if runner.step_itr == 0:
             self.begin()
@@ -163,5 +177,5 @@ class PopulationAlgorithm(RLAlgorithm):
         """Logs a cycle by its candidates' returns `[n_samples]` and paths, and fits the baseline to these."""
         samples = self._processor.process_samples(paths, log="all")
         predictions = np.concatenate([self.baseline.predict(path) for path in paths])
-        logger.logkv("BestCandidateReturn", float(returns.max()))
+        logger.logkv("BestCandidateReturn", self.best_return)
         logger.logkv("ExplainedVariance", explained_variance_1d(predictions, samples["returns"]))

@@ -58,3 +58,9 @@ class RLAlgorithm(SharedArguments, abc.ABC):
         Returns:
             What `LocalRunner.train` shall return.
         """
+
+    def get_state(self) -> Any:
+        """Returns what an epoch changes, for one that is interrupted to be taken back; None (default) if it cannot."""
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned at the beginning of the epoch, where that is not None."""

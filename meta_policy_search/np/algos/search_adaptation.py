@@ -118,6 +118,14 @@ class SearchAdaptation(MetaRLAlgorithm):
             search.policy.set_flat_params(search.cur_mean)
         return average_return
 
+    def get_state(self) -> Tuple:
+        """Returns the state of the search for a common mean."""
+        return self.search.get_state()
+
+    def set_state(self, state: Tuple) -> None:
+        """Restores what `get_state` returned."""
+        self.search.set_state(state)
+
 
 class SearchPolicy:
     """Acts in a task with the mean of the search distribution or, exploring, with its candidates in turn.

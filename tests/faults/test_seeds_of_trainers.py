@@ -1,0 +1,105 @@
+"""Every training takes the seed that was set when it was built, whatever was set since."""
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnvNavigation
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.algos import CEM
+from meta_policy_search.np.policies import GaussianMLPPolicy
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.utils import set_seed
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def build_trainer(seed=None):
+    if seed is not None:
+        set_seed(seed)
+    env = MetaPointEnvNavigation()
+    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
+    sampler = MetaSampler(env, policy, 2, 2, 4)
+    return Trainer(VPGMAML(policy, meta_batch_size=2), env, sampler, MetaSampleProcessor(LinearFeatureBaseline()),
+                   policy, 2)
+
+
+def train(trainer):
+    """The tasks of its last iteration, and its parameters."""
+    trainer.train()
+    return np.array(trainer.sampler.tasks), trainer.policy.get_flat_params()
+
+
+def test_trainers_that_are_built_first_and_trained_later_have_their_own_seeds():
+    alone = [train(build_trainer(seed)) for seed in (1, 2, 3)]
+    trainers = [build_trainer(seed) for seed in (1, 2, 3)]
+    for trainer, (tasks, params) in zip(trainers, alone, strict=True):
+        for actual, expected in zip(train(trainer), (tasks, params)):
+            np.testing.assert_array_equal(actual, expected)
+    assert not np.allclose(alone[0][0], alone[1][0]) and not np.allclose(alone[1][0], alone[2][0])
+    assert seeding.get_root() == 3  # as it was set
+    assert trainers[0].get_itr_snapshot(1)["state"]["seeding"]["root"] == 1
+
+
+def test_one_iteration_at_a_time_it_is_the_same():
+    alone = [build_trainer(seed).train_itr()["Step_1-AverageReturn"] for seed in (1, 2)]
+    trainers = [build_trainer(seed) for seed in (1, 2)]
+    assert [trainer.train_itr()["Step_1-AverageReturn"] for trainer in trainers] == alone
+
+
+def test_runners_too():
+    def build_runner(seed):
+        set_seed(seed)
+        env = MetaPointEnvNavigation()
+        runner = LocalRunner()
+        runner.setup(CEM(EnvSpec.of(env), GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), 4, best_frac=0.5,
+                         max_path_length=4), env)
+        return runner
+
+    alone = [build_runner(seed).train(2, 8) for seed in (1, 2)]
+    runners = [build_runner(seed) for seed in (1, 2)]
+    assert [runner.train(2, 8) for runner in runners] == alone
+
+
+def test_training_says_so_where_another_seed_was_set_since(monkeypatch):
+    said = []
+    trainer = build_trainer(1)
+    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
+    trainer.train_itr()
+    assert said == []
+    set_seed(4)
+    trainer.train_itr()
+    assert said == ["Random numbers are those of seed 1, which was set when this Trainer was built, not of 4, which "
+                    "was set since"]
+
+
+def test_without_a_seed_it_is_the_one_that_is_set_when_training_begins(monkeypatch):
+    monkeypatch.setattr(seeding, "_root", None)
+    monkeypatch.setattr(seeding, "_is_chosen", False)
+    first, second = build_trainer(), build_trainer()
+    for trainer in (first, second):
+        set_seed(5)
+        trainer.policy.set_flat_params(np.zeros(8))
+        trainer.train_itr()
+    np.testing.assert_array_equal(first.sampler.tasks, second.sampler.tasks)
+    set_seed(5)
+    expected = build_trainer()
+    expected.train_itr()
+    np.testing.assert_array_equal(first.sampler.tasks, expected.sampler.tasks)
+
+
+def test_evaluating_does_not_count_as_setting_a_seed(monkeypatch):
+    monkeypatch.setattr(seeding, "_root", None)
+    monkeypatch.setattr(seeding, "_is_chosen", False)
+    with seeding.evaluation_seed(3):
+        assert seeding.chosen_root() == seeding.get_root()
+    assert seeding.chosen_root() is None

@@ -1,0 +1,208 @@
+"""Training that is interrupted at random moments, again and again, and goes on in the same process.
+
+An interruption comes at a line of the package, by a real SIGINT in this process. Half of them are spread evenly over
+the lines that are executed, and half over the different lines that there are, so that rows, snapshots and the ends of
+iterations are hit as often as the inner loops.
+"""
+import csv
+import sys
+from pathlib import Path
+from signal import SIGINT, raise_signal
+
+import numpy as np
+import pytest
+
+import meta_policy_search
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnvCorner
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.meta_algos import TRPOMAML, ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.algos import CEM, CMAES
+from meta_policy_search.np.policies import GaussianMLPPolicy
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.utils import set_seed
+
+PACKAGE = str(Path(meta_policy_search.__file__).parent)
+NUM_ITR = 5
+
+
+class Lines:
+    """Executes `on_line(number, place)` before each line of the package within a `with` block; numbers count from 0."""
+
+    def __init__(self, on_line):
+        self._on_line, self._number = on_line, 0
+
+    def __enter__(self):
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *exc_info):
+        sys.settrace(self._before)
+
+    def _trace(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            self._number += 1
+            self._on_line(self._number - 1, (frame.f_code.co_filename, frame.f_lineno))
+        return self._trace
+
+
+def press_at(moment):
+    """Presses Ctrl-C before the line of that number."""
+    return Lines(lambda number, place: raise_signal(SIGINT) if number == moment else None)
+
+
+def draw_moments(run, num_moments, rng):
+    """Draws moments of a run, half of them by lines executed, and half by the different lines there are."""
+    places = []
+    with Lines(lambda number, place: places.append(place)):
+        run()
+    by_place = {}
+    for number, place in enumerate(places):
+        by_place.setdefault(place, []).append(number)
+    numbers = list(by_place.values())
+    return [rng.integers(len(places)) if i % 2 else rng.choice(numbers[rng.integers(len(numbers))])
+            for i in range(num_moments)]
+
+
+def storm(moments, go_on, is_done):
+    """Trains to the end, interrupted at moments that count from where it went on last; returns how often it was."""
+    hits = 0
+    for moment in moments:
+        try:
+            with press_at(moment):
+                if not is_done():
+                    go_on()
+        except KeyboardInterrupt:
+            hits += 1
+    if not is_done():
+        go_on()
+    return hits
+
+
+def read_rows(folder):
+    with open(folder / "progress.csv", newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+def without_times(state):
+    return {key: value for key, value in state.items() if key not in ("time", "outputs")}
+
+
+class Training:
+    """Five iterations of a `Trainer`, again and again from the same start."""
+
+    def __init__(self, algo_cls, **arguments):
+        set_seed(1)
+        env = MetaPointEnvCorner(reward_type="dense")
+        policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
+        algo = algo_cls(policy, meta_batch_size=2, trainable_inner_step_size=True, **arguments)
+        self._trainer = Trainer(algo, env, MetaSampler(env, policy, 2, 2, 4),
+                                MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True), policy, NUM_ITR)
+        self._start = self._trainer.get_itr_snapshot(-1)
+
+    def begin(self, folder):
+        logger.configure(folder, ["csv"], snapshot_mode="last_gap")
+        self._trainer.restore(self._start)
+
+    def go_on(self):
+        self._trainer.train()
+
+    def is_done(self):
+        return self._trainer.itr == NUM_ITR
+
+    def result(self, folder):
+        with tf.Graph().as_default():
+            saved = load_snapshot(folder)
+        return (read_rows(folder), without_times(saved["state"]), saved["itr"],
+                without_times(self._trainer.get_itr_snapshot(NUM_ITR - 1)["state"]),
+                sorted(path.name for path in folder.iterdir()))
+
+
+class Search:
+    """Five epochs of CEM or CMA-ES, again and again from the same start."""
+
+    def __init__(self, algo_cls):
+        self._algo_cls = algo_cls
+
+    def begin(self, folder):
+        set_seed(1)
+        env = MetaPointEnvCorner(reward_type="dense")
+        self._algo = self._algo_cls(EnvSpec.of(env), GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), 20,
+                                    max_path_length=4)
+        self._runner = LocalRunner(folder)
+        self._runner.setup(self._algo, env)
+        self._has_begun = False
+
+    def go_on(self):
+        if self._has_begun:
+            self._runner.resume(NUM_ITR)
+        else:
+            self._has_begun = True
+            self._runner.train(NUM_ITR, 8)
+
+    def is_done(self):
+        return self._runner.epoch == NUM_ITR
+
+    def result(self, folder):
+        saved, policy = load_snapshot(folder), self._algo.policy
+        state, seeds = saved["state"], without_times(saved["state"])["seeding"]
+        return (read_rows(folder), saved["itr"], state["step_itr"], state["total_timesteps_sampled"], seeds,
+                *(getattr(algo, name) for algo in (self._algo, saved["algo"])
+                  for name in ("cur_mean", "candidates", "best_return")),
+                self._algo._rng.bit_generator.state, policy.get_flat_params(), saved["policy"].get_flat_params(),
+                sorted(path.name for path in folder.iterdir()))
+
+
+def assert_equal(a, b):
+    """Compares nested containers, their numbers bit for bit."""
+    assert type(a) is type(b)
+    if isinstance(a, dict):
+        assert list(a) == list(b)
+        a, b = list(a.values()), list(b.values())
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b):
+            assert_equal(x, y)
+    elif isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    else:
+        assert a == b
+
+
+def check_storm(run, num_interrupts, tmp_path):
+    """Interrupts runs so many times; each has to end like the one that nothing interrupts."""
+    rng = np.random.default_rng(7)
+    run.begin(tmp_path / "whole")
+    moments = draw_moments(run.go_on, 5 * num_interrupts, rng)
+    whole = run.result(tmp_path / "whole")
+    assert len(whole[0]) == NUM_ITR
+    used = interrupts = 0
+    while interrupts < num_interrupts:
+        folder = tmp_path / f"after_{used}"
+        run.begin(folder)
+        hits = storm(moments[used:used + 5], run.go_on, run.is_done)
+        assert_equal(run.result(folder), whole)
+        interrupts, used = interrupts + hits, used + 5
+
+
+@pytest.mark.parametrize("num_interrupts", [8, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("algo_cls, arguments", [
+    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}), (TRPOMAML, {})])
+def test_a_storm_leaves_no_trace_in_training(algo_cls, arguments, num_interrupts, tmp_path):
+    with tf.Graph().as_default():
+        check_storm(Training(algo_cls, **arguments), num_interrupts, tmp_path)
+
+
+@pytest.mark.parametrize("num_interrupts", [12, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("algo_cls", [CEM, CMAES])
+def test_a_storm_leaves_no_trace_in_a_search(algo_cls, num_interrupts, tmp_path):
+    check_storm(Search(algo_cls), num_interrupts, tmp_path)

@@ -1,0 +1,196 @@
+"""An iteration is whole or has not happened: parameters, optimizer, counters, row and snapshot."""
+import csv
+from signal import SIGINT, raise_signal
+
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnvCorner
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.local_runner import LocalRunner
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.np.algos import CEM, CMAES, SearchAdaptation
+from meta_policy_search.np.policies import DeterministicMLPPolicy
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
+from meta_policy_search.utils.utils import set_seed
+
+N = 6  # candidates
+
+
+@pytest.fixture(scope="module")
+def built():
+    """A small trainer, and a snapshot of its start."""
+    with tf.Graph().as_default():
+        trainer = build_trainer(seed=1)
+        return trainer, trainer.get_itr_snapshot(-1)
+
+
+def build_trainer(seed):
+    set_seed(seed)
+    env = MetaPointEnvCorner(reward_type="dense")
+    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
+    return Trainer(VPGMAML(policy, meta_batch_size=2), env, MetaSampler(env, policy, 2, 2, 4),
+                   MetaSampleProcessor(LinearFeatureBaseline()), policy, 3)
+
+
+@pytest.fixture
+def trainer(built, tmp_path):
+    trainer, start = built
+    trainer.restore(start)
+    logger.configure(tmp_path, ["csv"])
+    return trainer
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    said = []
+    monkeypatch.setattr(logger, "log", lambda *args, **kwargs: said.append(" ".join(map(str, args))))
+    return said
+
+
+def pressing(function, at):
+    """The function, with Ctrl-C pressed before its call of that number, or after it if the number is negative."""
+    calls = []
+
+    def call(*args, **kwargs):
+        calls.append(None)
+        if at > 0 and len(calls) == at:
+            raise_signal(SIGINT)
+        answer = function(*args, **kwargs)
+        if at < 0 and len(calls) == -at:
+            raise_signal(SIGINT)
+        return answer
+
+    return call
+
+
+def read_rows(folder):
+    with open(folder / "progress.csv", newline="") as file:
+        return [{key: value for key, value in row.items() if "Time" not in key} for row in csv.DictReader(file)]
+
+
+def everything(trainer, folder):
+    state = trainer.get_itr_snapshot(trainer.itr - 1)["state"]
+    state["sampler"] = state["sampler"]["num_steps"]
+    return read_rows(folder), repr({key: value for key, value in state.items() if key not in ("time", "outputs")})
+
+
+# A trainer
+
+
+@pytest.mark.parametrize("owner, method", [
+    ("algo", "adapt"), ("algo", "optimize_policy"), ("policy", "switch_to_pre_update"), ("sampler", "obtain_samples"),
+])
+@pytest.mark.parametrize("at", [2, -2])
+def test_an_iteration_that_is_interrupted_is_done_once(owner, method, at, trainer, tmp_path, monkeypatch, messages):
+    trainer.train()
+    whole = everything(trainer, tmp_path)
+    trainer.restore(load_start(trainer, tmp_path))
+    part = getattr(trainer, owner)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(part, method, pressing(getattr(part, method), at))
+        trainer.train()
+    (said,) = messages
+    assert f"Interrupted in iteration {trainer.itr}, which is taken back" in said
+    assert len(read_rows(tmp_path)) == trainer.itr
+    trainer.train()
+    assert trainer.itr == 3 and everything(trainer, tmp_path) == whole
+
+
+def load_start(trainer, folder):
+    """Begins again in the same folder."""
+    logger.configure(folder, ["csv"], overwrite=True)
+    return trainer.start
+
+
+@pytest.fixture(autouse=True)
+def _start(built):
+    built[0].start = built[1]
+
+
+@pytest.mark.parametrize("method", ["dumpkvs", "save_itr_params"])
+@pytest.mark.parametrize("at", [2, -2])
+def test_an_iteration_whose_row_is_being_written_is_ended(method, at, trainer, tmp_path, monkeypatch, messages):
+    """Given Ctrl-C during row or snapshot, then both are written, and the message says that the iteration is there."""
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(logger, method, pressing(getattr(logger, method), at))
+        trainer.train()
+    assert messages == ["Interrupted before iteration 2; iterations before it are complete, and the last snapshot, of "
+                        f"iteration 1, is in {tmp_path}"]
+    assert trainer.itr == len(read_rows(tmp_path)) == 2 and load_snapshot(tmp_path)["itr"] == 1
+    trainer.train()
+    assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
+
+
+def test_an_iteration_that_fails_has_not_happened_either(trainer, monkeypatch, tmp_path):
+    trainer.train_itr()
+    before = everything(trainer, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.policy, "log_diagnostics", lambda *args: 1 / 0)
+        for train in (trainer.train, trainer.train_itr):
+            with pytest.raises(ZeroDivisionError):
+                train()
+    assert everything(trainer, tmp_path) == before and logger.getkvs() == {}
+
+
+def test_what_callbacks_log_for_the_next_row_stays(trainer, monkeypatch, tmp_path):
+    trainer.train_itr()
+    logger.logkv("Mine", 5)
+    logger.logkv_mean("Mean", 1.0)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(trainer.algo, "optimize_policy", pressing(lambda *args: logger.logkv_mean("Mean", 9.0), -1))
+        trainer.train()
+    logger.logkv_mean("Mean", 2.0)
+    row = trainer.train_itr()
+    assert (row["Mine"], row["Mean"], row["Itr"]) == (5, 1.5, 1)
+
+
+def test_an_iteration_without_a_snapshot_is_counted_all_the_same(trainer, monkeypatch, tmp_path):
+    """Given a snapshot that cannot be written, then its row is there, and training goes on with the next iteration."""
+    with monkeypatch.context() as patch, pytest.raises(SnapshotError):
+        patch.setattr(trainer.env, "cannot_be_pickled", (i for i in ()), raising=False)
+        trainer.train()
+    assert trainer.itr == len(read_rows(tmp_path)) == 1
+    trainer.train()
+    assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
+
+
+# A search
+
+
+def build_search(cls):
+    set_seed(3)
+    env = MetaPointEnvCorner(reward_type="dense")
+    arguments = {"best_frac": 0.5} if cls is not CMAES else {}
+    policy = DeterministicMLPPolicy(2, 2, ())
+    algo = (CMAES if cls is CMAES else CEM)(EnvSpec.of(env), policy, LinearFeatureBaseline(), N, max_path_length=4,
+                                            **arguments)
+    runner = LocalRunner()
+    runner.setup(SearchAdaptation(algo, meta_batch_size=2) if cls is SearchAdaptation else algo, env)
+    return runner, algo
+
+
+@pytest.mark.parametrize("at", [1, 4, -N, N + 1, -(N + 2), 2 * N, -2 * N, -3 * N])
+@pytest.mark.parametrize("cls", [CEM, CMAES, SearchAdaptation])
+def test_returns_are_credited_to_the_candidates_that_acted(cls, at, monkeypatch):
+    """Given Ctrl-C before or after some candidate's return is taken, then resuming ends like a run without it."""
+    whole, search = build_search(cls)
+    average = whole.train(3, 8)
+    runner, other = build_search(cls)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(type(other), "train_once", pressing(type(other).train_once, at))
+        runner.train(3, 8)
+    # the epoch has not happened, and the policy is where it began
+    assert runner.step_itr == N * runner.epoch and runner.total_timesteps_sampled % N == 0
+    np.testing.assert_array_equal(other.policy.get_flat_params(), other.cur_mean.astype(np.float32))
+    assert runner.resume() == average
+    assert (runner.step_itr, runner.total_timesteps_sampled) == (whole.step_itr, whole.total_timesteps_sampled)
+    for name in ("cur_mean", "candidates", "best_return"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(search, name))
+    np.testing.assert_array_equal(other.policy.get_flat_params(), search.policy.get_flat_params())
