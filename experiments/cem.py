@@ -4,7 +4,7 @@
     python experiments/cem.py --env MetaPointEnvNavigation --max_path_length 20      # go to a goal in the plane
 
 With each of the seeds 1 to 5, the policy that is found balances the pole for all 500 steps, a return of 500 (about
-half a minute on a core), and the one in the plane returns between -1.9 and -0.3 (a second or two), where the goal is
+half a minute on a core), and the one in the plane returns between -2.0 and -0.1 (a second or two), where the goal is
 up to five steps away.
 """
 import sys
