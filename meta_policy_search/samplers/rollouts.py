@@ -1,5 +1,6 @@
 """The paths of a meta-batch as arrays, which show themselves as the documented dict of lists of path dicts."""
 import functools
+from collections import OrderedDict
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -29,7 +30,7 @@ class RolloutArrays(NamedTuple):
         return RolloutArrays(*mapped, *self[3:])
 
 
-class Rollouts(dict):
+class Rollouts(OrderedDict):
     """The paths of some tasks: a dict of task to its list of path dicts, over arrays `[M, P, T, ...]`.
 
     The path dicts (see `types.Path`) are filled when somebody looks into them, with views of the arrays. Whoever
@@ -121,6 +122,10 @@ class Rollouts(dict):
         joined.policy_time = sum(part.policy_time for part in parts) / len(parts)  # the parts took the same time
         joined.env_time = sum(part.env_time for part in parts) / len(parts)
         return joined
+
+    def copy(self) -> "OrderedDict[Any, List[Path]]":
+        """Returns a plain dict of the same lists."""
+        return OrderedDict(self)
 
     @property
     def lengths(self) -> np.ndarray:
@@ -246,9 +251,9 @@ class Rollouts(dict):
             for task, made, paths in self._made)
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        """Is pickled without the steps after the end of paths; as a plain dict, where it is changed."""
+        """Is pickled without the steps after the end of paths; as plain dicts, where it is changed."""
         if any(not isinstance(path, LazyDict) for _, _, paths in self._made for path in paths) or self._is_changed():
-            return dict, (dict(self),)
+            return OrderedDict, (list(self.items()),)
         packed = self.arrays.map(np.ascontiguousarray if self.is_full else lambda array: array[self.mask])
         return _unpacked, (list(self), packed, self._added, self.is_full, (self.policy_time, self.env_time))
 
