@@ -196,13 +196,15 @@ def check_storm(run, num_interrupts, tmp_path):
 
 @pytest.mark.parametrize("num_interrupts", [8, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("algo_cls, arguments", [
-    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}), (TRPOMAML, {})])
+    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}),
+    pytest.param(TRPOMAML, {}, marks=pytest.mark.thorough),
+])
 def test_a_storm_leaves_no_trace_in_training(algo_cls, arguments, num_interrupts, tmp_path):
     with tf.Graph().as_default():
         check_storm(Training(algo_cls, **arguments), num_interrupts, tmp_path)
 
 
 @pytest.mark.parametrize("num_interrupts", [12, pytest.param(40, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("algo_cls", [CEM, CMAES])
+@pytest.mark.parametrize("algo_cls", [CEM, pytest.param(CMAES, marks=pytest.mark.thorough)])
 def test_a_storm_leaves_no_trace_in_a_search(algo_cls, num_interrupts, tmp_path):
     check_storm(Search(algo_cls), num_interrupts, tmp_path)
