@@ -77,7 +77,8 @@ def frozen(monkeypatch):
 def test_it_is_an_iteration_of_training_under_its_own_seed(frozen):
     """Given the random numbers of evaluation seed 5, then an iteration has its returns after each step, to the bit."""
     with seeding.evaluation_seed(5):
-        row = frozen.train_itr()
+        frozen.perform_itr()
+        row = logger.dumpkvs()
     evaluation = MetaEvaluator.from_trainer(frozen).evaluate(tasks=M, seeds=[5])
     np.testing.assert_allclose(
         evaluation.mean_return.mean, [row[f"Step_{step}-AverageReturn"] for step in range(3)], rtol=1e-12

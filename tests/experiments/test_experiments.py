@@ -349,12 +349,12 @@ def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--inner_lr", "-1"], "inner_lr: expected a finite number above 0, got -1.0"),
+    (["--inner_lr", "-1"], "inner_lr: expected a finite number of at least 0, got -1.0"),
     (["--meta_batch_size", "0"], "meta_batch_size: expected an integer of at least 1, got 0"),
     (["--rollouts_per_meta_task", "0"], "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
     (["--num_inner_grad_steps", "0"], "num_inner_grad_steps: expected an integer of at least 1, got 0"),
     (["--n_itr", "0"], "n_itr: expected an integer of at least 1, got 0"),
-    (["--envs_per_task", "3"], "envs_per_task: expected at most rollouts_per_meta_task=2, got 3"),
+    (["--envs_per_task", "0"], "envs_per_task: expected an integer of at least 1, got 0"),
     (["--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "none"}'], "reward_type: expected one of"),
     (["--env_kwargs", '{"depth": 3}'], "unknown argument 'depth'"),
 ])

@@ -213,9 +213,18 @@ def drive(ex, env, seed=3, n_steps=9):
 
 
 def workers_of(process=None):
-    """Its children, but for the tracker that `multiprocessing` leaves running once a test elsewhere has used it."""
+    """Its running children, but for the tracker that `multiprocessing` leaves once a test elsewhere has used it."""
     tracker = multiprocessing.resource_tracker._resource_tracker._pid
-    return [child for child in (process or psutil.Process()).children(recursive=True) if child.pid != tracker]
+    return [child for child in (process or psutil.Process()).children(recursive=True)
+            if child.pid != tracker and is_running(child)]
+
+
+def is_running(process):
+    """A process that has ended but waits for its parent to notice does not count."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def assert_gone(processes, timeout=30.0):
