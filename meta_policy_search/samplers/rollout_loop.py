@@ -1,7 +1,7 @@
 """Collects the paths of some tasks, wherever their environments are stepped."""
+import threading
 import time
 from collections import OrderedDict
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -135,7 +135,7 @@ class RolloutLoop:
         self._max_path_length = request.max_path_length
         self._room = min(request.max_path_length, MANY_STEPS)  # steps of a path that buffers hold
         self._path_rng = request.path_rng
-        self._is_stopped = False
+        self._is_stopped, self._running = False, threading.Lock()
         self._action_shape = request.action_shape
         num_paths = self._num_tasks * self._num_rollouts
         self._noise = np.empty((num_paths, self._room, actor.noise_dim), np.float32)
@@ -148,11 +148,22 @@ class RolloutLoop:
         self.policy_time = self.env_time = 0.0
 
     def stop(self) -> None:
-        """Makes `run` return after the current step; it may run in another thread."""
+        """Makes `run`, in another thread, return after the current step, or at once if it has not begun."""
         self._is_stopped = True
+
+    def wait(self) -> None:
+        """Waits until `run` is over, or after `stop` will not begin."""
+        with self._running:
+            pass
 
     def run(self) -> Rollouts:
         """Collects all paths."""
+        with self._running:
+            if not self._is_stopped:
+                self._collect()
+        return self._rollouts()
+
+    def _collect(self) -> None:
         tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
         env_ids = np.arange(self._num_tasks * envs_per_task)
         path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
@@ -171,7 +182,6 @@ class RolloutLoop:
                 if restarted:
                     self._start(np.asarray(restarted), path_of[restarted])
                 env_ids = np.sort(np.concatenate([env_ids[~ended], np.asarray(restarted, int)]))
-        return self._rollouts()
 
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
         """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
@@ -312,14 +322,44 @@ class RolloutLoop:
 
 
 def _run(loops: Sequence[RolloutLoop]) -> List[Rollouts]:
-    """Runs loops, each in a thread of its own if there are several."""
+    """Runs collections, each in a thread of its own if there are several.
+
+    Ctrl-C at an unlucky moment leaves locks of `concurrent.futures` taken, which its threads then wait for. So these
+    are plain threads, none of which waits for what this one holds.
+    """
     if len(loops) == 1:
         return [loops[0].run()]
-    with ThreadPoolExecutor(len(loops), "sampling") as threads:
+    outcomes: List[Any] = [None] * len(loops)
+    under_way, threads = [threading.Lock() for _ in loops], []
+
+    def stop() -> None:
+        for loop in loops:
+            loop.stop()
+
+    def run(i: int) -> None:
         try:
-            futures = [threads.submit(loop.run) for loop in loops]
-            wait(futures, return_when=FIRST_EXCEPTION)
-        finally:  # without effect unless one has failed, or Ctrl-C was pressed
-            for loop in loops:
-                loop.stop()
-    return [future.result() for future in futures]
+            outcomes[i] = loops[i].run()
+        except BaseException as error:
+            outcomes[i] = error
+            stop()
+        finally:
+            under_way[i].release()
+
+    try:
+        for i, lock in enumerate(under_way):
+            lock.acquire()
+            thread = threading.Thread(target=run, args=(i,), name=f"sampling_{i}", daemon=True)
+            thread.start()
+            threads.append(thread)
+        for lock in under_way:
+            lock.acquire()
+    finally:  # without effect unless one has failed, or Ctrl-C was pressed
+        stop()
+        for loop in loops:  # also where Ctrl-C came while a thread was started
+            loop.wait()
+        for thread in threads:
+            thread.join()
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return outcomes
