@@ -353,6 +353,10 @@ def _run(loops: Sequence[RolloutLoop]) -> List[Rollouts]:
             threads.append(thread)
         for lock in under_way:
             lock.acquire()
+    except RuntimeError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None  # what `start` makes of Ctrl-C at times
+        raise
     finally:  # without effect unless one has failed, or Ctrl-C was pressed
         stop()
         for loop in loops:  # also where Ctrl-C came while a thread was started
