@@ -63,7 +63,7 @@ setup(
     python_requires=">=3.10",
     packages=find_packages(include=["meta_policy_search", "meta_policy_search.*"]),
     package_data={
-        "meta_policy_search": ["py.typed"],
+        "meta_policy_search": ["py.typed", "__init__.pyi"],
         "meta_policy_search.envs.mujoco_envs.engines": ["data/*.npz"],
     },
     zip_safe=False,

@@ -1,0 +1,60 @@
+# What `meta_policy_search.NAME` is, for editors and type checkers; `__init__.py` reads this table, too.
+from . import actors as actors, algos as algos, baselines as baselines, envs as envs, evaluation as evaluation
+from . import meta_algos as meta_algos, np as np, ops as ops, optimizers as optimizers, plotting as plotting
+from . import policies as policies, samplers as samplers, utils as utils
+from .actors import Actor as Actor, actor_of as actor_of
+from .algos import DDPG as DDPG, GradientAdaptation as GradientAdaptation
+from .baselines import Baseline as Baseline, LinearFeatureBaseline as LinearFeatureBaseline
+from .baselines import LinearTimeBaseline as LinearTimeBaseline, ZeroBaseline as ZeroBaseline
+from .envs import BatchableMetaEnv as BatchableMetaEnv, BatchedEnv as BatchedEnv, EnvSpec as EnvSpec
+from .envs import GymnasiumMetaEnv as GymnasiumMetaEnv, MetaBernoulliBanditEnv as MetaBernoulliBanditEnv
+from .envs import MetaEnv as MetaEnv, MetaPointEnv as MetaPointEnv, MetaPointEnvCorner as MetaPointEnvCorner
+from .envs import MetaPointEnvCornerGoals as MetaPointEnvCornerGoals, MetaPointEnvMomentum as MetaPointEnvMomentum
+from .envs import MetaPointEnvNavigation as MetaPointEnvNavigation, MetaPointEnvOrigin as MetaPointEnvOrigin
+from .envs import MetaPointEnvV2 as MetaPointEnvV2, MetaPointEnvWalls as MetaPointEnvWalls
+from .envs import MetaTabularMDPEnv as MetaTabularMDPEnv, MetaWorldML1 as MetaWorldML1, MetaWorldML10 as MetaWorldML10
+from .envs import MetaWorldML45 as MetaWorldML45, NormalizedEnv as NormalizedEnv, PhysicsError as PhysicsError
+from .envs import RandomEnv as RandomEnv, SingleTaskEnv as SingleTaskEnv, available_envs as available_envs
+from .envs import get_env_class as get_env_class, make_env as make_env, normalize as normalize
+from .envs.mujoco_envs import AntRandDirec2DEnv as AntRandDirec2DEnv, AntRandDirecEnv as AntRandDirecEnv
+from .envs.mujoco_envs import AntRandGoalEnv as AntRandGoalEnv, HalfCheetahRandDirecEnv as HalfCheetahRandDirecEnv
+from .envs.mujoco_envs import HalfCheetahRandVelEnv as HalfCheetahRandVelEnv, HopperRandParamsEnv as HopperRandParamsEnv
+from .envs.mujoco_envs import HumanoidRandDirec2DEnv as HumanoidRandDirec2DEnv
+from .envs.mujoco_envs import HumanoidRandDirecEnv as HumanoidRandDirecEnv, SwimmerRandVelEnv as SwimmerRandVelEnv
+from .envs.mujoco_envs import Walker2DRandDirecEnv as Walker2DRandDirecEnv
+from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Walker2DRandVelEnv as Walker2DRandVelEnv
+from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator, Recording as Recording
+from .local_runner import LocalRunner as LocalRunner
+from .meta_algos import DICEMAML as DICEMAML, MAMLAlgo as MAMLAlgo, MetaAlgo as MetaAlgo, ProMP as ProMP
+from .meta_algos import TRPOMAML as TRPOMAML, VPG_DICEMAML as VPG_DICEMAML, VPGMAML as VPGMAML
+from .meta_trainer import EarlyStopping as EarlyStopping, Trainer as Trainer
+from .np.algos import CEM as CEM, CMAES as CMAES, NOP as NOP, MetaRLAlgorithm as MetaRLAlgorithm
+from .np.algos import OffPolicyRLAlgorithm as OffPolicyRLAlgorithm, RLAlgorithm as RLAlgorithm
+from .np.algos import SearchAdaptation as SearchAdaptation, SearchPolicy as SearchPolicy
+from .np.exploration_policies import ExplorationPolicy as ExplorationPolicy, GaussianNoisePolicy as GaussianNoisePolicy
+from .np.exploration_policies import OrnsteinUhlenbeckPolicy as OrnsteinUhlenbeckPolicy
+from .np.replay_buffer import ReplayBuffer as ReplayBuffer
+from .optimizers import ConjugateGradientOptimizer as ConjugateGradientOptimizer, ExactHvp as ExactHvp
+from .optimizers import FiniteDifferenceHvp as FiniteDifferenceHvp, HessianVectorProduct as HessianVectorProduct
+from .optimizers import MAMLFirstOrderOptimizer as MAMLFirstOrderOptimizer, MAMLPPOOptimizer as MAMLPPOOptimizer
+from .optimizers import Optimizer as Optimizer
+from .policies import Categorical as Categorical, CategoricalMLPPolicy as CategoricalMLPPolicy
+from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Distribution
+from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
+from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy
+from .policies import TaskPolicy as TaskPolicy
+from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSampleProcessor as DiceSampleProcessor
+from .samplers import MetaSampleProcessor as MetaSampleProcessor, MetaSampler as MetaSampler
+from .samplers import OffPolicySampler as OffPolicySampler, RayOptions as RayOptions
+from .samplers import SampleProcessor as SampleProcessor, Sampler as Sampler, SingleTaskSampler as SingleTaskSampler
+from .samplers import check_env as check_env
+from .samplers.vectorized_env_executor import EnvValueError as EnvValueError, EnvWorkerError as EnvWorkerError
+from .samplers.vectorized_env_executor import MetaBatchedEnvExecutor as MetaBatchedEnvExecutor
+from .samplers.vectorized_env_executor import MetaEnvExecutor as MetaEnvExecutor
+from .samplers.vectorized_env_executor import MetaIterativeEnvExecutor as MetaIterativeEnvExecutor
+from .samplers.vectorized_env_executor import MetaParallelEnvExecutor as MetaParallelEnvExecutor
+from .trajectory_batch import TrajectoryBatch as TrajectoryBatch
+from .utils import logger as logger, set_seed as set_seed
+from .utils.snapshotter import load_snapshot as load_snapshot
+
+__version__: str
