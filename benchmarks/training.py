@@ -39,7 +39,7 @@ def measure_startup(started: float, settings: Mapping[str, Any]) -> Figures:
     for module in ("meta_algos", "meta_trainer", "policies"):
         importlib.import_module(f"meta_policy_search.{module}")
     times = [started, time.monotonic()]
-    with _make_trainer("promp", "point", settings) as trainer:
+    with make_trainer("promp", "point", settings) as trainer:
         times.append(time.monotonic())
         trainer.train_itr()
         times.append(time.monotonic())
@@ -61,7 +61,7 @@ def measure_iterations(
         iterations: iterations that count, at least one.
     """
     times: dict[str, list[float]] = {"total_s": [], **{phase: [] for phase in PHASES}}
-    with _make_trainer(algorithm, env, settings) as trainer:
+    with make_trainer(algorithm, env, settings) as trainer:
         for _ in range(warm_up + iterations):
             started = time.perf_counter()
             row = trainer.train_itr()
@@ -85,14 +85,14 @@ def count_operations(settings: Mapping[str, Any]) -> Figures:
     figures: Figures = {}
     for size in META_BATCH_SIZES:
         short = {"meta_batch_size": size, "rollouts_per_meta_task": 2, "max_path_length": 5}
-        with tf.Graph().as_default() as graph, _make_trainer("promp", "point", {**settings, **short}) as trainer:
+        with tf.Graph().as_default() as graph, make_trainer("promp", "point", {**settings, **short}) as trainer:
             trainer.train_itr()
             figures[f"graph.meta_batch_size_{size}_operations"] = len(graph.get_operations())
     return figures
 
 
 @contextlib.contextmanager
-def _make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iterator[Trainer]":
+def make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iterator[Trainer]":
     """Makes the trainer of an experiment, whose rows and snapshots go to a temporary folder."""
     from meta_policy_search.utils import logger
 

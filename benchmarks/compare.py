@@ -1,0 +1,189 @@
+"""Compares the speed and memory of two checkouts, which take turns.
+
+    git worktree add ../before COMMIT
+    python benchmarks/compare.py ../before .                                     # everything, about ten minutes
+    python benchmarks/compare.py ../before . --only "*.outer_step" --turns 9     # some figures
+    python benchmarks/compare.py ../before . --only half_cheetah --set rollouts_per_meta_task=10
+
+Each turn is an iteration of the one and an iteration of the other. Before and after each a fixed piece of work is timed
+(workload.py), and ratios are also given of times in multiples of that: these hold where the machine's speed drifts.
+`cpu_s` is what all threads of the process computed, which other programs disturb less than the time by the clock.
+"""
+import argparse
+import contextlib
+import fnmatch
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
+
+if not __package__:  # python benchmarks/compare.py
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from benchmarks.compared import PROGRAMS
+from benchmarks.processes import ROOT, Figures
+from benchmarks.workload import Times, machine_time
+from experiments.settings import SMOKE
+from meta_policy_search.utils.checks import check_positive_int
+
+KEYS = [f"{name}.{figure}" for name, program in PROGRAMS.items() for figure in program.figures]
+UNITS = "_units"
+"""What the keys of times end in that are multiples of the time of the fixed piece of work."""
+
+
+class Comparison(dict[str, list[tuple[float, float]]]):
+    """Pairs of what was measured in each turn, old and new, by key."""
+
+    def table(self) -> str:
+        """Returns medians, and the median, smallest and largest ratio of a turn, as lines."""
+        width = max(map(len, self))
+        lines = [f"{'':{width}}  {'old':>9}  {'new':>9}  {'new/old (smallest to largest)':30}  at equal speed"]
+        for key, pairs in self.items():
+            if key.endswith(UNITS):
+                continue
+            old, new = (statistics.median(values) for values in zip(*pairs, strict=True))
+            relative = self.get(re.sub("_s$", UNITS, key))
+            lines.append(f"{key:{width}}  {old:9.4g}  {new:9.4g}  {_ratio(pairs):30}"
+                         + (f"  {_ratio(relative)}" if relative else ""))
+        return "\n".join(lines)
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> str:
+    ratios = [new / old for old, new in pairs]
+    return f"{statistics.median(ratios):7.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+
+
+@contextlib.contextmanager
+def _process(checkout: Path, program: str, settings: Mapping[str, Any]) -> "Iterator[subprocess.Popen[str]]":
+    """Runs a program in a process of a checkout, for as long as the `with` block takes."""
+    command = [sys.executable, "-m", "benchmarks.compared", str(checkout), program, json.dumps(settings),
+               str(time.monotonic())]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.stdin.close()
+
+
+def _take_turn(process: "subprocess.Popen[str]") -> Figures:
+    """Has a program take a turn; returns its figures, the times by the clock, of the CPU and as multiples.
+
+    Raises:
+        RuntimeError: the process failed; it has said why.
+    """
+    before = machine_time()
+    process.stdin.write("\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        raise RuntimeError(f"the program {process.args[4]} of {process.args[3]} failed, see above")
+    speed = Times(*(statistics.mean(pair) for pair in zip(before, machine_time(), strict=True)))
+    figures = {"machine.wall_s": speed.wall, "machine.cpu_s": speed.cpu}
+    for name, value in json.loads(answer).items():
+        if isinstance(value, list):
+            wall, cpu = value
+            figures |= {f"{name}.wall_s": wall, f"{name}.wall{UNITS}": wall / speed.wall,
+                        f"{name}.cpu_s": cpu, f"{name}.cpu{UNITS}": cpu / speed.cpu}
+        else:
+            figures[name] = value
+    return figures
+
+
+def _turns(name: str, checkouts: Sequence[Path], settings: Mapping[str, Any], turns: int) -> Iterator[list[Figures]]:
+    """Yields the figures of the checkouts, turn by turn; they take turns in beginning."""
+    orders = [(0, 1), (1, 0)]
+    if PROGRAMS[name].is_fresh:
+        for turn in range(turns):
+            figures = {}
+            for i in orders[turn % 2]:
+                with _process(checkouts[i], name, settings) as process:
+                    figures[i] = _take_turn(process)
+            yield [figures[0], figures[1]]
+        return
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(_process(checkout, name, settings)) for checkout in checkouts]
+        for turn in range(1 + turns):
+            figures = {i: _take_turn(processes[i]) for i in orders[turn % 2]}
+            if turn:
+                yield [figures[0], figures[1]]
+
+
+def compare(old: Path, new: Path, keys: Iterable[str], settings: Mapping[str, Any], turns: int) -> Comparison:
+    """Measures two checkouts in turns.
+
+    Args:
+        old: folder of the one.
+        new: folder of the other.
+        keys: those of `KEYS` that are wanted.
+        settings: settings of the experiments that differ from their defaults.
+        turns: how many turns each has, at least one.
+
+    Returns:
+        What was measured.
+    """
+    wanted, comparison = set(keys), Comparison()
+    machine_time()  # the first takes longer
+    for name, program in PROGRAMS.items():
+        figures = {figure for figure in program.figures if f"{name}.{figure}" in wanted}
+        if not figures:
+            continue
+        for turn, pair in enumerate(_turns(name, (old.resolve(), new.resolve()), settings, turns), 1):
+            print(f"{name}: turn {turn} of {turns}", file=sys.stderr)
+            for key in pair[0]:
+                if key.split(".")[0] in {*figures, "machine"}:
+                    comparison.setdefault(f"{name}.{key}", []).append((pair[0][key], pair[1][key]))
+    return comparison
+
+
+def _choose(patterns: Optional[Sequence[str]]) -> list[str]:
+    """Returns the keys that are meant by patterns, which may be the beginnings of keys.
+
+    Raises:
+        ValueError: a pattern means none.
+    """
+    chosen = []
+    for pattern in patterns or ["*"]:
+        found = [key for key in KEYS if fnmatch.fnmatch(key, pattern) or fnmatch.fnmatch(key, f"{pattern}.*")]
+        if not found:
+            raise ValueError(f"--only: expected patterns of {', '.join(KEYS)}, got {pattern!r}")
+        chosen += found
+    return chosen
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    return name, json.loads(value)
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Compares as the flags say; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=Path, help="folder of a checkout")
+    parser.add_argument("new", type=Path, help="folder of another")
+    parser.add_argument("--only", nargs="+", metavar="PATTERN",
+                        help=f"compare these figures (default: all): {', '.join(KEYS)}")
+    parser.add_argument("--turns", type=int, default=5, help="turns that each has (default: 5)")
+    parser.add_argument("--set", nargs="+", type=_setting, default=[], metavar="NAME=VALUE",
+                        help="settings of the experiments, as JSON: meta_batch_size=10 hidden_sizes=[100,100]")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that everything works")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file for the pairs of each turn, old and new")
+    arguments = parser.parse_args(argv)
+    settings = {**(SMOKE if arguments.smoke else {}), **dict(arguments.set)}
+    try:
+        keys = _choose(arguments.only)
+        check_positive_int("--turns", arguments.turns)
+    except ValueError as error:
+        parser.error(str(error))
+    comparison = compare(arguments.old, arguments.new, keys, settings, arguments.turns)
+    print(comparison.table())
+    if arguments.output is not None:
+        arguments.output.write_text(json.dumps(comparison, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""Two checkouts take turns, and their figures come in pairs."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import compare, compared
+
+ROOT = Path(compare.__file__).parent.parent
+SCRIPT = ROOT / "benchmarks" / "compare.py"
+
+
+def run_script(*arguments, cwd):
+    return subprocess.run([sys.executable, SCRIPT, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def other_checkout(tmp_path):
+    """This checkout's package and experiments in another folder, without its benchmarks."""
+    for name in ("meta_policy_search", "experiments"):
+        (tmp_path / "other" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "other" / name).symlink_to(ROOT / name)
+    return tmp_path / "other"
+
+
+@pytest.mark.thorough
+def test_a_checkout_is_compared_with_another(tmp_path, other_checkout):
+    output = tmp_path / "pairs.json"
+    done = run_script(ROOT, other_checkout, "--smoke", "--turns", "1", "--only", "point.promp.outer_step",
+                      "memory.tasks_40", "--set", "n_itr=9", "--output", output, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    pairs = json.loads(output.read_text())
+    times = {f"point.promp.{figure}.{time}_s" for figure in ("machine", "outer_step") for time in ("wall", "cpu")}
+    assert times <= set(pairs) and "memory.tasks_40.peak_mib" in pairs and "point.promp.iteration.wall_s" not in pairs
+    assert all(len(turns) == 1 and min(turns[0]) > 0 for turns in pairs.values())
+    assert all(key in done.stdout for key in times)
+
+
+def test_it_is_the_package_of_the_checkout_that_is_measured(tmp_path):
+    """Given a folder without the package, then it is not another one that is measured."""
+    with pytest.raises(RuntimeError, match=f"point.promp of {tmp_path}"):
+        compare.compare(tmp_path, ROOT, ["point.promp.outer_step"], {}, turns=1)
+
+
+def test_ratios_are_those_of_turns():
+    comparison = compare.Comparison({
+        "a.wall_s": [(1.0, 2.0), (2.0, 1.0), (4.0, 6.0)], "a.wall_units": [(1.0, 3.0), (2.0, 2.0), (4.0, 4.0)]})
+    row = comparison.table().splitlines()[1].split()
+    assert row == "a.wall_s 2 2 1.500 (0.500 to 2.000) 1.000 (1.000 to 3.000)".split()
+
+
+def test_an_iteration_has_the_times_of_its_phases():
+    """Given a trainer, when iterations take turns, then each phase takes a part of each."""
+    settings = {**compare.SMOKE, "n_itr": 9}
+    turns = compared.iterations(0.0, settings, "point", "promp")
+    for figures in (next(turns), next(turns)):
+        total, *phases = (figures[name][0] for name in ("iteration", *compared.PHASES))
+        assert set(figures) == {"iteration", *compared.PHASES} and min(phases) > 0 and sum(phases) < total
+    turns.close()
+
+
+@pytest.mark.parametrize("flags, message", [(["--only", "nothing"], "'nothing'"), (["--turns", "0"], "--turns")])
+def test_mistakes_are_named(capsys, flags, message):
+    with pytest.raises(SystemExit):
+        compare.main(["old", "new", *flags])
+    assert message in capsys.readouterr().err
