@@ -169,7 +169,7 @@ def _go_on(
     """Goes on with a run from its last snapshot; files change when it is certain that this is possible."""
     params = record.read_resumable_params(folder, experiment.name)
     config = record.resumed_config(experiment.config_class, params["settings"], given_settings(arguments, {}))
-    if record.ended_before_first_snapshot(folder, config):
+    if record.ended_before_first_snapshot(folder, config.snapshot_mode):
         trainer = experiment.build(config)
         _configure_logger(folder, config, overwrite=True)
     else:
@@ -187,6 +187,7 @@ def _go_on(
     process = record.describe_process(command)
     record.warn_of_changes(params, process)
     params["settings"] = dataclasses.asdict(config)
+    params.pop("ended", None)
     params["resumed"].append({"itr": trainer.itr, **process})
     record.write_params(folder, params)
     logger.log(f"Going on with iteration {trainer.itr} in {logger.get_dir()}")
@@ -211,6 +212,8 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
         trainer.train()
     finally:
         trainer.sampler.close()
+        with _warning("could not write down when the run ended"):
+            record.write_end(folder)
     with _warning("could not draw the learning curve"):
         experiment.run_type.draw(folder, config)
     with _warning("could not sum up what came of the run"):

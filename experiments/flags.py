@@ -1,11 +1,11 @@
-"""Command lines: a flag for every setting, and errors that take one line."""
+"""Command lines: a flag for every setting, errors that take one line, and tables."""
 import argparse
 import dataclasses
 import difflib
 import json
 import os
 import typing
-from typing import Any, Mapping, NoReturn, Optional, Sequence, Union
+from typing import Any, Container, Mapping, NoReturn, Optional, Sequence, Union
 
 from experiments.settings import PARALLEL_SETTINGS, RunConfig, read_json
 
@@ -172,3 +172,16 @@ def similar(name: str, known: Sequence[str]) -> str:
     matches = difflib.get_close_matches(name.lower(), by_lower, n=5, cutoff=0.5)
     return ("similar ones are " + ", ".join(by_lower[match] for match in matches) if matches else
             "there are " + ", ".join(known))
+
+
+def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:
+    """Returns a table to print.
+
+    Args:
+        rows: its cells, those of the header first.
+        right: the columns, by number, whose cells end below each other; those of the others begin there.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.rjust(width) if i in right else cell.ljust(width)
+                               for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+                     for row in rows)

@@ -16,23 +16,22 @@ trust.
 import argparse
 import dataclasses
 import functools
-import glob
 import json
 import os
 import sys
-from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from experiments import evaluate, record
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new, similar
+from experiments.record import PROGRESS_FILE
 from experiments.settings import PARALLEL_SETTINGS, RunConfig, find_script
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import Curve, Progress, plot_comparison, read_progress, return_columns
 from meta_policy_search.utils.checks import check_positive_int
 
-PROGRESS_FILE = "progress.csv"
 WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
                   *PARALLEL_SETTINGS, "envs_per_task", "candidates_at_once")
 """Settings that runs of one curve may differ in: they change how long a run is and what is kept of it."""
@@ -51,36 +50,6 @@ class Run(NamedTuple):
     folder: str
     settings: Mapping[str, Any]  # with the script; of a run that is not of a script, its folder
     progress: Progress
-
-
-def find_runs(folders: Sequence[str]) -> list[str]:
-    """Returns the run folders among some folders and below them, each once, in order.
-
-    Args:
-        folders: run folders, folders with runs in them, or patterns of these, such as `data/*/seed?`.
-
-    Raises:
-        ValueError: there is no run in one of them.
-    """
-    found: dict[str, None] = {}
-    for folder in folders:
-        matching = [folder] if os.path.exists(folder) else sorted(glob.glob(folder))
-        runs = [run for match in matching for run in _runs_below(match)]
-        if not runs:
-            raise ValueError(f"run_folder: expected a run folder or one with runs in it, got {folder}: there is no "
-                             f"{PROGRESS_FILE} in it or below" if matching else
-                             f"run_folder: expected a run folder or one with runs in it, got {folder}, which does not "
-                             "exist")
-        found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
-    return list(found)
-
-
-def _runs_below(folder: str) -> Iterator[str]:
-    for path, names, files in os.walk(folder):
-        names.sort()
-        if PROGRESS_FILE in files:
-            names.clear()
-            yield path
 
 
 def read_run(folder: str) -> Run:
@@ -220,7 +189,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def draw(arguments: argparse.Namespace) -> None:
     """Draws the picture that is asked for."""
-    folders = find_runs(arguments.run_folders)
+    folders = record.find_runs(arguments.run_folders)
     output = arguments.output or _default_output(arguments, folders)
     check_positive_int("--smooth", arguments.smooth)
     check_is_new(output, arguments.overwrite)

@@ -3,7 +3,7 @@
 A run folder also holds `progress.csv`, `log.txt`, snapshots, `learning_curve.png` and, with the setting `diagnostics`,
 `diagnostics.png`.
 """
-import datetime
+import glob
 import importlib.metadata
 import itertools
 import os
@@ -11,8 +11,9 @@ import platform
 import shlex
 import subprocess
 import sys
-from typing import Any, Mapping, Optional
+from typing import Any, Iterator, Mapping, Optional, Sequence
 
+from experiments import times
 from experiments.settings import PARALLEL_SETTINGS, ConfigT, RunConfig, make_config, read_json, write_json
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine
@@ -27,6 +28,7 @@ from meta_policy_search.utils.snapshotter import (
 )
 
 PARAMS_FILE = "params.json"
+PROGRESS_FILE = "progress.csv"
 _PICTURES = ("learning_curve.png", "diagnostics.png")
 _PARAMS = {"script": str, "settings": dict, "versions": dict, "machine": dict, "tensorflow_flags": dict,
            "resumed": list}
@@ -41,7 +43,7 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
 
 def make_default_folder(script: str, config: RunConfig) -> str:
     """Makes the folder of a run of a script that begins now, which no other run gets; returns its path."""
-    now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    now = times.now().strftime("%Y-%m-%d_%H-%M-%S")
     path = os.path.join("data", script, config.env, f"{now}_seed{config.seed}")
     for number in itertools.count(2):
         try:
@@ -65,6 +67,59 @@ def read_params(folder: str) -> dict[str, Any]:
 def write_params(folder: str, params: Mapping[str, Any]) -> None:
     """Writes `params.json` into a run folder, at once."""
     write_json(os.path.join(folder, PARAMS_FILE), params)
+
+
+def write_end(folder: str) -> None:
+    """Adds to `params.json` that the run ended now, its training at least."""
+    write_params(folder, {**read_params(folder), "ended": times.as_text(times.now())})
+
+
+def count_rows(folder: str) -> int:
+    """Returns how many iterations of a run are in its `progress.csv`."""
+    try:
+        return len(next(iter(read_progress(folder).values())))
+    except ValueError:  # no folder, or no row
+        return 0
+
+
+def is_done(folder: str, settings: Mapping[str, Any]) -> bool:
+    """Returns whether a run has done all its iterations and, where it takes snapshots of the last one, has that too."""
+    if count_rows(folder) < settings["n_itr"]:
+        return False
+    if settings["snapshot_mode"] not in ("all", "last", "last_gap"):
+        return True
+    snapshots = list_snapshots(folder)
+    return bool(snapshots) and snapshots[-1].itr + 1 >= settings["n_itr"]
+
+
+def find_runs(folders: Sequence[str]) -> list[str]:
+    """Returns the run folders among some folders and below them, each once, in order.
+
+    Args:
+        folders: run folders, folders with runs in them, or patterns of these, such as `data/*/seed?`.
+
+    Raises:
+        ValueError: there is no run in one of them.
+    """
+    found: dict[str, None] = {}
+    for folder in folders:
+        matching = [folder] if os.path.exists(folder) else sorted(glob.glob(folder))
+        runs = [run for match in matching for run in _runs_below(match)]
+        if not runs:
+            raise ValueError(f"run_folder: expected a run folder or one with runs in it, got {folder}: there is no "
+                             f"{PROGRESS_FILE} in it or below" if matching else
+                             f"run_folder: expected a run folder or one with runs in it, got {folder}, which does not "
+                             "exist")
+        found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
+    return list(found)
+
+
+def _runs_below(folder: str) -> Iterator[str]:
+    for path, names, files in os.walk(folder):
+        names.sort()
+        if PROGRESS_FILE in files:
+            names.clear()
+            yield path
 
 
 def check_is_unused(folder: str) -> None:
@@ -131,14 +186,9 @@ def resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given:
     return config
 
 
-def ended_before_first_snapshot(folder: str, config: RunConfig) -> bool:
+def ended_before_first_snapshot(folder: str, snapshot_mode: str) -> bool:
     """Returns whether a run ended before the snapshot of its first iteration, which every mode but none takes."""
-    if config.snapshot_mode == "none" or holds_snapshot(folder):
-        return False
-    try:
-        return len(next(iter(read_progress(folder).values()))) <= 1
-    except ValueError:  # no row
-        return True
+    return snapshot_mode != "none" and not holds_snapshot(folder) and count_rows(folder) <= 1
 
 
 def load_in_own_graph(folder: str, itr: Optional[int] = None) -> dict[str, Any]:
@@ -157,8 +207,12 @@ def resume_hint(script_path: str, folder: Optional[str]) -> str:
     snapshots = list_snapshots(folder) if folder is not None and os.path.isdir(folder) else []
     if not snapshots:
         return "There is no snapshot to go on from"
-    command = ["python", shortest(script_path), "--resume", shortest(folder)]
-    return f"To go on after iteration {snapshots[-1].itr}: {shlex.join(command)}"
+    return f"To go on after iteration {snapshots[-1].itr}: {resume_command(script_path, folder)}"
+
+
+def resume_command(script_path: str, folder: str) -> str:
+    """Returns the command line that goes on with the run in a folder."""
+    return shlex.join(["python", shortest(script_path), "--resume", shortest(folder)])
 
 
 # What the numbers of a run may depend on --------------------------------------------------------------------------
@@ -168,7 +222,7 @@ def describe_process(command: list[str]) -> dict[str, Any]:
     """Returns what, beside the settings, the numbers of a run may depend on, and how it was started."""
     return {
         "command": command,
-        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "started": times.as_text(times.now()),
         "git_revision": _git_revision(),
         "versions": {
             "python": platform.python_version(),

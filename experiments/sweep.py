@@ -36,7 +36,7 @@ import numpy as np
 
 from experiments import record
 from experiments.command import INTERRUPTED, SWEEP, run_tool
-from experiments.flags import Parser, similar
+from experiments.flags import Parser, similar, text_table
 from experiments.settings import RunConfig, find_script, make_config, read_json, write_json
 from meta_policy_search.plotting import Progress, read_progress, return_columns
 from meta_policy_search.utils.checks import check_positive_int
@@ -44,7 +44,6 @@ from meta_policy_search.utils.cores import VARIABLE as THREADS
 from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.folder_lock import FolderLock
-from meta_policy_search.utils.snapshotter import list_snapshots
 
 SUMMARY = "summary.csv"
 LAST = 10  # rows that columns are averaged over
@@ -177,19 +176,8 @@ def _check_earlier(run: Run) -> None:
 
 
 def is_done(run: Run) -> bool:
-    """Returns whether a run has done all its iterations and, where it takes snapshots of the last one, has that too."""
-    if count_rows(run) < run.config.n_itr:
-        return False
-    if run.config.snapshot_mode not in ("all", "last", "last_gap"):
-        return True
-    snapshots = list_snapshots(run.folder)
-    return bool(snapshots) and snapshots[-1].itr + 1 >= run.config.n_itr
-
-
-def count_rows(run: Run) -> int:
-    """Returns how many iterations of a run are in its `progress.csv`."""
-    progress = _progress(run)
-    return len(next(iter(progress.values()))) if progress else 0
+    """Returns whether a run has come to its end."""
+    return record.is_done(run.folder, dataclasses.asdict(run.config))
 
 
 def _progress(run: Run) -> Progress:
@@ -390,7 +378,7 @@ def summarize(
     for run, row in zip(sweep.runs, means, strict=True):
         status = "failed" if run.name in failed else "done" if is_done(run) else "not done"
         values = [value if isinstance(value, (str, int, float)) else json.dumps(value) for value in run.varied.values()]
-        rows.append([run.name, *values, status, count_rows(run), *(row.get(label) for label in labels)])
+        rows.append([run.name, *values, status, record.count_rows(run.folder), *(row.get(label) for label in labels)])
     return ["run", *varied, "status", "iterations", *labels], rows
 
 
@@ -404,10 +392,7 @@ def as_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     cells = [[header[i] for i in shown]]
     cells += [["" if row[i] is None else f"{row[i]:.3f}" if isinstance(row[i], float) else str(row[i]) for i in shown]
               for row in rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(shown))]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), row[1].ljust(widths[1]),
-                   *(cell.rjust(width) for cell, width in zip(row[2:], widths[2:]))]).rstrip() for row in cells)
+    return text_table(cells, right=range(2, len(shown)))
 
 
 # The command -----------------------------------------------------------------------------------------------------

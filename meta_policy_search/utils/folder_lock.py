@@ -6,6 +6,7 @@ The operating system locks the folder itself, so that nothing is left of the loc
 import os
 import re
 import socket
+import time
 import warnings
 from typing import Any
 
@@ -17,6 +18,7 @@ except ImportError:  # Windows: there is no lock
     fcntl = None  # type: ignore[assignment]
 
 _FILE = ".lock"
+_GLANCE = 0.05  # seconds, in which an `is_locked` elsewhere is over
 _descriptors: dict[str, int] = {}  # of the folders that this process has locked
 _counts: dict[str, int] = {}  # of the locks that each of them is held by
 
@@ -60,6 +62,18 @@ class FolderLock:
         self.release()
 
 
+def is_locked(folder: PathLike) -> bool:
+    """Returns whether a process, this one included, has locked a folder; it gets no lock by this."""
+    for path in (folder, os.path.join(folder, _FILE)) if fcntl is not None else ():
+        try:
+            os.close(_flock(os.open(path, os.O_RDONLY), fcntl.LOCK_SH))
+        except BlockingIOError:
+            return True
+        except OSError:  # no such folder or file, or it cannot be locked
+            pass
+    return False
+
+
 def _lock(folder: str) -> int:
     """Locks a folder; returns the descriptor that holds the lock until it is closed."""
     try:
@@ -83,9 +97,16 @@ def _lock(folder: str) -> int:
     return descriptor
 
 
-def _flock(descriptor: int) -> int:
+def _flock(descriptor: int, shared: int = 0) -> int:
+    """Locks a file or folder, exclusively or with `LOCK_SH`; returns its descriptor, closed if that fails."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, (shared or fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if shared:
+                raise
+            time.sleep(_GLANCE)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException:
         os.close(descriptor)
         raise

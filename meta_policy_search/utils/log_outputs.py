@@ -78,7 +78,7 @@ class _LogFile(Output):
         self._append(_table(row) + "\n")
 
     def write_message(self, text: str, level: str) -> None:
-        now = datetime.datetime.now().isoformat(sep=" ", timespec="seconds")
+        now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
         self._append(f"{now} {level}: {text}\n")
 
     def _append(self, text: str) -> None:

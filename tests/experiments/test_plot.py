@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import evaluate, maml_trpo, plot, render
+from experiments import evaluate, maml_trpo, plot, record, render
 from meta_policy_search import plotting
 from meta_policy_search.utils import logger
 
@@ -67,9 +67,9 @@ def test_folders_are_searched_for_runs_each_once_and_in_order(tmp_path, monkeypa
         write_run(tmp_path / name)
     (tmp_path / "b" / "notes").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert plot.find_runs(["b", "a/"]) == ["b/seed1", "b/seed2", "a"]
-    assert plot.find_runs(["*/seed?", "b/seed2", "[ac]"]) == ["b/seed1", "b/seed2", "a", "c"]
-    assert plot.find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
+    assert record.find_runs(["b", "a/"]) == ["b/seed1", "b/seed2", "a"]
+    assert record.find_runs(["*/seed?", "b/seed2", "[ac]"]) == ["b/seed1", "b/seed2", "a", "c"]
+    assert record.find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
 
 
 def groups_of(*settings):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cem, command, record, vpg_maml
+from experiments import cem, command, record, times, vpg_maml
 from experiments.settings import make_config
 from meta_policy_search.utils import logger, snapshotter
 from meta_policy_search.utils.folder_lock import FolderLock
@@ -151,13 +151,8 @@ def test_where_folders_cannot_be_locked_a_file_is(tmp_path, monkeypatch):
 
 
 def test_runs_that_begin_in_the_same_second_have_folders_of_their_own(tmp_path, monkeypatch):
-    class Stopped(datetime.datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return cls(2026, 1, 2, 3, 4, 5)
-
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(record.datetime, "datetime", Stopped)
+    monkeypatch.setattr(times, "now", lambda: datetime.datetime(2026, 1, 2, 3, 4, 5))
     config = make_config(cem.Config, {"env": "MetaPointEnv", "seed": 7})
     folders = [record.make_default_folder("cem", config) for _ in range(3)]
     assert [os.path.basename(folder) for folder in folders] == [

@@ -1,0 +1,198 @@
+"""Which runs there are: the table, its filters and orders, states, and how to go on."""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import cem, record, runs, times
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.folder_lock import FolderLock, is_locked
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
+
+
+def write_run(folder, rows=3, gain=1.0, script="pro_mp", columns=META, days=0, **settings):
+    """Writes a run by hand that was begun so many days ago; its return after adaptation is `gain`."""
+    folder.mkdir(parents=True)
+    values = {name: 0 for name in columns} | {"AdaptationGain": gain, "Step_1-AverageReturn": gain}
+    lines = [",".join(columns), *(",".join(str(values[name]) for name in columns) for _ in range(rows))]
+    (folder / "progress.csv").write_text("\n".join(lines) + "\n" if rows else "")
+    settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, "snapshot_mode": "none", **settings}
+    started = times.as_text(times.now() - times.relativedelta(days=days))
+    (folder / "params.json").write_text(json.dumps({"script": script, "settings": settings, "started": started}))
+    return folder
+
+
+@pytest.fixture
+def three(tmp_path, monkeypatch):
+    """Runs in `data`: of two days ago, of today, and one between them that was interrupted."""
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "data" / "a", gain=2.0, days=2)
+    write_run(tmp_path / "data" / "b", gain=3.5, env="HalfCheetahRandDirecEnv", seed=7)
+    write_run(tmp_path / "data" / "c", rows=1, gain=-1.0, days=1, snapshot_mode="last")
+
+
+def shown(capsys, *arguments):
+    """Returns what is printed."""
+    assert runs.main([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def listed(capsys, *arguments):
+    """Returns the names of the folders that are listed, in their order."""
+    return [Path(run["folder"]).name for run in json.loads(shown(capsys, *arguments, "--json"))]
+
+
+def mistake(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        runs.main([str(argument) for argument in arguments])
+    output = capsys.readouterr()
+    assert (stop.value.code, output.out, output.err.count("\n")) == (2, "", 1)
+    return output.err
+
+
+def test_the_table(three, capsys):
+    today = f"{times.now():%Y-%m-%d}"
+    header, a, c, b, *rest = shown(capsys).splitlines()
+    assert header.split() == runs.HEADER
+    assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+  +2 d +3/3 +\+2.00 +2.00  finished +data/a", a)
+    assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+ +24 h +1/3 +-1.00 +-1.00  interrupted +data/c", c)
+    assert re.fullmatch(rf"pro_mp +HalfCheetahRandDirecEnv +7  {today} .* \d s +3/3 +\+3.50 +3.50  finished +data/b", b)
+    command = f"python {record.shortest(ROOT / 'experiments' / 'pro_mp.py')} --resume data/c"
+    assert rest == ["", "To go on with those that were interrupted:", f"    {command}"]
+
+
+@pytest.mark.parametrize("arguments, expected", [
+    ([], ["a", "c", "b"]),
+    (["--since", "yesterday"], ["c", "b"]),
+    (["--since", "26 hours ago", "--until", "an hour ago"], ["c"]),
+    (["--env", "metapoint*"], ["a", "c"]),
+    (["--experiment", "pro_mp", "--state", "finished"], ["a", "b"]),
+    (["--state", "running"], []),
+    (["--best", "gain"], ["b", "a", "c"]),
+    (["--best", "return", "--state", "finished"], ["b", "a"]),
+    (["--sort", "seed"], ["a", "c", "b"]),
+    (["--sort", "environment"], ["b", "a", "c"]),
+    (["--sort", "gain"], ["c", "a", "b"]),
+    (["data/b", "data/a"], ["a", "b"]),
+    (["data/[bc]"], ["c", "b"]),
+])
+def test_filters_and_orders(arguments, expected, three, capsys):
+    assert listed(capsys, *arguments) == expected
+
+
+def test_json_has_all_that_is_known(three, capsys):
+    (run,) = json.loads(shown(capsys, "--json", "data/b"))
+    params = record.read_params("data/b")
+    assert run == {
+        "folder": "data/b", "experiment": "pro_mp", "environment": "HalfCheetahRandDirecEnv", "seed": 7,
+        "started": params["started"], "ended": None, "iterations": 3, "n_itr": 3, "gain": 3.5, "gain_ci95": 0.0,
+        "return": 3.5, "state": "finished", "resume": None}
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["nowhere"], "got nowhere, which does not exist"),
+    (["--env", "MetaPointEnvi"], "--env: there is no run of 'MetaPointEnvi'; similar ones are MetaPointEnv"),
+    (["--experiment", "promp"], "--experiment: there is no run of 'promp'; similar ones are pro_mp"),
+    (["--since", "tommorow"], "--since: expected a time such as 2026-11-20"),
+    (["--until", "2999-01-01"], "--until: expected a time in the past"),
+    (["--best", "seed"], "invalid choice: 'seed'"),
+    (["--best", "gain", "--sort", "seed"], "not allowed with"),
+])
+def test_mistakes(arguments, message, three, capsys):
+    assert message in mistake(capsys, *arguments)
+
+
+def test_where_there_is_no_run_yet(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert shown(capsys) == "There is no run in data\n" and shown(capsys, "--json") == "[]\n"
+
+
+def test_nothing_that_fits(three, capsys):
+    assert shown(capsys, "--state", "running") == "There is no such run\n"
+
+
+def test_other_columns_and_other_files(tmp_path, capsys):
+    """Given a search, rows of a script of one's own, and files that are damaged, then what is known is shown."""
+    write_run(tmp_path / "search", script="cem", columns=("Epoch", "AverageReturn"))
+    write_run(tmp_path / "own", columns=("Loss",))
+    (tmp_path / "own" / "params.json").unlink()
+    (write_run(tmp_path / "damaged") / "params.json").write_text("{")
+    write_run(tmp_path / "begun", rows=0)
+    write_run(tmp_path / "foreign", rows=1, script="../setup", n_itr=None)
+    assert runs.main([str(tmp_path), "--json"]) == 0
+    output = capsys.readouterr()
+    found = {Path(run["folder"]).name: run for run in json.loads(output.out)}
+    assert (found["search"]["gain"], found["search"]["return"], found["search"]["state"]) == (None, 0.0, "finished")
+    assert (found["own"]["iterations"], found["own"]["experiment"], found["own"]["return"]) == (3, None, None)
+    assert (found["begun"]["iterations"], found["begun"]["state"], found["begun"]["gain"]) == (0, "interrupted", None)
+    assert found["damaged"]["gain"] == 1.0 and found["damaged"]["started"] is None
+    assert (found["foreign"]["state"], found["foreign"]["resume"]) == ("interrupted", None)
+    assert output.err.count("\n") == 1 and output.err.startswith("warning: could not read ")
+    assert "3/?" in shown(capsys, tmp_path / "own")
+
+
+def test_a_run_goes_on_with_the_command_that_is_named(tmp_path, monkeypatch, capsys):
+    """Given a run of two of four iterations, then it is running within, interrupted after, and finished in the end."""
+    monkeypatch.chdir(tmp_path)
+    assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == 0
+    begun = record.read_params("data/run")
+    assert times.read_time(begun["started"]) <= times.read_time(begun["ended"]) <= times.now()
+    begun["settings"]["n_itr"] = 4
+    record.write_params("data/run", begun)
+    capsys.readouterr()
+    (run,) = json.loads(shown(capsys, "--json"))
+    assert (run["state"], run["iterations"], run["n_itr"], run["ended"]) == ("interrupted", 2, 4, begun["ended"])
+    with FolderLock("data/run"):
+        (run,) = json.loads(shown(capsys, "--json"))
+        assert (run["state"], run["resume"]) == ("running", None)
+    (run,) = json.loads(shown(capsys, "--json"))
+    program, script, *flags = shlex.split(run["resume"])
+    assert program == "python" and Path(script).samefile(ROOT / "experiments" / "cem.py")
+    during = []
+    monkeypatch.setattr(cem.single_task, "plot_returns", lambda folder: during.append(record.read_params(folder)))
+    assert cem.main([*flags, "--plot_gap", "3"]) == 0
+    assert "ended" not in during[0] and "ended" in during[-1]
+    capsys.readouterr()
+    (run,) = json.loads(shown(capsys, "--json"))
+    assert (run["state"], run["iterations"], run["resume"]) == ("finished", 4, None)
+
+
+def test_messages_in_the_log_have_their_time_with_its_zone(tmp_path):
+    logger.configure(tmp_path, ["log"])
+    logger.log("hello")
+    date, clock, rest = (tmp_path / "log.txt").read_text().split(" ", 2)
+    assert rest == "info: hello\n" and times.read_time(f"{date}T{clock}") <= times.now()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d[+-]\d\d:\d\d", clock)
+
+
+# Locks -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_of_another_process_is_seen_and_looking_takes_none(tmp_path):
+    program = ("import sys\nfrom meta_policy_search.utils.folder_lock import FolderLock\n"
+               "lock = FolderLock(sys.argv[1])\nprint('ready', flush=True)\nsys.stdin.read()")
+    assert not is_locked(tmp_path) and not is_locked(tmp_path / "nowhere")
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        assert is_locked(tmp_path)
+        process.communicate()
+    assert not is_locked(tmp_path)
+    with FolderLock(tmp_path):
+        assert is_locked(tmp_path)
+
+
+def test_a_run_that_begins_while_somebody_looks_waits_for_that(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    looking = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    monkeypatch.setattr("time.sleep", lambda seconds: os.close(looking))
+    with FolderLock(tmp_path):
+        assert is_locked(tmp_path)
