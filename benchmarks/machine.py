@@ -1,12 +1,14 @@
-"""What the figures were measured on, and whether anything else ran there meanwhile. Linux only: reads /proc."""
+"""What the figures were measured on, how fast it was, and whether anything else ran there. Linux only: reads /proc."""
 import os
 import resource
+import statistics
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import Figures
+from benchmarks.workload import machine_time
 from experiments.record import describe_process
 from meta_policy_search.utils.cores import available_cores
 
@@ -33,7 +35,7 @@ def _cpu_model() -> str:
 
 
 class LoadMeter:
-    """Watches what runs beside the measurements, from `with` to the end of the block.
+    """Watches what runs beside the measurements, from `with` to the end of the block, and times a fixed piece of work.
 
     What this process and its descendants compute is not counted; those that end meanwhile must be waited for. What the
     hypervisor of a virtual machine gave to others is.
@@ -51,6 +53,7 @@ class LoadMeter:
 
     def __enter__(self) -> "LoadMeter":
         """Begins."""
+        self.figures[f"{self._prefix}.work_before_s"] = _time_of_work()
         self.figures[f"{self._prefix}.average_before"] = os.getloadavg()[0]
         self._began = (time.monotonic(), _busy_time(), own_time())
         return self
@@ -63,6 +66,12 @@ class LoadMeter:
         self.figures[f"{self._prefix}.average_after"] = os.getloadavg()[0]
         self.figures[f"{self._prefix}.others_cores"] = others
         self.figures[f"{self._prefix}.is_busy"] = others > BUSY * available_cores()
+        self.figures[f"{self._prefix}.work_after_s"] = _time_of_work()
+
+
+def _time_of_work() -> float:
+    """Returns how long the fixed piece of work takes now, s: the median of five, as the first takes longer."""
+    return statistics.median(machine_time().wall for _ in range(5))
 
 
 def _busy_time() -> float:

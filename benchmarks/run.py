@@ -2,9 +2,11 @@
 
     python benchmarks/run.py                          # everything, about fifteen minutes
     python benchmarks/run.py --only engine sampling   # some groups
+    python benchmarks/run.py --only scaling           # over tasks, lengths, layers and cores; ten minutes more
     python benchmarks/run.py --smoke                  # tiny sizes: shows that everything works, and measures nothing
 
-README.md explains every figure, and has others to compare them with.
+The table also gives times and rates relative to a fixed piece of work that is timed before and after each group, which
+hold where the machine's speed drifts. README.md explains every figure, and has others to compare them with.
 """
 import argparse
 import importlib.util
@@ -23,6 +25,7 @@ if not __package__:  # python benchmarks/run.py
 from benchmarks import machine
 from benchmarks.processes import Figures, Measurement, measure_apart
 from experiments.settings import SMOKE as SMALL
+from meta_policy_search.utils.cores import available_cores
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 
@@ -94,9 +97,24 @@ def ml45_memory(sizes: Sizes) -> Iterator[Measurement]:
     yield Measurement("memory", "measure_ml45", {"settings": sizes.settings})
 
 
+def scaling(sizes: Sizes) -> Iterator[Measurement]:
+    """What an iteration takes with more tasks, longer paths, wider layers and more cores."""
+    variants = [("tasks", n, {"meta_batch_size": n}) for n in (10, 40, 160, 640)]
+    variants += [("length", n, {"max_path_length": n}) for n in (25, 100, 400)]
+    variants += [("units", n, {"hidden_sizes": (n, n)}) for n in (32, 64, 128, 256)]
+    variants += [("cores", 2 ** i, {}) for i in range(available_cores().bit_length())]
+    for name, value, settings in variants:
+        for algorithm in ("promp", "trpo"):
+            yield Measurement("training", "measure_iterations", {
+                "env": "point", "algorithm": algorithm, "settings": {**sizes.settings, **settings},
+                "warm_up": min(sizes.warm_up, 1), "iterations": -(-sizes.iterations // 3),
+                "prefix": f"scaling.{name}_{value}.{algorithm}", "cores": value if name == "cores" else None})
+
+
 GROUPS: dict[str, Callable[[Sizes], Iterator[Measurement]]] = {
-    group.__name__: group for group in (startup, iteration, graph, sampling, engine, ray, ml45_memory)
+    group.__name__: group for group in (startup, iteration, graph, sampling, engine, ray, ml45_memory, scaling)
 }
+DEFAULT_GROUPS = [name for name in GROUPS if name != "scaling"]
 
 
 def measure_group(name: str, sizes: Sizes, measure: Callable[[Measurement], Figures] = measure_apart) -> Figures:
@@ -117,15 +135,26 @@ def measure_group(name: str, sizes: Sizes, measure: Callable[[Measurement], Figu
 
 
 def format_table(figures: Figures) -> str:
-    """Returns figures as lines of key and value, those of a kind together, and what to know about them."""
+    """Returns figures as lines of key, value and value relative to the machine's speed, and what to know about them."""
     width = max(map(len, figures))
     kinds = itertools.groupby(figures, key=lambda key: key.split(".")[0])
-    lines = "\n\n".join("\n".join(f"{key:{width}}  {_readable(figures[key])}" for key in keys) for _, keys in kinds)
+    lines = "\n\n".join("\n".join(f"{key:{width}}  {_readable(figures[key]):9}  {_relative(key, figures)}".rstrip()
+                                  for key in keys) for _, keys in kinds)
     busy = [key.split(".")[1] for key, value in figures.items() if key.endswith(".is_busy") and value]
     if busy:
         lines += (f"\n\nNOT QUIET: other processes used more than {machine.BUSY:.0%} of the cores during "
                   f"{', '.join(busy)}. Do not trust these figures, least of all those of several threads.")
     return lines
+
+
+def _relative(key: str, figures: Figures) -> str:
+    """Returns a time, or what is done in a time, with that of the group's fixed piece of work as the unit of time."""
+    group = f"load.{key.split('.')[0]}"
+    if not key.endswith("_s") or f"{group}.work_after_s" not in figures:
+        return ""
+    unit = (figures[f"{group}.work_before_s"] + figures[f"{group}.work_after_s"]) / 2
+    is_rate = key.endswith("_per_s")
+    return f"{_readable(figures[key] * unit)} / work" if is_rate else f"{_readable(figures[key] / unit)} works"
 
 
 def _readable(value: Any) -> str:
@@ -145,14 +174,14 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """Measures as the flags say; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=GROUPS, metavar="GROUP",
-                        help=f"measure these groups: {', '.join(GROUPS)} (default: all)")
+                        help=f"measure these groups: {', '.join(GROUPS)} (default: all but scaling)")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that everything works")
     parser.add_argument("--output", type=Path, metavar="FILE",
                         help="JSON file for the results (default: benchmarks/results.json, of a complete run alone)")
     arguments = parser.parse_args(argv)
     is_complete = not (arguments.only or arguments.smoke)
     output = arguments.output or (RESULTS if is_complete else None)
-    figures = _measure_all(arguments.only or GROUPS, SMOKE if arguments.smoke else Sizes())
+    figures = _measure_all(arguments.only or DEFAULT_GROUPS, SMOKE if arguments.smoke else Sizes())
     print(format_table(figures))
     if output is not None:
         output.write_text(json.dumps(figures, indent=2) + "\n")

@@ -1,11 +1,12 @@
 """Start-up, time per iteration, memory and graph size of the experiments, built as their scripts build them."""
 import contextlib
 import importlib
+import os
 import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional
 
 from benchmarks.processes import Figures
 
@@ -49,7 +50,8 @@ def measure_startup(started: float, settings: Mapping[str, Any]) -> Figures:
 
 
 def measure_iterations(
-    env: str, algorithm: str, settings: Mapping[str, Any], warm_up: int, iterations: int
+    env: str, algorithm: str, settings: Mapping[str, Any], warm_up: int, iterations: int,
+    prefix: Optional[str] = None, cores: Optional[int] = None,
 ) -> Figures:
     """Measures time per iteration, its phases, and memory.
 
@@ -59,19 +61,32 @@ def measure_iterations(
         settings: settings of the experiment that differ from its defaults.
         warm_up: iterations that do not count.
         iterations: iterations that count, at least one.
+        prefix: what keys begin with; by default `iteration.<env>.<algorithm>`.
+        cores: how many of the cores that the process may use take part, by default all.
     """
     times: dict[str, list[float]] = {"total_s": [], **{phase: [] for phase in PHASES}}
-    with make_trainer(algorithm, env, settings) as trainer:
+    with _on_cores(cores), make_trainer(algorithm, env, settings) as trainer:
         for _ in range(warm_up + iterations):
             started = time.perf_counter()
             row = trainer.train_itr()
             times["total_s"].append(time.perf_counter() - started)
             for phase, column in PHASES.items():
                 times[phase].append(row[column])
-    prefix = f"iteration.{env}.{algorithm}"
+    prefix = prefix or f"iteration.{env}.{algorithm}"
     figures: Figures = {f"{prefix}.{name}": statistics.median(values[warm_up:]) for name, values in times.items()}
     figures[f"{prefix}.peak_memory_mib"] = peak_memory()
     return figures
+
+
+@contextlib.contextmanager
+def _on_cores(number: Optional[int]) -> Iterator[None]:
+    """Has what is started in a `with` block run on that many of the cores that the process may use; None: on all."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(cores)[:number])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def count_operations(settings: Mapping[str, Any]) -> Figures:

@@ -2,6 +2,7 @@
 import itertools
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from benchmarks import engine_share, machine, ray_cost_model, run
 from benchmarks.processes import Measurement, measure_apart, measure_here
+from benchmarks.workload import Times
 from experiments.parts import build_parts
 from experiments.settings import MetaConfig
 
@@ -31,7 +33,7 @@ def of_group(keys, name):
     return {key for key in keys if key.startswith((f"{name}.", f"load.{name}."))}
 
 
-@pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph"}))  # the command below measures that one
+@pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph", "scaling"}))  # these are measured below
 @pytest.mark.thorough(but="engine")
 def test_a_group_measures_what_is_documented(group):
     if group == "ray":
@@ -39,6 +41,19 @@ def test_a_group_measures_what_is_documented(group):
     figures = run.measure_group(group, run.SMOKE, measure_here)
     assert set(figures) == of_group(documented_keys(), group)
     assert all(math.isfinite(value) and value >= 0 for value in figures.values())
+
+
+@pytest.mark.thorough
+def test_scaling_measures_what_is_documented(monkeypatch):
+    """Given two cores, when one variant is measured and the others are as it is, then all figures are there."""
+    monkeypatch.setattr(run, "available_cores", lambda: 2)
+    cores = os.sched_getaffinity(0)
+    one = next(m for m in run.scaling(run.SMOKE) if m.arguments["cores"] == 1)
+    measured = measure_here(one)
+    assert os.sched_getaffinity(0) == cores
+    figures = run.measure_group("scaling", run.SMOKE, lambda variant: {
+        key.replace(one.arguments["prefix"], variant.arguments["prefix"]): value for key, value in measured.items()})
+    assert set(figures) == of_group(documented_keys(), "scaling")
 
 
 @pytest.mark.parametrize("robot", ["hopper", "humanoid"])  # a model for each task; derived quantities, early ends
@@ -96,6 +111,23 @@ def test_work_of_others_is_told_from_our_own(monkeypatch, others, is_busy):
     assert load.figures["load.graph.others_cores"] == pytest.approx(others)
     assert load.figures["load.graph.is_busy"] is is_busy
     assert ("NOT QUIET" in run.format_table(load.figures)) is is_busy
+
+
+def test_times_and_rates_are_also_given_in_units_of_the_fixed_work():
+    figures = {"load.sampling.work_before_s": 0.1, "load.sampling.work_after_s": 0.3,
+               "sampling.time_s": 4.0, "sampling.point_steps_per_s": 50.0, "sampling.share": 0.9, "graph.time_s": 1.0}
+    rows = {key: rest for key, *rest in map(str.split, filter(None, run.format_table(figures).splitlines()))}
+    assert rows["sampling.time_s"] == ["4", "20", "works"]
+    assert rows["sampling.point_steps_per_s"] == ["50", "10", "/", "work"]
+    assert rows["sampling.share"] == ["0.9"] and rows["graph.time_s"] == ["1"]
+
+
+def test_the_fixed_work_is_timed_before_and_after_a_group(monkeypatch):
+    """Given a machine that becomes half as fast, then both times are there."""
+    times = iter([0.1] * 5 + [0.2] * 5)
+    monkeypatch.setattr(machine, "machine_time", lambda: Times(next(times), 0.0))
+    figures = run.measure_group("graph", run.SMOKE, lambda measurement: {})
+    assert (figures["load.graph.work_before_s"], figures["load.graph.work_after_s"]) == (0.1, 0.2)
 
 
 def test_what_descendants_compute_is_our_own_while_they_run():
