@@ -147,19 +147,27 @@ class DDPG(OffPolicyRLAlgorithm):
             network.set_flat_params(flatten_params(OrderedDict(zip(variables, values, strict=True))))
         return means
 
+    def get_learnt(self) -> Dict[str, np.ndarray]:
+        """Returns the values of all variables, Adam's among them."""
+        return self._variables.read()
+
+    def set_learnt(self, learnt: Mapping[str, np.ndarray]) -> None:
+        """See `OffPolicyRLAlgorithm.set_learnt`."""
+        self._variables.write(learnt)
+
     def __getstate__(self) -> Dict[str, Any]:
         """Keeps the values of all variables, Adam's among them, in place of the graph."""
         graph = ("_inputs", "_policy_vars", "_qf_vars", "_target_policy_vars", "_target_qf_vars", "_update", "_figures",
                  "_variables")
         kept = {name: value for name, value in vars(self).items() if name not in graph}
-        return {**kept, "_values": self._variables.read()}
+        return {**kept, "_values": self.get_learnt()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """Builds the graph anew, and restores the values."""
         values = state.pop("_values")
         vars(self).update(state)
         self.init_opt()
-        self._variables.write(values)
+        self.set_learnt(values)
 
 
 def _make_variables(scope: str, network: FlatMLP) -> "OrderedDict[str, tf.Variable]":

@@ -1,5 +1,5 @@
 """A memory of transitions, for off-policy algorithms."""
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class ReplayBuffer:
         self.n_transitions_stored = 0
         self._next_row = 0
         self._rng = seeding.next_rng(seeding.Stream.REPLAY)
+        self._overwritten: Optional[List[Tuple[np.ndarray, Dict[str, np.ndarray]]]] = None  # since `get_state`
         self._allocate()
 
     def _allocate(self) -> None:
@@ -57,6 +58,9 @@ class ReplayBuffer:
         """Stores all transitions of a `TrajectoryBatch`; of more than fit in, the last ones."""
         number = min(len(trajectories.rewards), self.size_in_transitions)
         rows = (self._next_row + np.arange(number)) % self.size_in_transitions
+        if self._overwritten is not None:
+            old = rows[rows < self.n_transitions_stored]
+            self._overwritten.append((old, {name: column[old] for name, column in self._columns.items()}))
         for name, column in self._columns.items():
             column[rows] = getattr(trajectories, name)[-number:]
         self._next_row = (self._next_row + number) % self.size_in_transitions
@@ -75,10 +79,23 @@ class ReplayBuffer:
         rows = self._rng.integers(self.n_transitions_stored, size=batch_size)
         return {name: column[rows] for name, column in self._columns.items()}
 
+    def get_state(self) -> Tuple[int, int, Dict[str, Any]]:
+        """Returns what `set_state` goes back to; from now on it keeps what is overwritten, until the next call."""
+        self._overwritten = []
+        return self.n_transitions_stored, self._next_row, self._rng.bit_generator.state
+
+    def set_state(self, state: Tuple[int, int, Dict[str, Any]]) -> None:
+        """Goes back to what it was at the latest call of `get_state`, which returned `state`."""
+        for rows, values in reversed(self._overwritten or ()):
+            for name, column in self._columns.items():
+                column[rows] = values[name]
+        self.n_transitions_stored, self._next_row, self._rng.bit_generator.state = state
+        self._overwritten = None
+
     def __getstate__(self) -> Dict[str, Any]:
         """Leaves out rows that hold nothing."""
         columns = {name: column[:self.n_transitions_stored] for name, column in self._columns.items()}
-        return {**vars(self), "_columns": columns}
+        return {**vars(self), "_columns": columns, "_overwritten": None}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """Makes room again for rows that were left out."""

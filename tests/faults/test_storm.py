@@ -5,6 +5,7 @@ the lines that are executed, and half over the different lines that there are, s
 iterations are hit as often as the inner loops.
 """
 import csv
+import pickle
 import sys
 from pathlib import Path
 from signal import SIGINT, raise_signal
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import meta_policy_search
+from meta_policy_search.algos import DDPG
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.envs.env_spec import EnvSpec
@@ -20,7 +22,10 @@ from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import TRPOMAML, ProMP
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import CEM, CMAES
-from meta_policy_search.np.policies import GaussianMLPPolicy
+from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
+from meta_policy_search.np.policies import DeterministicMLPPolicy, GaussianMLPPolicy
+from meta_policy_search.np.q_functions import MLPQFunction
+from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
@@ -136,11 +141,13 @@ class Search:
     def begin(self, folder):
         set_seed(1)
         env = MetaPointEnvCorner(reward_type="dense")
-        self._algo = self._algo_cls(EnvSpec.of(env), GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), 20,
-                                    max_path_length=4)
+        self._algo = self._make_algo(EnvSpec.of(env))
         self._runner = LocalRunner(folder)
         self._runner.setup(self._algo, env)
         self._has_begun = False
+
+    def _make_algo(self, spec):
+        return self._algo_cls(spec, GaussianMLPPolicy(2, 2, ()), LinearFeatureBaseline(), 20, max_path_length=4)
 
     def go_on(self):
         if self._has_begun:
@@ -156,10 +163,25 @@ class Search:
         saved, policy = load_snapshot(folder), self._algo.policy
         state, seeds = saved["state"], without_times(saved["state"])["seeding"]
         return (read_rows(folder), saved["itr"], state["step_itr"], state["total_timesteps_sampled"], seeds,
-                *(getattr(algo, name) for algo in (self._algo, saved["algo"])
-                  for name in ("cur_mean", "candidates", "best_return")),
-                self._algo._rng.bit_generator.state, policy.get_flat_params(), saved["policy"].get_flat_params(),
-                sorted(path.name for path in folder.iterdir()))
+                *map(self._describe, (self._algo, saved["algo"])), policy.get_flat_params(),
+                saved["policy"].get_flat_params(), sorted(path.name for path in folder.iterdir()))
+
+    def _describe(self, algo):
+        return algo.cur_mean, algo.candidates, algo.best_return, algo._rng.bit_generator.state
+
+
+class Learning(Search):
+    """Five epochs of DDPG, whose memory is full after the first one."""
+
+    def _make_algo(self, spec):
+        policy = DeterministicMLPPolicy(2, 2, ())
+        return self._algo_cls(spec, policy, MLPQFunction(2, 2, ()), ReplayBuffer(spec, 20), min_buffer_size=10,
+                              exploration_policy=GaussianNoisePolicy(spec, policy), n_train_steps=2, steps_per_epoch=3,
+                              max_path_length=4)
+
+    def _describe(self, algo):
+        return (algo.get_learnt(), algo.qf.get_flat_params(), list(algo._returns),
+                pickle.loads(pickle.dumps(algo.replay_buffer)).sample_transitions(200))
 
 
 def assert_equal(a, b):
@@ -208,3 +230,9 @@ def test_a_storm_leaves_no_trace_in_training(algo_cls, arguments, num_interrupts
 @pytest.mark.parametrize("algo_cls", [CEM, pytest.param(CMAES, marks=pytest.mark.thorough)])
 def test_a_storm_leaves_no_trace_in_a_search(algo_cls, num_interrupts, tmp_path):
     check_storm(Search(algo_cls), num_interrupts, tmp_path)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("num_interrupts", [12, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_storm_leaves_no_trace_in_a_memory(num_interrupts, tmp_path):
+    check_storm(Learning(DDPG), num_interrupts, tmp_path)

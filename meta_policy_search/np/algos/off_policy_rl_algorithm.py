@@ -1,7 +1,7 @@
 """What algorithms share that learn from a replay buffer."""
 import abc
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -29,7 +29,8 @@ _SUCCESS_KEYS = ("is_success", "success")  # what environments of Gymnasium and 
 class OffPolicyRLAlgorithm(RLAlgorithm):
     """Base class of off-policy algorithms such as DDPG.
 
-    A subclass supplies `init_opt`, which its constructor calls last, and `optimize_policy`.
+    A subclass supplies `init_opt`, which its constructor calls last, and `optimize_policy`; for an epoch that is
+    interrupted to be taken back, also `get_learnt` and `set_learnt`.
 
     An epoch is `steps_per_epoch` cycles, each an iteration of the runner: paths are collected with the exploration
     policy and stored; then, once the buffer holds `min_buffer_size` transitions, `n_train_steps` updates are made, each
@@ -109,6 +110,32 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
     @abc.abstractmethod
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
         """Makes an update on each batch, a dict of `ReplayBuffer.sample_transitions`; returns what to log of them."""
+
+    def get_learnt(self) -> Any:
+        """Returns what `optimize_policy` changes beside `policy` and `qf`; None (default) where that is not known."""
+
+    def set_learnt(self, learnt: Any) -> None:
+        """Restores what `get_learnt` returned, where that is not None."""
+
+    def get_state(self) -> Optional[Tuple]:
+        """See `RLAlgorithm.get_state`; the buffer keeps what is overwritten in the epoch, rather than a copy of all."""
+        learnt = self.get_learnt()
+        stored = None if learnt is None else call_optional(self.replay_buffer, "get_state")
+        if stored is None:
+            return None
+        figures = list(self._returns), list(self._successes), self._average_return
+        return learnt, stored, self.policy.get_flat_params(), self.qf.get_flat_params(), figures
+
+    def set_state(self, state: Tuple) -> None:
+        """See `RLAlgorithm.set_state`."""
+        learnt, stored, policy_params, qf_params, (returns, successes, self._average_return) = state
+        self.set_learnt(learnt)
+        self.replay_buffer.set_state(stored)
+        self.policy.set_flat_params(policy_params)
+        self.qf.set_flat_params(qf_params)
+        for figures, before in ((self._returns, returns), (self._successes, successes)):
+            figures.clear()
+            figures.extend(before)
 
     def train(self, runner: Runner) -> Optional[float]:
         """Trains.
