@@ -56,10 +56,12 @@ class Sampler:
         """Makes `itr` the number of the iteration that begins next; by default samplers count for themselves."""
 
     def get_state(self) -> Any:
-        """Returns what the next samples depend on beside policy and seed, for a snapshot; None by default."""
+        """Returns what the next samples depend on beside policy and seed, for a snapshot; by default the steps."""
+        return {"num_steps": self.total_timesteps_sampled}
 
     def set_state(self, state: Any) -> None:
         """Restores what `get_state` returned, where that is not None."""
+        self.total_timesteps_sampled = state["num_steps"]
 
     def close(self) -> None:
         """Ends what the sampler has started, such as worker processes; by default nothing."""

@@ -1,20 +1,26 @@
 """An iteration is whole or has not happened: parameters, optimizer, counters, row and snapshot."""
 import csv
+import pickle
 from signal import SIGINT, raise_signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from meta_policy_search.algos import DDPG
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.np.algos import CEM, CMAES, SearchAdaptation
+from meta_policy_search.np.algos import CEM, CMAES, NOP, SearchAdaptation
+from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy
+from meta_policy_search.np.q_functions import MLPQFunction
+from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.policies import MetaGaussianMLPPolicy
-from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, Sampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
@@ -161,7 +167,44 @@ def test_an_iteration_without_a_snapshot_is_counted_all_the_same(trainer, monkey
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
 
 
+class OwnSampler(Sampler):
+    """Counts steps, and leaves all else to another sampler."""
+
+    def __init__(self, inner):
+        super().__init__(inner.env, inner.policy, inner.batch_size, inner.max_path_length)
+        self._inner, self.total_timesteps_sampled = inner, 0
+
+    def update_tasks(self):
+        self._inner.update_tasks()
+
+    def obtain_samples(self, **arguments):
+        paths = self._inner.obtain_samples(**arguments)
+        self.total_timesteps_sampled += paths.num_steps
+        return paths
+
+
+def test_lost_rounds_of_a_sampler_of_ones_own_are_not_counted(trainer, monkeypatch, tmp_path):
+    monkeypatch.setattr(trainer, "sampler", OwnSampler(trainer.sampler))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(trainer.algo, "optimize_policy", pressing(trainer.algo.optimize_policy, 2))
+        trainer.train()
+    trainer.train()
+    rows = read_rows(tmp_path)
+    assert [int(row["n_timesteps"]) for row in rows] == [32, 64, 96]
+    assert trainer.get_itr_snapshot(2)["state"]["sampler"] == {"num_steps": 96}
+
+
 # A search
+
+
+def test_lost_rounds_without_learning_are_not_counted_either(monkeypatch):
+    runner, algo = LocalRunner(), NOP(DeterministicMLPPolicy(2, 2, ()), max_path_length=4)
+    runner.setup(algo, MetaPointEnvCorner())
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(algo, "optimize_policy", pressing(algo.optimize_policy, 2))
+        runner.train(3, 8)
+    runner.resume()
+    assert (runner.step_itr, runner.total_timesteps_sampled) == (3, 24)
 
 
 def build_search(cls):
@@ -194,3 +237,64 @@ def test_returns_are_credited_to_the_candidates_that_acted(cls, at, monkeypatch)
     for name in ("cur_mean", "candidates", "best_return"):
         np.testing.assert_array_equal(getattr(other, name), getattr(search, name))
     np.testing.assert_array_equal(other.policy.get_flat_params(), search.policy.get_flat_params())
+
+
+# An algorithm with a memory
+
+
+PATHS = [{"observations": np.zeros((1, 2)), "actions": np.zeros((1, 2)), "rewards": np.zeros(1),
+          "last_observation": np.zeros(2), "terminated": False}]
+
+
+def build_ddpg(size):
+    set_seed(3)
+    env = MetaPointEnvCorner(reward_type="dense")
+    spec, policy = EnvSpec.of(env), DeterministicMLPPolicy(2, 2, (4,))
+    algo = DDPG(spec, policy, MLPQFunction(2, 2, (4,)), ReplayBuffer(spec, size), min_buffer_size=10, n_train_steps=2,
+                exploration_policy=GaussianNoisePolicy(spec, policy), steps_per_epoch=2, max_path_length=4,
+                num_eval_paths=1)
+    runner = LocalRunner()
+    runner.setup(algo, env)
+    return runner, algo
+
+
+def everything_of(runner, algo):
+    memory = pickle.loads(pickle.dumps(algo.replay_buffer)).sample_transitions(100)  # all of it, in the order drawn
+    return repr((runner.epoch, runner.step_itr, runner.total_timesteps_sampled, algo.get_learnt(), memory,
+                 algo.policy.get_flat_params(), algo.qf.get_flat_params(), algo.train_once(0, PATHS)))
+
+
+@pytest.fixture(scope="module")
+def whole():
+    ends = {}
+    for size in (10, 1000):
+        runner, algo = build_ddpg(size)
+        runner.train(3, 8)
+        ends[size] = everything_of(runner, algo)
+    return ends
+
+
+@pytest.mark.parametrize("owner, method, at, size", [
+    ("memory", "add_paths", 1, 10), ("memory", "add_paths", -4, 10), ("memory", "sample_transitions", 7, 10),
+    ("algo", "optimize_policy", 5, 10), ("algo", "optimize_policy", -4, 10), ("algo", "log_diagnostics", -2, 10),
+    ("algo", "optimize_policy", -4, 1000),
+])
+def test_a_memory_is_taken_back_too(owner, method, at, size, whole, monkeypatch, messages):
+    """Given Ctrl-C in an epoch, then what was stored, overwritten, drawn and learnt in it is so no more."""
+    runner, algo = build_ddpg(size)
+    part = algo if owner == "algo" else algo.replay_buffer
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(part, method, pressing(getattr(part, method), at))
+        runner.train(3, 8)
+    assert messages[-1].startswith(f"Interrupted in epoch {runner.epoch}, which is taken back")
+    runner.resume()
+    assert everything_of(runner, algo) == whole[size]
+
+
+def test_an_algorithm_whose_memory_cannot_be_taken_back_says_so(monkeypatch, messages):
+    runner, algo = build_ddpg(10)
+    memory, algo.replay_buffer = algo.replay_buffer, SimpleNamespace(n_transitions_stored=0)
+    algo.replay_buffer.add_paths = pressing(memory.add_paths, 1)
+    with pytest.raises(KeyboardInterrupt):
+        runner.train(1, 8)
+    assert "part of which cannot be taken back" in messages[-1]

@@ -1,5 +1,5 @@
 """The algorithm that does nothing."""
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Tuple
 
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
@@ -32,6 +32,10 @@ class NOP(RLAlgorithm):
 
     def optimize_policy(self, paths: Sequence[Path]) -> None:
         """Does nothing with the collected paths."""
+
+    def get_state(self) -> Tuple[()]:
+        """Returns nothing, as nothing is changed, so that an epoch that is interrupted is taken back."""
+        return ()
 
     def train(self, runner: Runner) -> Optional[float]:
         """Collects paths in each epoch, where there is a sampler.
