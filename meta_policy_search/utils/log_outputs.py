@@ -4,6 +4,7 @@ Files of rows know where they stand after each row (`position`), and can be cut 
 its file as it was.
 """
 import contextlib
+import copy
 import csv
 import datetime
 import glob
@@ -41,6 +42,15 @@ class Output:
     """Where rows and messages go; each kind of output takes what concerns it."""
 
     is_terminal = False
+    _memory: tuple[str, ...] = ()  # names of what it knows of the rows that it has written
+
+    def memory(self) -> dict[str, Any]:
+        """Returns what `forget` goes back to."""
+        return {name: copy.copy(getattr(self, name)) for name in self._memory}
+
+    def forget(self, memory: dict[str, Any]) -> None:
+        """Takes rows that were written since `memory` for parts of one: the next one is written over them."""
+        vars(self).update(memory)
 
     def write_row(self, row: Row) -> Optional[str]:
         """Writes a row: names to Python numbers, strings or None; returns what the user has to know, if anything."""
@@ -91,6 +101,8 @@ class _RowFile(Output):
 
     What somebody else has made of it meanwhile, an editor say, is put aside, and the file is written anew.
     """
+
+    _memory = ("_content", "_rows", "_keys", "_status")
 
     def __init__(self, path: str, content: bytes = b"", rows: int = 0, keys: Iterable[str] = ()) -> None:
         self._path = path
@@ -211,6 +223,8 @@ class _TensorBoard(Output):
 
     Each process writes a file of its own: a TensorBoard that is open reads on where a file ended before.
     """
+
+    _memory = ("_step", "_sizes")
 
     def __init__(self, folder: str, position: Optional[Position]) -> None:
         self._folder = os.path.join(folder, "tensorboard")

@@ -236,14 +236,21 @@ def dumpkvs() -> Row:
         The row, numbers as Python numbers, what is no number as a string.
 
     Raises:
-        LogFileError: a file cannot be written to; it keeps its earlier rows, and the current row stays.
+        LogFileError: a file cannot be written to; it keeps its earlier rows, and the current row stays. In a file that
+            has it already, the next row takes its place.
     """
     row = {str(key): plain(value) for key, value in _current.row.items()}
-    for output in _current.outputs.values() if row else ():
-        if _current.level <= INFO or not output.is_terminal:
-            notice = output.write_row(row)
-            if notice is not None:
-                warn(notice)
+    memories = [(output, output.memory()) for output in _current.outputs.values()] if row else []
+    try:
+        for output, _ in memories:
+            if _current.level <= INFO or not output.is_terminal:
+                notice = output.write_row(row)
+                if notice is not None:
+                    warn(notice)
+    except BaseException:  # the row is to be in all files, or in none
+        for output, memory in memories:
+            output.forget(memory)
+        raise
     _current.row.clear()
     _current.mean_counts.clear()
     return row

@@ -1,5 +1,6 @@
 """Files of rows that somebody has changed while a run went on, or before it went on."""
 import csv
+import errno
 import json
 import os
 
@@ -7,7 +8,7 @@ import pytest
 
 from experiments import cem
 from meta_policy_search.plotting import read_progress
-from meta_policy_search.utils import logger
+from meta_policy_search.utils import log_outputs, logger
 
 CHANGES = {
     "rows deleted": lambda data: b"".join(data.splitlines(keepends=True)[:-2]),
@@ -102,6 +103,42 @@ def test_an_interrupted_row_is_no_change_by_something_else(moment, has_new_colum
     assert "warning" not in capsys.readouterr().out
     rows = list(csv.DictReader((tmp_path / "progress.csv").read_text().splitlines()))
     assert [row["Itr"] for row in rows] == ["0", "1", "2"] and os.listdir(tmp_path) == ["progress.csv"]
+
+
+@pytest.mark.parametrize("formats", [["csv", "json"], ["json", "csv"], ["tensorboard", "csv"]])
+@pytest.mark.parametrize("late", [{}, {"late": 2}])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()], ids=["full", "Ctrl-C"])
+def test_a_row_that_one_of_the_files_does_not_take_is_in_none_of_them(formats, late, error, tmp_path, monkeypatch,
+                                                                      capsys):
+    """Given a second file that a row cannot be written to, then the next row is there once, in both of them."""
+    if "tensorboard" in formats:
+        pytest.importorskip("tensorboard")
+    written = []
+    for folder in ("whole", "run"):
+        logger.configure(tmp_path / folder, ["stdout", *formats])
+        dump(0)
+        if folder == "run":
+            with monkeypatch.context() as patch, pytest.raises(type(error)):
+                patch.setattr(log_outputs, "_append", failing(log_outputs._append, formats[1], error))
+                patch.setattr(log_outputs, "atomic_file", failing(log_outputs.atomic_file, formats[1], error))
+                dump(7, **late)
+            positions = logger.output_positions()
+            assert {name: positions[name].get("rows", 1) for name in formats} == dict.fromkeys(formats, 1)
+        dump(1, **late)
+        dump(2)
+        curves = [path.stat().st_size for path in (tmp_path / folder).glob("tensorboard/*")]
+        written.append((files(tmp_path / folder), curves))
+    assert written[0] == written[1] and "warning" not in capsys.readouterr().out
+
+
+def failing(write, format, error):
+    """Writes to the files of the other formats."""
+    def call(path, *arguments):
+        if format in path:
+            raise error
+        return write(path, *arguments)
+
+    return call
 
 
 @pytest.mark.parametrize("output", ["csv", "json"])
