@@ -16,8 +16,8 @@ At the end there is a table of all runs, which is also in summary.csv: what thei
 iterations. Runs that fail are reported with the end of their log; the exit status is 0 if all runs are done, else 1.
 
 The same command again does what is left to do: it goes on with runs that were interrupted, tries again those that
-failed, and leaves out those that are done. Ctrl-C stops all runs. A sweep deletes nothing, and runs in a folder that
-holds something else fail.
+failed, and leaves out those that are done. Ctrl-C stops all runs. A sweep deletes nothing, writes over no
+file but its own, and runs in a folder that holds something else fail.
 """
 import argparse
 import dataclasses
@@ -49,6 +49,7 @@ SUMMARY = "summary.csv"
 LAST = 10  # rows that columns are averaged over
 GRACE = 20.0  # seconds that a run has to end after Ctrl-C before it is killed
 POLL = 0.1  # seconds between two looks at the runs
+LOG_START = b"---- "  # what the log of a run begins with
 LOG_LINES = 12  # of a failed run that are shown
 _KEYS = {"script": str, "settings": dict, "grid": dict}
 
@@ -119,11 +120,16 @@ def read_grid(path: str, output: Optional[str] = None) -> Sweep:
 
 def _check_summary(path: str) -> None:
     """Raises `ValueError` if there is a file where the table goes that is no table of a sweep."""
-    if os.path.exists(path):
-        with open(path, encoding="utf-8", errors="replace") as file:
-            if not file.readline().startswith("run,"):
-                raise ValueError(f"--output: expected a folder that a sweep can write its table to, but {path} is "
-                                 "another one")
+    if os.path.exists(path) and not _begins_with(path, b"run,"):
+        raise ValueError(f"--output: expected a folder that a sweep can write its table to, but {path} is another one")
+
+
+def _begins_with(path: str, start: bytes) -> bool:
+    """Returns whether there is a file that begins so."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(start)) == start
 
 
 def _check_grid(settings: Mapping[str, Any], grid: Mapping[str, Any]) -> None:
@@ -159,7 +165,14 @@ def _plain(value: Any) -> str:
 
 
 def _check_earlier(run: Run) -> None:
-    """Raises `ValueError` if the folder of a run is that of a run with other settings, but for a smaller `n_itr`."""
+    """Raises `ValueError` if the files of a run are somebody's, or those of a run with other settings.
+
+    `n_itr` may be larger than there. Files are those of a sweep if the log begins as it does there.
+    """
+    for path in (run.log_path, run.settings_path):
+        if os.path.exists(path) and not _begins_with(run.log_path, LOG_START):
+            raise ValueError(f"--output: expected a folder that a sweep can write its files to, but {path} is no file "
+                             "of a sweep")
     if not record.is_run(run.folder):
         return
     before = record.read_params(run.folder).get("settings")
@@ -209,11 +222,11 @@ class Child:
 
     def __init__(self, sweep: Sweep, run: Run, environ: Mapping[str, str], pipe: int) -> None:
         self.run, self.started = run, time.monotonic()
-        write_json(run.settings_path, run.settings)
         self.is_resumed = record.is_run(run.folder)
         with open(run.log_path, "ab") as log:
-            log.write(f"---- {datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n".encode())
+            log.write(LOG_START + f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n".encode())
             log.flush()
+            write_json(run.settings_path, run.settings)  # no earlier, as the log says whose it is
             self._log_start = log.tell()
             self._process = subprocess.Popen(
                 command(sweep, run), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,

@@ -74,6 +74,28 @@ def test_a_table_of_somebody_else_is_not_overwritten(tmp_path, capsys):
     assert os.listdir(tmp_path / "runs") == ["summary.csv"]
 
 
+@pytest.mark.parametrize("name, text", [
+    ("seed=1.json", '{"seed": 1, "mine": true}'), ("seed=1.json", "no JSON"), ("seed=1.log", "mine\n"),
+])
+def test_somebodys_file_under_the_name_of_one_of_the_sweep_stays_as_it_is(name, text, tmp_path, capsys):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / name).write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        sweep.main([write_grid(tmp_path, [1]), "--output", str(tmp_path / "runs")])
+    assert stop.value.code == 2 and f"{name} is no file of a sweep" in capsys.readouterr().err
+    assert os.listdir(tmp_path / "runs") == [name] and (tmp_path / "runs" / name).read_text() == text
+
+
+def test_settings_that_an_earlier_sweep_wrote_are_replaced(tmp_path, monkeypatch):
+    """Given a run that failed before it began, when the grid is changed, then it gets the new settings."""
+    arguments = ["--output", str(tmp_path / "runs")]
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", "exit(1)"])
+        assert sweep.main([write_grid(tmp_path, [1]), *arguments]) == 1
+    assert sweep.main([write_grid(tmp_path, [1], n_itr=1), *arguments]) == 0
+    assert json.loads((tmp_path / "runs" / "seed=1.json").read_text())["n_itr"] == 1
+
+
 def test_the_same_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     """Given a sweep under way, then the second one names it in a line, and nothing happens."""
     (tmp_path / "runs").mkdir()
