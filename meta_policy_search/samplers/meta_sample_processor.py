@@ -7,6 +7,7 @@ from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.types import Path
+from meta_policy_search.utils.utils import finite_std
 
 __all__ = ["MetaSampleProcessor"]
 
@@ -51,4 +52,9 @@ def standardized_rewards(rollouts: Rollouts) -> np.ndarray:
     """Returns the rewards `[M, P, T]` with mean zero and standard deviation one over the steps of all tasks."""
     rewards = rollouts.arrays.path["rewards"]
     taken = rewards[rollouts.mask]
-    return rollouts.zero_padded((rewards - taken.mean()) / (taken.std() + 1e-8))
+    try:
+        std = finite_std(taken, "rewards")
+    except ValueError as error:
+        largest = int(np.abs(rollouts.zero_padded(rewards)).max(axis=(1, 2)).argmax())
+        raise ValueError(f"{rollouts.name(largest)}{error}") from error
+    return rollouts.zero_padded((rewards - taken.mean()) / (std + 1e-8))

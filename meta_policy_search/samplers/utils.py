@@ -6,7 +6,7 @@ from typing import Any, Callable, Iterator, Optional
 import numpy as np
 
 from meta_policy_search.envs.gym_compat import reset_env, step_env
-from meta_policy_search.samplers.executors.base import stack_infos
+from meta_policy_search.samplers.executors.base import InfoShapeError, stack_infos
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
 from meta_policy_search.utils.video import mp4_file
@@ -35,7 +35,8 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
         A path dict, see `types.Path`.
 
     Raises:
-        ValueError: a number out of range, or a video of an environment that gives no pictures.
+        ValueError: a number out of range, a video of an environment that gives no pictures, or an info whose shape
+            changes; names the step.
         ImportError: a video without the extra `video`; says what to run.
         OSError: the video cannot be written.
     """
@@ -60,7 +61,10 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
                 time.sleep(_duration(env) / speedup)
     path: Path = {key: np.asarray(columns[key]) for key in ("observations", "actions", "rewards")}
     for kind in ("env_infos", "agent_infos"):
-        path[kind] = stack_infos(columns[kind])
+        try:
+            path[kind] = stack_infos(columns[kind])
+        except InfoShapeError as error:
+            raise ValueError(f"step {error.row}: {kind}: {error}") from None
     path["last_observation"], path["terminated"] = np.asarray(observation), terminated
     return path
 

@@ -97,13 +97,13 @@ def normalize_advantages(advantages: np.ndarray) -> np.ndarray:
     return (advantages - np.mean(advantages)) / (finite_std(advantages) + _EPSILON)
 
 
-def finite_std(advantages: np.ndarray) -> float:
-    """Returns the (population) standard deviation; raises `ValueError` where it overflows."""
+def finite_std(values: np.ndarray, name: str = "advantages") -> float:
+    """Returns the (population) standard deviation; raises `ValueError` where it overflows, with the values' name."""
     with np.errstate(over="ignore", invalid="ignore"):
-        std = np.std(advantages)
+        std = np.std(values)
     if not np.isfinite(std):
-        raise ValueError("advantages: expected numbers whose standard deviation can be computed, got some as large as "
-                         f"{np.abs(advantages).max()}")
+        raise ValueError(f"{name}: expected numbers whose standard deviation can be computed, got some as large as "
+                         f"{np.abs(values).max()}")
     return std
 
 

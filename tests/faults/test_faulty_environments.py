@@ -1,5 +1,6 @@
 """Environments that misbehave: what they do is refused in words that name the place, or does no harm."""
 import sys
+from types import SimpleNamespace
 
 import cloudpickle
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, assert_same, parallel, sampler_of
 
@@ -40,6 +42,13 @@ def test_so_is_one_that_changes_in_all_environments_at_once():
     env.tasks = (2, 2, 2)
     with sampler_of(env) as sampler, pytest.raises(ValueError, match=r"task 0, path 0, step 2: .*contact.*\(3,\)"):
         sampler.obtain_samples()
+
+
+def test_a_single_path_names_the_step_and_the_infos_too():
+    env = Odd([1, 2, 3], [7])
+    env.set_task(2)
+    with pytest.raises(ValueError, match=r"^step 2: env_infos: contact: expected the shape \(3,\) .* got \(1,\)"):
+        rollout(env, SimpleNamespace(get_action=lambda observation: (np.zeros(1), {})))
 
 
 class Leaving(Scripted):

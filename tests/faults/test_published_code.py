@@ -14,7 +14,7 @@ from meta_policy_search.optimizers import ConjugateGradientOptimizer, MAMLFirstO
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import FiniteDifferenceHvp
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.policies.distributions import DiagonalGaussian
-from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SampleProcessor
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger, set_seed
@@ -273,6 +273,19 @@ def test_rewards_too_large_to_normalize_name_their_task(processor, recwarn):
     with pytest.raises(ValueError, match="task 1, advantages: expected numbers whose standard deviation can be "
                                          "computed, got some as large as .*e[+]"):
         processor.process_samples(paths)
+    assert not [warning for warning in recwarn if "overflow" in str(warning.message)]
+
+
+@pytest.mark.parametrize("processor", [MetaSampleProcessor(ZeroBaseline()), SampleProcessor(ZeroBaseline())], ids=type)
+def test_so_do_rewards_too_large_to_standardize(processor, recwarn):
+    """Given advantages that are not normalized, then `adj_avg_rewards` are not zeros without a word."""
+    paths = make_sampler(make_policy()).obtain_samples()
+    paths[1][0]["rewards"][0] = 1e200
+    if isinstance(processor, MetaSampleProcessor):
+        with pytest.raises(ValueError, match="task 1, rewards: expected numbers whose standard deviation .* 1e[+]200"):
+            processor.process_samples(paths)
+    else:
+        processor.process_samples(paths[1])
     assert not [warning for warning in recwarn if "overflow" in str(warning.message)]
 
 

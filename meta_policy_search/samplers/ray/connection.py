@@ -78,7 +78,9 @@ def check_cpus(num_workers: Optional[int], cpus_per_worker: float, cpus: float, 
 def _on_loopback(ray: Any) -> Iterator[None]:
     """Has a Ray that is started within listen to this machine alone, as it does by itself on macOS and Windows.
 
-    Ray has no argument for that: it takes `_node_ip_address="127.0.0.1"` for the machine's address.
+    Ray has no argument for that: it takes `_node_ip_address="127.0.0.1"` for the machine's address. The environment
+    variable behind this constant, `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, is read when `ray` is imported, which may have
+    been long ago, and would keep this process from joining clusters later.
     """
     constants = ray._private.ray_constants
     before = constants.ENABLE_RAY_CLUSTER
