@@ -6,6 +6,8 @@ VENV ?= .venv
 SEED ?= 1
 SMOKE ?= 0
 DUMP_PATH ?=
+ITERATIONS ?=
+EXTRAS ?= video
 ARGS ?=
 # Not `?=`: some shells export a variable of this name.
 ENV := HalfCheetahRandDirecEnv
@@ -14,18 +16,19 @@ CONFIG_HalfCheetahRandDirecEnv := experiments/configs/train_half_cheetah.json
 CONFIG_MetaPointEnvCorner := experiments/configs/train_point.json
 
 # Extras of setup.py that the tests need, without spaces: dev has the tools, the others what some tests skip without.
-TEST_EXTRAS := dev,metaworld,ray,tensorboard,video
+TEST_EXTRAS := dev,metaworld,ray,tensorboard,video,wandb
 
 VENV_PYTHON := $(VENV)/bin/python
 TRAIN_FLAGS = --env $(ENV) --seed $(SEED) \
 	$(if $(CONFIG),--config_file "$(CONFIG)") \
+	$(if $(ITERATIONS),--n_itr $(ITERATIONS)) \
 	$(if $(DUMP_PATH),--dump_path "$(DUMP_PATH)") \
 	$(if $(filter-out 0,$(SMOKE)),--smoke)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help train test lint format docs bench mujoco-py test-mujoco-py clean
+.PHONY: help train test lint format docs bench extras mujoco-py test-mujoco-py clean
 
 help: ## list targets and variables
 	@echo "make TARGET [VARIABLE=value ...]"
@@ -34,8 +37,10 @@ help: ## list targets and variables
 	@echo
 	@echo "  ENV        train: environment by name (default: HalfCheetahRandDirecEnv; others: MetaPointEnvCorner, ...)"
 	@echo "  SEED       train: root of all random numbers (default: 1)"
+	@echo "  ITERATIONS train: iterations, of which each takes 3 to 4 seconds on two cores (default: as in CONFIG)"
 	@echo "  CONFIG     train: JSON file of settings (default: a preset where ENV has one, else the published settings)"
 	@echo "  DUMP_PATH  train: run folder (default: a new one, named when training begins)"
+	@echo "  EXTRAS     extras: which of those in setup.py, such as ray,wandb (default: video)"
 	@echo "  SMOKE      train, bench: 1 for tiny sizes that end within seconds (default: 0)"
 	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m thorough\" for test"
 	@echo "  PYTHON     interpreter that the environment is made from, 3.10 or newer (default: python3)"
@@ -59,6 +64,8 @@ docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html
 
 bench: $(VENV)/.installed-ray ## measure speed and memory, write benchmarks/results.json
 	$(VENV_PYTHON) benchmarks/run.py $(if $(filter-out 0,$(SMOKE)),--smoke) $(ARGS)
+
+extras: $(VENV)/.installed-$(EXTRAS) ## install what only some need: make extras EXTRAS=video,wandb
 
 mujoco-py: $(VENV)/.installed-mujoco-py ## build the physics engine of the papers, MuJoCo 2.1.0 (Linux, Python 3.10 to 3.12)
 	$(VENV_PYTHON) -m meta_policy_search.envs.mujoco_envs.engines.build
@@ -89,9 +96,11 @@ $(VENV_PYTHON):
 	"$(PYTHON)" -m venv "$(VENV)"
 
 define install
-@echo "Installing into $(VENV); the first time, this downloads about 0.7 GB (most of it TensorFlow)."
-@"$(VENV_PYTHON)" -m pip install --disable-pip-version-check -e "$(1)" || { \
-	echo "make: the installation failed; pip says why above. TensorFlow needs 64-bit Python 3.10 to 3.13:"; \
+@echo "Installing into $(VENV); the first time, this downloads about 0.7 GB (most of it TensorFlow), which takes minutes."
+@"$(VENV_PYTHON)" -m pip install --disable-pip-version-check -e "$(1)" > "$(VENV)/install.log" 2>&1 || { \
+	tail -n 20 "$(VENV)/install.log"; \
+	echo "make: the installation failed; pip says why above, all of it in $(VENV)/install.log."; \
+	echo "make: TensorFlow needs 64-bit Python 3.10 to 3.13:"; \
 	echo "make: this is `"$(VENV_PYTHON)" --version`. For another one: make clean, then make PYTHON=/path/to/python"; \
 	exit 1; }
 @touch "$@"

@@ -1,4 +1,4 @@
-"""Packaging: `pip install .`, or `pip install -e ".[dev]"` to work on the package."""
+"""Packaging: `pip install -e .` installs in place, `pip install -e ".[dev]"` with the tools to work on the package."""
 import re
 from pathlib import Path
 
@@ -31,6 +31,7 @@ EXTRAS = {
     "metaworld": ["metaworld>=3.0,<3.1"],  # later ones insist on mujoco 3.3.0, but work as well
     "ray": ["ray>=2.40"],
     "tensorboard": ["tensorboard>=2.16"],  # writes and shows curves of runs
+    "wandb": ["wandb>=0.19.10"],  # sends them to Weights & Biases
     "docs": ["furo>=2024.8.6", "myst-nb>=1.1", "sphinx>=7.3", "sphinx-mathjax-offline==0.0.2"],
 }
 

@@ -149,6 +149,7 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     process = record.describe_process(command)
     record.write_params(folder, {"script": experiment.name, "settings": dataclasses.asdict(config), **process,
                                  "resumed": []})
+    logger.log_settings({"script": experiment.name, **dataclasses.asdict(config)})
     return trainer, config
 
 
@@ -190,6 +191,7 @@ def _go_on(
     params.pop("ended", None)
     params["resumed"].append({"itr": trainer.itr, **process})
     record.write_params(folder, params)
+    logger.log_settings({"script": experiment.name, **params["settings"]})
     logger.log(f"Going on with iteration {trainer.itr} in {logger.get_dir()}")
     return trainer, config
 

@@ -7,8 +7,8 @@ It adapts the policy of a snapshot to tasks that training has not seen, as exper
 RUN_FOLDER/video.mp4: the tasks one after the other, the first path before adaptation on the left, and the first one
 after the last adaptation step on the right. The same seed gives the same video.
 
-Videos need the extra video (pip install ".[video]"), and those of robots OpenGL. Loading a snapshot runs code that it
-contains: for runs that you trust.
+Videos need the extra video (pip install -e ".[video]"), and those of robots OpenGL. Loading a snapshot runs code that
+it contains: for runs that you trust.
 """
 import argparse
 import copy

@@ -28,6 +28,7 @@ NO_COMMAND = re.compile(r"(make: |pip could not ).*")  # what the programs say
 
 ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
     r"make (test|docs|lint)( .*)?": ".ci/run",
+    r"make extras .*": "as `pip install`; test_packaging.py knows the target",
     r"make clean": "deletes the environment; test_packaging.py knows the target",
     r"tensorboard .*": "a server, of another project",
     r"make bench.*": "tests/benchmarks/test_benchmarks.py runs its script",
@@ -48,7 +49,8 @@ ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
 SMALLER = {"--meta_batch_size": "2", "--max_path_length": "10", "--num_tasks": "2", "--rollouts": "2",
            "--snapshot": "0", "--compare_steps": "1", "--n_itr": "4", "--rollouts_per_meta_task": "2"}
 PLACEHOLDERS = {"RUN_FOLDER": "data/my_run", "<folder>": "data/my_run", "OTHER_RUN_FOLDER": "data/other_run"}
-NEEDS = {"MetaWorld": "metaworld", "render.py": "imageio_ffmpeg"}  # part of a command: module of an extra
+NEEDS = {"MetaWorld": "metaworld", "render.py": "imageio_ffmpeg", "csv tensorboard": "tensorboard",
+         "csv wandb": "wandb"}  # part of a command: module of an extra
 REFUSED = {"python experiments/pro_mp.py --resume data/my_run --inner_lr 0.2 --gae_lambda 0.9"}  # as its page says
 OTHER_TASKS = {"[-1.0, 1.0]": "[[2.0, 2.0]]"}  # of the runs that are made here
 TINY = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "3")
@@ -100,6 +102,7 @@ def checkout(tmp_path_factory):
 def here(checkout, monkeypatch):
     monkeypatch.chdir(checkout)
     monkeypatch.setenv("SMOKE", "1")
+    monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     for name in loaded_scripts():  # of the other checkout
         monkeypatch.delitem(sys.modules, name)

@@ -15,7 +15,7 @@ import meta_policy_search
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
-TARGETS = {"help", "train", "test", "lint", "format", "docs", "bench", "mujoco-py", "test-mujoco-py", "clean"}
+TARGETS = {"help", "train", "test", "lint", "format", "docs", "bench", "extras", "mujoco-py", "test-mujoco-py", "clean"}
 DISTRIBUTIONS = {"PIL": "pillow", "dateutil": "python_dateutil"}  # what is installed by another name than imported
 
 
@@ -118,6 +118,35 @@ def test_make_train_trains_the_half_cheetah_with_a_preset_that_exists():
 
 
 def test_make_train_hands_its_variables_on():
-    command = train_command("ENV=MetaPointEnv", "SEED=2", "DUMP_PATH=data/x", "ARGS=--n_itr 3", SMOKE="1")
-    assert " ".join(command[2:]) == '--env MetaPointEnv --seed 2 --dump_path "data/x" --smoke --n_itr 3'
+    command = train_command("ENV=MetaPointEnv", "SEED=2", "ITERATIONS=400", "DUMP_PATH=data/x", "ARGS=--inner_lr 0.2",
+                            SMOKE="1")
+    assert " ".join(command[2:]) == ('--env MetaPointEnv --seed 2 --n_itr 400 --dump_path "data/x" --smoke '
+                                     '--inner_lr 0.2')
     assert "--smoke" not in train_command(SMOKE="0")
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_what_pip_says_is_in_a_file_and_its_end_is_shown_where_it_fails(status, tmp_path):
+    """Given a pip of many words, then they are not shown where it succeeds, and the last twenty where it does not."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\n[ "$2" = pip ] || exit 0\nseq -f "line %g" 100\nexit {status}\n')
+    python.chmod(0o755)
+    if status == 0:
+        assert "line" not in make("extras", f"VENV={tmp_path}", "EXTRAS=video,wandb")
+        assert (tmp_path / ".installed-video,wandb").exists()
+    else:
+        with pytest.raises(subprocess.CalledProcessError) as failure:
+            make("extras", f"VENV={tmp_path}")
+        assert re.findall(r"line (\d+)", failure.value.stdout) == [str(i) for i in range(81, 101)]
+        assert f"all of it in {tmp_path}/install.log" in failure.value.stdout
+        assert not (tmp_path / ".installed-video").exists()
+    assert (tmp_path / "install.log").read_text().count("\n") == 100
+
+
+def test_pages_install_in_place():
+    """Given what pages and scripts say about installing, then it does not replace the checkout by a copy of it."""
+    texts = {path.name: path.read_text(encoding="utf-8") for folder in ("docs", "experiments")
+             for path in (ROOT / folder).rglob("*") if path.suffix in (".rst", ".md", ".py", ".ipynb")}
+    texts["README.md"] = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {name for name, text in texts.items() if re.search(r"pip install \\?[\"']?(\.|meta_policy)", text)} == set()

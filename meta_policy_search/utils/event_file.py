@@ -5,15 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def check_tensorboard() -> None:
-    """Raises `ImportError`, with the command that installs it, where TensorBoard is missing."""
-    try:
-        import tensorboard  # noqa: F401
-    except ImportError:
-        raise ImportError('the format tensorboard needs the package tensorboard: run '
-                          '`pip install "meta_policy_search[tensorboard]"`') from None
-
-
 def first_record() -> bytes:
     """Returns the record that an event file begins with."""
     return _record(0, file_version="brain.Event:2")

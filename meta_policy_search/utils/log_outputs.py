@@ -1,4 +1,4 @@
-"""Where messages and rows go: terminal, log file, CSV, JSON lines and TensorBoard; `logger` says which is which.
+"""Where messages and rows go: terminal, files, TensorBoard and Weights & Biases; `logger` says which is which.
 
 Files of rows know where they stand after each row (`position`), and can be cut back to it. An output that fails leaves
 its file as it was.
@@ -9,6 +9,7 @@ import csv
 import datetime
 import glob
 import hashlib
+import importlib
 import io
 import itertools
 import json
@@ -17,7 +18,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Optional
 
 import numpy as np
@@ -55,11 +56,17 @@ class Output:
     def write_row(self, row: Row) -> Optional[str]:
         """Writes a row: names to Python numbers, strings or None; returns what the user has to know, if anything."""
 
+    def write_settings(self, settings: Mapping[str, Any]) -> None:
+        """Writes the settings of the run, where there is a place for them."""
+
     def write_message(self, text: str, level: str) -> None:
         """Writes a message; `level` is `debug`, `info`, `warning` or `error`."""
 
     def position(self) -> Optional[Position]:
         """Returns what a later run needs in order to go on after the last row; None where it needs nothing."""
+
+    def close(self) -> None:
+        """Is called at the end, when nothing more is written."""
 
 
 class _Terminal(Output):
@@ -264,6 +271,46 @@ class _TensorBoard(Output):
                 os.truncate(path, size)
 
 
+class _WandB(Output):
+    """Logs the numbers of rows to Weights & Biases: to the run that the user has begun there, else to one of its own.
+
+    That one goes on when the run is resumed; rows that it has already are left out.
+    """
+
+    _memory = ("_step",)
+
+    def __init__(self, folder: str, position: Optional[Position]) -> None:
+        import wandb
+
+        self._step = 0 if position is None else position["step"]
+        self._is_ours = wandb.run is None
+        self._run = wandb.run
+        if self._run is None:
+            project = os.environ.get("WANDB_PROJECT", "meta_policy_search")
+            try:
+                self._run = wandb.init(project=project, name=os.path.basename(folder), dir=folder, resume="allow",
+                                       id=None if position is None else position["id"],
+                                       reinit="create_new", settings=wandb.Settings(console="off"))
+            except wandb.Error as error:
+                raise ValueError(f"format_strs: wandb could not begin a run ({error}); the variable WANDB_MODE=offline "
+                                 "has it written to files, to be sent later by `wandb sync`") from error
+
+    def write_row(self, row: Row) -> None:
+        step = row.get("Itr", self._step)
+        self._run.log({key: row[key] for key in row if _is_number(row[key])}, step=step)
+        self._step = step + 1
+
+    def write_settings(self, settings: Mapping[str, Any]) -> None:
+        self._run.config.update(dict(settings), allow_val_change=True)
+
+    def position(self) -> Position:
+        return {"step": self._step, "id": self._run.id}
+
+    def close(self) -> None:
+        if self._is_ours:
+            self._run.finish()
+
+
 FORMATS: dict[str, Callable[[str, Optional[Position]], Output]] = {
     "stdout": lambda folder, position: _Terminal(_table),
     "line": lambda folder, position: _Terminal(_line),
@@ -271,8 +318,21 @@ FORMATS: dict[str, Callable[[str, Optional[Position]], Output]] = {
     "csv": _CSVFile,
     "json": _JSONLines,
     "tensorboard": _TensorBoard,
+    "wandb": _WandB,
 }
 """Name to output, built from the folder and the position to go on from."""
+
+_PACKAGES = ("tensorboard", "wandb")  # which the formats of these names need
+
+
+def check_installed(format: str) -> None:
+    """Raises `ImportError`, with the command that installs it, where the package that a format needs is missing."""
+    if format in _PACKAGES:
+        try:
+            importlib.import_module(format)
+        except ImportError as error:
+            raise ImportError(f"the format {format} needs the package {format}: run `pip install "
+                              f'"meta_policy_search[{format}]"`') from error
 
 
 def written_files(folder: str) -> dict[str, list[str]]:

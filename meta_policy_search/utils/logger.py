@@ -20,6 +20,8 @@ format           where               what
 `json`           `progress.json`     the rows, one JSON object per line (NaN and infinities as Python writes them)
 `tensorboard`    `tensorboard/`      the numbers of the rows as scalars over `Itr`, under the names of the columns;
                                      needs the package tensorboard
+`wandb`          Weights & Biases    the same; needs the package wandb, whose variables say where to, such as
+                                     `WANDB_PROJECT` and `WANDB_MODE=offline`, unless `wandb.init` was called before
 ===============  ==================  =================================================================================
 
 A tqdm progress bar on the terminal stays whole. Before `configure` is called, messages and rows go to the terminal
@@ -36,11 +38,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
-from meta_policy_search.utils import event_file
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.folder_lock import FolderLock
-from meta_policy_search.utils.log_outputs import FORMATS, Output, Position, Row, plain, written_files
+from meta_policy_search.utils.log_outputs import FORMATS, Output, Position, Row, check_installed, plain, written_files
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots
 
@@ -122,8 +123,8 @@ def _check_formats(format_strs: Iterable[str]) -> list[str]:
     formats = [check_choice("format_strs", name, FORMATS) for name in format_strs]
     if {"stdout", "line"} <= set(formats):
         raise ValueError("format_strs: expected one format for the terminal, got both 'stdout' and 'line'")
-    if "tensorboard" in formats:
-        event_file.check_tensorboard()
+    for name in formats:
+        check_installed(name)
     return formats
 
 
@@ -175,6 +176,8 @@ def reset() -> None:
 
 
 def _release(logger: _Logger) -> None:
+    for output in logger.outputs.values():
+        output.close()
     if logger.lock is not None:
         logger.lock.release()
 
@@ -191,6 +194,12 @@ def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
     finally:
         inside, _current = _current, outside
         _release(inside)
+
+
+def log_settings(settings: Mapping[str, Any]) -> None:
+    """Tells the outputs that have a place for them, such as `wandb`, the settings of the run by name."""
+    for output in _current.outputs.values():
+        output.write_settings(settings)
 
 
 def logkv(key: str, val: Any) -> None:
@@ -260,7 +269,8 @@ def output_positions() -> dict[str, Position]:
     """Returns where the files stand after the last row, for a snapshot; see `configure(positions=...)`.
 
     Keys are the formats that have a position: `csv` (`bytes`, `rows`, `sha256` of the contents, and `keys`, its
-    columns), `json` (`bytes`, `rows`, `sha256`) and `tensorboard` (`step`, and `files`, the bytes of each).
+    columns), `json` (`bytes`, `rows`, `sha256`), `tensorboard` (`step`, and `files`, the bytes of each) and `wandb`
+    (`step` and `id`).
     """
     positions = {name: output.position() for name, output in _current.outputs.items()}
     return {name: position for name, position in positions.items() if position is not None}
