@@ -97,7 +97,7 @@ def test_each_policy_of_the_chain_is_the_one_that_sampled(make_env):
 
 
 @pytest.mark.parametrize("env_cls", [MetaPointEnvCorner, EndsEarly])
-@pytest.mark.thorough(but="EndsEarly")
+@pytest.mark.thorough
 def test_at_the_sampling_policy_all_inner_losses_have_the_same_gradient(env_cls):
     env = env_cls("dense")
     policy = make_policy(env)

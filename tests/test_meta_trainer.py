@@ -151,6 +151,7 @@ def test_start_itr_is_where_it_begins_and_what_tasks_and_paths_are_drawn_for(tra
         np.testing.assert_array_equal(trainer.sampler.tasks, tasks)
 
 
+@pytest.mark.thorough
 def test_the_seed_decides_and_not_how_the_trainer_is_driven():
     def train(drive, seed=1):
         with tf.Graph().as_default():

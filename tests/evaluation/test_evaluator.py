@@ -487,6 +487,7 @@ def test_a_search_has_as_many_environment_steps_as_the_gradient(trainer, cls):
 
 
 @pytest.mark.parametrize("cls", [CEM, CMAES])
+@pytest.mark.thorough(but="CEM")
 def test_a_search_adapts_and_its_seed_decides(trainer, cls):
     evaluator = make_search(trainer, cls, std=1.0)
     evaluation = evaluator.evaluate(tasks=12, num_steps=6)

@@ -108,6 +108,7 @@ def test_the_runs_of_every_script(name, runs, tmp_path):
     assert re.fullmatch(f"{folder}, iteration [12]", evaluation["name"])
 
 
+@pytest.mark.thorough
 def test_it_evaluates_the_snapshot_that_is_asked_for(runs):
     def returns(folder, **arguments):
         return load_once(folder, **arguments).evaluate(tasks=2).returns
@@ -143,6 +144,7 @@ def test_loaded_again_it_returns_the_same_and_the_random_numbers_of_a_notebook_g
                                   load_once(runs / "vpg_maml").evaluate(tasks=3, num_steps=2).returns)
 
 
+@pytest.mark.thorough
 def test_processes_and_environments_as_in_the_run(runs, tmp_path):
     """Given a run in worker processes with few environments at a time, then fewer paths need no more."""
     folder = shutil.copytree(runs / "vpg_maml", tmp_path / "copy")

@@ -526,6 +526,7 @@ def test_a_run_that_does_not_fit_is_refused_and_stays_as_it_is(changes, message,
     assert contents(run_of_four) == before
 
 
+@pytest.mark.thorough
 def test_a_damaged_snapshot_is_named_with_the_one_before_it(run_of_four, finished, capsys):
     path = run_of_four / "itr_2.pkl"
     path.write_bytes(path.read_bytes()[:-1])
@@ -551,6 +552,7 @@ def test_a_snapshot_of_an_environment_that_is_gone(run_of_four, monkeypatch, cap
     assert contents(run_of_four) == before
 
 
+@pytest.mark.thorough
 def test_resuming_elsewhere_warns(finished_copy, capsys):
     content = params(finished_copy)
     content["versions"]["numpy"], content["machine"]["cores"] = "1.0", 1000

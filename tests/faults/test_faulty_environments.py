@@ -31,6 +31,8 @@ class Odd(Scripted):
 @pytest.mark.parametrize(("before", "after"), [([1, 2, 3], [7]), (1.0, [7.0, 7.0]), ([1, 2], None)])
 @pytest.mark.parametrize("arguments", [{}, {"envs_per_task": 1}, {"executor": parallel(3)}],
                          ids=["together", "apart", "processes"])
+@pytest.mark.thorough(but=("together-before0-after0", "together-1.0-after1", "together-before2-None",
+                           "apart-before0-after0", "processes-before0-after0"))
 def test_an_info_whose_shape_changes_is_refused_and_named(before, after, arguments):
     with sampler_of(Odd(before, after), **arguments) as sampler:
         with pytest.raises(ValueError, match=r"contact.*expected the shape .* got .*task 1, path 0, step 2"):

@@ -194,7 +194,6 @@ def test_of_damaged_snapshots_those_count_that_are_later_by_their_name(name, is_
 
 
 @pytest.mark.parametrize("script", [cem, vpg_maml], ids=["cem", "vpg_maml"])
-@pytest.mark.thorough(but="cem")
 @pytest.mark.thorough
 def test_a_run_with_worker_processes_goes_on_without_them_and_the_other_way_round(script, tmp_path):
     """Given flags that change no number, then `--resume` takes them, and the run is what it would have been."""

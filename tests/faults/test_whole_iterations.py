@@ -279,6 +279,7 @@ def whole():
     ("algo", "optimize_policy", 5, 10), ("algo", "optimize_policy", -4, 10), ("algo", "log_diagnostics", -2, 10),
     ("algo", "optimize_policy", -4, 1000),
 ])
+@pytest.mark.thorough(but=("memory-sample_transitions-7-10", "algo-optimize_policy--4-10"))
 def test_a_memory_is_taken_back_too(owner, method, at, size, whole, monkeypatch, messages):
     """Given Ctrl-C in an epoch, then what was stored, overwritten, drawn and learnt in it is so no more."""
     runner, algo = build_ddpg(size)

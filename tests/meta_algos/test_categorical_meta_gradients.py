@@ -16,8 +16,8 @@ N = 3  # actions
 CASES = [
     case(ProMP, 1),
     case(ProMP, 2, trainable=True, marks=pytest.mark.thorough),
-    case(TRPOMAML, 2, "likelihood_ratio", exploration=True),
-    case(VPGMAML, 1, "log_likelihood", exploration=True, trainable=True),
+    case(TRPOMAML, 2, "likelihood_ratio", exploration=True, marks=pytest.mark.thorough),
+    case(VPGMAML, 1, "log_likelihood", exploration=True, trainable=True, marks=pytest.mark.thorough),
     case(VPGMAML, 2, "dice", marks=pytest.mark.thorough),
     case(DICEMAML, 2, marks=pytest.mark.thorough),
     case(VPG_DICEMAML, 1),

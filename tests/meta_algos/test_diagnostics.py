@@ -123,6 +123,7 @@ def test_a_task_without_a_gradient_has_no_angle():
     assert algo.compute_diagnostics(data)["PrePostGradCosine"] == pytest.approx(np.mean(cosines), rel=1e-3)
 
 
+@pytest.mark.thorough
 def test_dice():
     # given a DiCE objective inside and outside, whose gradients are those of rewards times what led to them
     algo = DICEMAML(max_path_length=T, policy=make_policy(), inner_lr=INNER_LR, meta_batch_size=M)
@@ -219,7 +220,7 @@ def train(**arguments):
 
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
-@pytest.mark.thorough(but="ProMP")
+@pytest.mark.thorough
 def test_training_is_the_same_with_them_bit_for_bit(algo_cls):
     plain, params = train(algo_cls=algo_cls, diagnostics=False)
     diagnosed, diagnosed_params = train(algo_cls=algo_cls)

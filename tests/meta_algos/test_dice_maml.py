@@ -72,6 +72,7 @@ def test_padding_counts_for_nothing_and_samples_stay_as_they_are():
     np.testing.assert_equal(garbage, before)
 
 
+@pytest.mark.thorough
 def test_longer_padding_shrinks_the_objective_alone():
     losses = {}
     for horizon in (T, 2 * T):

@@ -38,7 +38,7 @@ def train(algo_cls, env, n_itr, num_tasks, num_rollouts, seed=1, **arguments):
 ], ids=lambda value: value.__name__ if isinstance(value, type) else ", ".join(value) or "defaults")
 @pytest.mark.parametrize("make_env", [MetaBernoulliBanditEnv, lambda: normalize(MetaTabularMDPEnv(4, 3))],
                          ids=["bandit", "MDP"])
-@pytest.mark.thorough(but=("bandit-TRPOMAML-defaults", "MDP-VPG_DICEMAML-defaults"))
+@pytest.mark.thorough(but="MDP-VPG_DICEMAML-defaults")
 def test_every_algorithm_trains(algo_cls, arguments, make_env):
     rows, before, after = train(algo_cls, make_env(), 2, 3, 4, **arguments)
     assert np.isfinite(after).all() and (after != before).mean() > 0.9

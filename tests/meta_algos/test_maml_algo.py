@@ -171,6 +171,7 @@ def test_trainable_step_sizes_are_one_per_number_and_adaptation_uses_them(nothin
         assert relative_error(actual - theta, step) < 1e-4
 
 
+@pytest.mark.thorough
 def test_trained_step_sizes_move_and_stay_positive_and_bounded(finalized):
     # given natural-gradient steps, whose curvature is singular in most step sizes
     def flat():
@@ -186,8 +187,8 @@ def test_trained_step_sizes_move_and_stay_positive_and_bounded(finalized):
 # Graph
 
 
-@pytest.mark.parametrize("algo_cls", [pytest.param(ProMP, marks=pytest.mark.slow), TRPOMAML,
-                                      pytest.param(VPGMAML, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML, VPGMAML])
+@pytest.mark.thorough(but="VPGMAML")
 def test_the_graph_does_not_grow_with_the_number_of_tasks(algo_cls):
     sizes = []
     for meta_batch_size in (2, 7):
@@ -349,6 +350,7 @@ def test_values_are_stacked_and_padded(nothing):
 # State
 
 
+@pytest.mark.thorough
 def test_its_state_makes_it_go_on_alike():
     algo = ProMP(make_policy(), meta_batch_size=M, num_minibatches=2, anneal_factor=0.9, trainable_inner_step_size=True)
 

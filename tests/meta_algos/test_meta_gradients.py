@@ -14,16 +14,16 @@ CASES = [
     case(ProMP, 1),
     case(ProMP, 2, trainable=True),
     case(ProMP, 3, marks=pytest.mark.thorough),
-    case(ProMP, 2, first_order=True),
+    case(ProMP, 2, first_order=True, marks=pytest.mark.thorough),
     case(TRPOMAML, 1, "log_likelihood"),
     case(TRPOMAML, 2, "likelihood_ratio", exploration=True, trainable=True, marks=pytest.mark.thorough),
-    case(VPGMAML, 1, "likelihood_ratio"),
+    case(VPGMAML, 1, "likelihood_ratio", marks=pytest.mark.thorough),
     case(VPGMAML, 2, "log_likelihood", exploration=True, first_order=True),
     case(TRPOMAML, 2, "dice", marks=pytest.mark.thorough),
-    case(VPGMAML, 1, "dice", trainable=True),
+    case(VPGMAML, 1, "dice", trainable=True, marks=pytest.mark.thorough),
     case(DICEMAML, 1),
     case(DICEMAML, 2, trainable=True, marks=pytest.mark.thorough),
-    case(VPG_DICEMAML, 2),
+    case(VPG_DICEMAML, 2, marks=pytest.mark.thorough),
 ]
 # Trained step sizes add to the gradient, whose other part is the same: so they are among all of these. The exploration
 # term adds to the loss, and could hide errors of the rest: so every inner step is met with and without it.

@@ -55,6 +55,7 @@ def test_each_update_lowers_the_loss_and_stays_within_the_trust_region(algo):
     assert np.mean(divergences) > 0.5 * STEP_SIZE
 
 
+@pytest.mark.thorough
 def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
     # given the divergence as a function of the parameters before adaptation, and its Hessian by central differences
     policy = make_policy(hidden_sizes=())

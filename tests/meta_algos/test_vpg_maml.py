@@ -33,6 +33,7 @@ def test_an_update_is_one_step_of_adam_on_the_log_likelihood_objective():
     np.testing.assert_array_equal(algo.policy.get_flat_params(), before)
 
 
+@pytest.mark.thorough
 def test_the_exploration_term_is_a_mean_over_samples_by_default():
     algo = VPGMAML(make_policy(), meta_batch_size=M, exploration=True)
     data, theta = draw_data(), set_theta(algo.policy)

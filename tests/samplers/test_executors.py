@@ -322,6 +322,7 @@ def test_parallel_samples_tasks_by_default():
 
 
 @pytest.mark.parametrize("env", [MetaPointEnvCorner(), Walk()], ids=lambda env: type(env).__name__)
+@pytest.mark.thorough(but="Walk")
 def test_all_executors_return_the_same_numbers(env):
     expected = drive(MetaBatchedEnvExecutor(env, M, E, T), env)
     assert drive(MetaIterativeEnvExecutor(env, M, E, T), env) == expected
@@ -332,6 +333,7 @@ def test_all_executors_return_the_same_numbers(env):
 
 @pytest.mark.parametrize("kind", ["iterative", "parallel"])
 @pytest.mark.parametrize("env", [ClassicWalk(), GeneratorWalk(), GymnasiumWalk()], ids=lambda env: type(env).__name__)
+@pytest.mark.thorough(but=("GymnasiumWalk-parallel", "ClassicWalk-iterative", "GeneratorWalk-iterative"))
 def test_environments_of_every_kind_draw_from_the_generator_of_their_path(kind, env):
     """Those with a `numpy.random.Generator` draw the numbers of the batched walk; a `RandomState` has its own."""
     record = drive(executor(kind, env), env)
@@ -561,7 +563,7 @@ def test_an_exception_in_an_environment_names_environment_and_task(kind):
 @pytest.mark.parametrize("kind", ["iterative", "parallel"])
 @pytest.mark.parametrize(("how", "expected"), [
     ("shape", r"environment 9 .*observation: expected shape \(2,\), .*got \(3,\)"),
-    ("tuple", r"environment 9 .*got 2 values"),
+    pytest.param("tuple", r"environment 9 .*got 2 values", marks=pytest.mark.thorough),
 ])
 def test_an_answer_that_does_not_fit_is_a_value_error(kind, how, expected):
     with executor(kind, Faulty(how)) as ex, pytest.raises(ValueError, match=expected):
@@ -587,6 +589,7 @@ def test_a_diverged_simulation_names_its_environments(kind):
         assert caught.value.env_ids == [9, 10]
 
 
+@pytest.mark.thorough
 def test_an_environment_that_ends_its_process(tmp_path):
     witness = tmp_path / "witness"  # a child that outlives the worker, and its pipe with it, is not waited for
     for env in (Faulty("exit"), Faulty("exit", witness=str(witness))):
@@ -722,6 +725,7 @@ def test_ctrl_c_ends_parent_and_workers(tmp_path, doing):
         assert_gone(script.workers, timeout=0)
 
 
+@pytest.mark.thorough
 def test_a_fork_of_the_parent_does_not_end_its_workers(tmp_path):
     with Script(tmp_path, """
         child = os.fork()

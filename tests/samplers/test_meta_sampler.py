@@ -50,6 +50,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers then need
     pytest.param(lambda: HalfCheetahRandDirecEnv(num_threads=2), id="HalfCheetahRandDirecEnv, two threads"),
     pytest.param(lambda: normalize(Wanderer(), normalize_obs=True, normalize_reward=True), id="normalized Wanderer"),
 ])
+@pytest.mark.thorough(but=("Wanderer", "HalfCheetahRandDirecEnv"))
 def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under_way(make_env):
     env = make_env()
     policy = make_policy(env)
@@ -528,18 +529,22 @@ class Commander:
     # several to blame; environments that are stepped one after the other stop at the first
     ("batched", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
     ("iterative", {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "task 1, path 1, step 2"),
-    (parallel(2), {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P, "2 paths, the first one task 1, path 1, step 2"),
+    pytest.param(parallel(2), {(1, 1, 2): BREAK, (2, 3, 2): BREAK}, {}, P,
+                 "2 paths, the first one task 1, path 1, step 2", marks=pytest.mark.thorough),
     # nobody knows which: all that were stepped together
     ("batched", {(2, 1, 3): BREAK}, {"says_which": False}, P, "12 paths, the first one task 0, path 0, step 3"),
-    (parallel(2), {(2, 1, 3): BREAK}, {"says_which": False}, P, "8 paths, the first one task 1, path 0, step 3"),
+    pytest.param(parallel(2), {(2, 1, 3): BREAK}, {"says_which": False}, P,
+                 "8 paths, the first one task 1, path 0, step 3", marks=pytest.mark.thorough),
     (parallel(2), {(2, 1, 3): DIE}, {}, P, "8 paths, the first one task 1, path 0, step 3"),
     # a path that took the place of another: it has its own number, and its own steps
     ("batched", {(1, 0, 1): END, (1, 2, 0): BREAK}, {}, 2, "task 1, path 2, step 0"),
-    (parallel(2), {(1, 0, 1): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1"),
+    pytest.param(parallel(2), {(1, 0, 1): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1",
+                 marks=pytest.mark.thorough),
     ("iterative", {(1, 1, 4): END, (1, 2, 1): BREAK}, {}, 2, "task 1, path 2, step 1"),
     # at the start of a path
     ("batched", {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0"),
-    (parallel(2), {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0"),
+    pytest.param(parallel(2), {(1, 0, 2): END, (1, 1, 1): END}, {"last_reset": 2}, 1, "task 1, path 2, step 0",
+                 marks=pytest.mark.thorough),
 ])
 def test_an_error_names_the_paths_to_blame_and_their_steps(executor, orders, env, envs_per_task, place):
     with sampler_of(Obedient(**env), Commander(orders), executor=executor, envs_per_task=envs_per_task) as sampler:

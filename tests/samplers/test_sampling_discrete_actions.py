@@ -79,6 +79,7 @@ def sampler_of(env, policy=None, **arguments):
     MetaBernoulliBanditEnv, MetaTabularMDPEnv, Ending,
     pytest.param(lambda: normalize(Ending(), normalize_obs=True, normalize_reward=True), id="normalized Ending"),
 ])
+@pytest.mark.thorough(but=("normalized Ending",))
 def test_the_data_depend_neither_on_the_executor_nor_on_how_many_paths_are_under_way(make_env):
     env = make_env()
     policy = make_policy(env)

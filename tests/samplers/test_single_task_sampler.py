@@ -76,6 +76,7 @@ def assert_same_paths(paths, others):
 
 
 @pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.thorough(but=("batched", "iterative", "discrete", "pendulum", "no_numpy_form", "exploring"))
 def test_a_population_has_the_paths_of_its_candidates_alone(world):
     make_env, make_policy, arguments = WORLDS[world]
     env, policy = make_env(), make_policy()
