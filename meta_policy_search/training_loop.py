@@ -13,6 +13,7 @@ from meta_policy_search.utils.checks import check_bool
 from meta_policy_search.utils.interrupts import interrupts_delayed
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
+from meta_policy_search.utils.signatures import SharedArguments
 from meta_policy_search.utils.snapshotter import list_snapshots
 
 __all__ = ["TrainingLoop"]
@@ -26,7 +27,7 @@ class _Before(NamedTuple):
     row_state: Any  # of the logger
 
 
-class TrainingLoop(abc.ABC):
+class TrainingLoop(SharedArguments, abc.ABC):
     """Iterations of a run, each of which ends by `_commit`.
 
     Before that an iteration has not happened: it has no row and no snapshot, and is not counted. One that is

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterable, List, Mapping
 import numpy as np
 
 from meta_policy_search.actors.parameters import flatten_params
-from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm, Transitions
+from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyArguments, OffPolicyRLAlgorithm, Transitions
 from meta_policy_search.np.policies import DeterministicMLPPolicy, FlatMLP
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.policies.networks.mlp import forward_mlp
@@ -13,6 +13,7 @@ from meta_policy_search.policies.networks.nonlinearities import resolve_nonlinea
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_fraction, check_positive
+from meta_policy_search.utils.signatures import Unpack
 
 __all__ = ["DDPG"]
 
@@ -53,7 +54,7 @@ class DDPG(OffPolicyRLAlgorithm):
 
     def __init__(self, env_spec: Any, policy: DeterministicMLPPolicy, qf: MLPQFunction, replay_buffer: Any, *,
                  exploration_policy: Any = None, use_target: bool = True, target_update_tau: float = 0.01,
-                 policy_lr: float = 1e-4, qf_lr: float = 1e-3, **kwargs: Any) -> None:
+                 policy_lr: float = 1e-4, qf_lr: float = 1e-3, **kwargs: Unpack[OffPolicyArguments]) -> None:
         super().__init__(env_spec, policy, qf, replay_buffer, exploration_policy=exploration_policy,
                          use_target=use_target, **kwargs)
         if exploration_policy is None:

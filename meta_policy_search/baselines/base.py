@@ -4,11 +4,12 @@ from typing import Any, Sequence
 import numpy as np
 
 from meta_policy_search.types import Path
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["Baseline"]
 
 
-class Baseline:
+class Baseline(SharedArguments):
     """Predicts a quantity for every step of a path, such as the discounted rewards to come.
 
     A sample processor calls `fit` with all paths of one task, then `predict` for each of them, task after task. So

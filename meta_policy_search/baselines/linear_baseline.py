@@ -11,7 +11,6 @@ from meta_policy_search.baselines.base import Baseline
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_non_negative
-from meta_policy_search.utils.signatures import SharedArguments
 from meta_policy_search.utils.utils import explained_variance_1d
 
 __all__ = ["LinearBaseline", "LinearFeatureBaseline", "LinearTimeBaseline"]
@@ -21,7 +20,7 @@ _OBSERVATION_LIMIT = 10.0
 _TIME_SCALE = 100.0
 
 
-class LinearBaseline(SharedArguments, Baseline):
+class LinearBaseline(Baseline):
     """What linear baselines share; a subclass supplies `_features`.
 
     Where `X^T X + reg_coeff I` is singular to working precision, the damping is raised tenfold, up to four times.

@@ -29,7 +29,7 @@ class PhysicsError(RuntimeError):
         return type(self), (str(self), self.env_ids)
 
 
-class MetaEnv(gym.Env):
+class MetaEnv(SharedArguments, gym.Env):
     """A gym environment with a distribution of tasks.
 
     Subclasses follow gym 0.26: `reset(seed=, options=) -> (observation, info)` and
@@ -56,6 +56,9 @@ class MetaEnv(gym.Env):
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs figures of its own about the paths of all tasks; keys begin with `prefix`, such as `Step_0-`."""
+
+    def __str__(self) -> str:
+        return repr(self)
 
 
 class BatchedEnv(abc.ABC):
@@ -137,7 +140,7 @@ class BatchedEnv(abc.ABC):
         return actions.astype(np.int64), ids
 
 
-class BatchableMetaEnv(SharedArguments, MetaEnv):
+class BatchableMetaEnv(MetaEnv):
     """A `MetaEnv` that is a `BatchedEnv` with one environment in it, an object of `batched_class`.
 
     Subclasses that can be drawn name their `metadata["render_modes"]` and implement `_draw`.

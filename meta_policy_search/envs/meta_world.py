@@ -60,7 +60,16 @@ class _Split(NamedTuple):
 
 
 class _MetaWorldEnv(GymnasiumMetaEnv):
-    """What the benchmarks share."""
+    """What the benchmarks share.
+
+    Args:
+        split: `"train"` (default) or `"test"`, tasks with other places than those for training.
+        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
+        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+
+    Raises:
+        ImportError: `metaworld` is not installed.
+    """
 
     _benchmark: str
     _env_name: Optional[str] = None
@@ -124,9 +133,6 @@ class MetaWorldML1(_MetaWorldEnv):
 
     Args:
         env_name: the kind of tasks, one of the 50 of Meta-World; `"reach-v3"` by default.
-        split: `"train"` (default) or `"test"`, tasks with other places than those for training.
-        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
-        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
 
     Raises:
         ImportError: `metaworld` is not installed.

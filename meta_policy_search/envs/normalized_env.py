@@ -76,9 +76,6 @@ class NormalizedEnv(WrappingEnv):
         check_own_pickle(self, state, "_normalizer")
         self.__dict__.update(state)
 
-    def __str__(self) -> str:
-        return f"<{type(self).__name__}{self.wrapped_env}>"
-
     @property
     def unwrapped(self) -> Any:
         """The environment inside all wrappers."""

@@ -32,12 +32,13 @@ from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive, check_positive_int
+from meta_policy_search.utils.signatures import SharedArguments
 from meta_policy_search.utils.statistics import task_returns, task_timesteps
 
 T = TypeVar("T")
 
 
-class MetaEvaluator:
+class MetaEvaluator(SharedArguments):
     """Adapts a policy to tasks and measures what it returns after each adaptation step.
 
     All random numbers come from the evaluation's own seeds, and policy, environment, baseline and logger stay as they

@@ -33,11 +33,12 @@ from meta_policy_search.utils.checks import (
     check_same,
 )
 from meta_policy_search.utils.serializable import Serializable
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["MAMLAlgo", "MAMLArguments", "MetaAlgo"]
 
 
-class MetaAlgo(abc.ABC):
+class MetaAlgo(SharedArguments, abc.ABC):
     """A meta-learning algorithm: adapts a policy to each task, and improves what adaptation starts from.
 
     Args:

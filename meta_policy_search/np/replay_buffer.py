@@ -8,11 +8,12 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["ReplayBuffer"]
 
 
-class ReplayBuffer:
+class ReplayBuffer(SharedArguments):
     """Holds the latest transitions, and returns random ones.
 
     Pickling keeps transitions and random state, so a resumed run goes on with the same draws.

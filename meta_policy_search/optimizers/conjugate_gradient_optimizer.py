@@ -24,11 +24,12 @@ from meta_policy_search.utils.checks import (
     check_positive,
     check_positive_int,
 )
+from meta_policy_search.utils.signatures import SharedArguments
 
 Product = Callable[[np.ndarray], np.ndarray]
 
 
-class HessianVectorProduct(abc.ABC):
+class HessianVectorProduct(SharedArguments, abc.ABC):
     """Multiplies the Hessian of a scalar `f` by vectors, for one optimizer."""
 
     def build_graph(self, f: tf.Tensor, optimizer: "ConjugateGradientOptimizer") -> None:

@@ -1,6 +1,6 @@
 """First-order optimization of meta-objectives: SGD, Adam and the like, over several epochs of minibatches."""
 from collections import OrderedDict
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Type
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Type, TypedDict
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_non_negative, check_positive, check_positive_int
+from meta_policy_search.utils.signatures import Unpack
 
 
 class MAMLFirstOrderOptimizer(Optimizer):
@@ -136,13 +137,25 @@ class MAMLPPOStats(NamedTuple):
     outer_kl: float  # nats, mean over tasks
 
 
+class FirstOrderArguments(TypedDict, total=False):
+    """Arguments that first-order optimizers share, by name."""
+
+    tf_optimizer_cls: Type[tf.train.Optimizer]
+    tf_optimizer_args: Optional[Mapping[str, Any]]
+    learning_rate: float
+    max_epochs: int
+    num_minibatches: int
+    verbose: bool
+
+
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
     """A `MAMLFirstOrderOptimizer` that also reports how far the policies have moved, as ProMP needs.
 
-    Its arguments are the same, but `tolerance` is None by default: every epoch is run.
+    Args:
+        tolerance (float or None): as there; default None, which runs every epoch.
     """
 
-    def __init__(self, *args: Any, tolerance: Optional[float] = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, tolerance: Optional[float] = None, **kwargs: Unpack[FirstOrderArguments]) -> None:
         super().__init__(*args, tolerance=tolerance, **kwargs)
 
     def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor], inner_kl: tf.Tensor,

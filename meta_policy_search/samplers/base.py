@@ -17,7 +17,7 @@ __all__ = ["SampleProcessor", "Sampler"]
 LOG_LEVELS = (False, True, "reward", "all")
 
 
-class Sampler:
+class Sampler(SharedArguments):
     """Sampler interface.
 
     Args:

@@ -12,11 +12,12 @@ from meta_policy_search.samplers.rollout_loop import PathRngs
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["SingleTaskSampler", "count_paths"]
 
 
-class SingleTaskSampler:
+class SingleTaskSampler(SharedArguments):
     """Collects paths for the algorithms that a `LocalRunner` runs, in one task of one environment.
 
     A batch of `batch_size` environment steps is as many paths as it would hold if none ended early: `batch_size /

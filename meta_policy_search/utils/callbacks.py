@@ -5,6 +5,7 @@ import numpy as np
 
 from meta_policy_search.utils.checks import check_bool, check_finite, check_non_negative, check_positive_int
 from meta_policy_search.utils.logger import Row
+from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["Callback", "EarlyStopping"]
 
@@ -12,7 +13,7 @@ Callback = Callable[[Any, Row], Optional[bool]]
 """Is called with the trainer and the row that it has logged; True stops training."""
 
 
-class EarlyStopping:
+class EarlyStopping(SharedArguments):
     """A callback that stops training when a column no longer improves.
 
     It counts from its construction: snapshots do not hold what it has seen.

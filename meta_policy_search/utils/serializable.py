@@ -30,13 +30,6 @@ class Serializable(SharedArguments):
     A subclass with a `__new__` of its own passes the arguments on: `super().__new__(cls, *args, **kwargs)`.
     """
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Builds the object, remembering the arguments of the call."""
-        self = super().__new__(cls)
-        self.__args = args
-        self.__kwargs = kwargs
-        return self
-
     def quick_init(self, local_variables: Any) -> None:
         """Does nothing; subclasses of older code call it with `locals()` to have their arguments remembered."""
 
@@ -49,8 +42,8 @@ class Serializable(SharedArguments):
         return type(self)(*args, **kwargs)
 
     def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[list, dict]:
-        args = list(self.__args)
-        kwargs = {**self.__kwargs, **overrides}
+        given_args, given_kwargs = self._given
+        args, kwargs = list(given_args), {**given_kwargs, **overrides}
         positional = [p.name for p in merged_parameters(type(self)) if p.kind <= p.POSITIONAL_OR_KEYWORD]
         for position, name in enumerate(positional[: len(args)]):
             if name in overrides:
@@ -59,11 +52,11 @@ class Serializable(SharedArguments):
 
     def __getstate__(self) -> dict:
         """Returns the constructor's arguments: `{"args": tuple, "kwargs": dict}`."""
-        return {"args": self.__args, "kwargs": self.__kwargs}
+        args, kwargs = self._given
+        return {"args": args, "kwargs": kwargs}
 
     def __setstate__(self, state: dict) -> None:
         """Builds the object from what `__getstate__` returned."""
         check_own_pickle(self, state, "args")
-        self.__args = state["args"]
-        self.__kwargs = state["kwargs"]
-        self.__init__(*self.__args, **self.__kwargs)
+        args, kwargs = self._given = state["args"], state["kwargs"]
+        self.__init__(*args, **kwargs)

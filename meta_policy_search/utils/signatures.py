@@ -14,12 +14,14 @@ A base class states arguments with their defaults and documents them. A subclass
             super().__init__(**robot)
 
 Then `inspect.signature(Ant)` is `(legs: int = 4, *, engine: str = "mujoco")`, the docstring of `Ant` describes
-`engine`, and `Ant(engin="mujoco")` is a `TypeError` that asks whether `engine` was meant.
+`engine`, and `Ant(engin="mujoco")` is a `TypeError` that asks whether `engine` was meant. An object says what it is by
+the arguments that differ from their defaults: `Ant(legs=6)`.
 """
 import difflib
 import functools
 import inspect
 import re
+import reprlib
 import sys
 import types
 import typing
@@ -33,6 +35,7 @@ else:
 
 __all__ = ["SharedArguments", "Unpack", "merged_parameters"]
 
+_PACKAGE = __name__.partition(".")[0] + "."
 _STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
 _TITLE = re.compile(r"^([A-Z]\w*):$", re.MULTILINE)  # of a section of a docstring
 _ENTRY = re.compile(r"^ {4}(\*{0,2}\w+)((?: \([^)]*\))?:.*(?:\n {5,}.*)*)", re.MULTILINE)  # in the section `Args:`
@@ -85,13 +88,36 @@ class SharedArguments:
         refuse_replaced(cls)
         if isinstance(vars(cls).get("__init__"), types.FunctionType):
             cls.__init__ = _refusing_unknown(cls.__init__)
-        if isinstance(vars(cls).get("__doc__"), str):
+            if hasattr(cls.__init__, "__wrapped__") and _passes_on(cls):  # what `help` shows of it
+                me = Parameter("self", Parameter.POSITIONAL_ONLY)
+                cls.__init__.__signature__ = inspect.Signature([me, *merged_parameters(cls)])
+        if isinstance(vars(cls).get("__doc__"), str) and (cls.__module__.startswith(_PACKAGE) or _passes_on(cls)):
             cls.__doc__ = _Docstring(cls.__doc__)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Builds the object, remembering the arguments of the call."""
+        self = super().__new__(cls)
+        self._given = args, kwargs
+        return self
+
+    def __repr__(self) -> str:
+        return _describe(self)
 
     @classmethod
     def _delegate(cls) -> Optional[type]:
         """Returns the class to which the constructor passes arguments on by name, if any, besides its bases."""
         return None
+
+
+def _passes_on(cls: type) -> bool:
+    """Returns whether the arguments of a class are not all written in its own constructor."""
+    init = vars(cls).get("__init__")
+    return init is None or any(p.kind in _STARS for p in _own_parameters(init))
+
+
+def _own_parameters(init: Callable) -> List[Parameter]:
+    """Returns the arguments that a constructor itself names, `self` left out."""
+    return list(inspect.signature(getattr(init, "__wrapped__", init)).parameters.values())[1:]
 
 
 def _refusing_unknown(init: Callable) -> Callable:
@@ -145,7 +171,7 @@ def merged_parameters(cls: type) -> List[Parameter]:
     for base, is_delegate in _lineage(cls):
         if "__init__" not in vars(base):
             continue
-        own = list(inspect.signature(vars(base)["__init__"]).parameters.values())[1:]
+        own = _own_parameters(vars(base)["__init__"])
         for p in own:
             is_positional = p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
             if p.name in found:  # given by position, it would be given twice
@@ -168,6 +194,47 @@ def merged_parameters(cls: type) -> List[Parameter]:
     rank = {name: i for i, name in enumerate(order, 1)}
     parameters = sorted(found.values(), key=lambda p: (p.kind, rank.get(p.name, 0) if p.kind is p.KEYWORD_ONLY else 0))
     return parameters + [rest] if rest is not None and wanted is None else parameters
+
+
+_LINE, _SHORT = 100, 60  # characters, at most: of a text in one line, of an argument
+
+
+def _describe(obj: SharedArguments) -> str:
+    """Returns the call that builds such an object, with the arguments that differ from their defaults."""
+    parameters = merged_parameters(type(obj))
+    try:
+        args, kwargs = obj._given
+        given = inspect.Signature(parameters).bind_partial(*args, **kwargs).arguments
+    except (AttributeError, TypeError):  # it was not built by a call of its class
+        given = {}
+    shown = []
+    for p in parameters:
+        value = given.get(p.name, p.default)
+        if p.name in vars(obj) or isinstance(inspect.getattr_static(type(obj), p.name, None), property):
+            value = getattr(obj, p.name, value)  # it may have changed since
+        if p.kind not in _STARS and value is not p.empty and not _is_same(value, p.default):
+            shown.append(f"{p.name}={_as_text(value)}")
+    line = f"{type(obj).__name__}({', '.join(shown)})"
+    if len(line) <= _LINE:
+        return line
+    return "\n".join([f"{type(obj).__name__}(", *(f"    {each}," for each in shown), ")"])
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    try:
+        return value is default or bool(value == default) or isinstance(value, list) and tuple(value) == default
+    except Exception:  # an array, say
+        return False
+
+
+def _as_text(value: Any) -> str:
+    """Returns an argument as it is written in a call; an object that takes more than a line by its class."""
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__
+    text = repr(value)
+    if len(text) <= _SHORT and "\n" not in text:
+        return text
+    return f"{type(value).__name__}(...)" if isinstance(value, SharedArguments) else reprlib.repr(value)
 
 
 def _merged_docstring(cls: type) -> str:

@@ -357,7 +357,7 @@ def test_what_it_does_not_have_is_the_wrapped_environments():
     assert (inner.seed, inner.options) == (3, {"far": True})
     with pytest.raises(AttributeError, match="'Echo' object has no attribute 'flavour'"):
         env.flavour  # noqa: B018
-    assert str(env) == "<NormalizedEnv<Echo instance>>"
+    assert str(env) == "NormalizedEnv(env=Echo())"
 
 
 def test_the_innermost_environment_of_several_wrappers():

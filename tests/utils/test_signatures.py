@@ -1,18 +1,22 @@
 """Arguments that classes share are stated once, and shown, documented and checked by every class."""
+import copy
 import inspect
 import pydoc
 import re
 import typing
 from typing import Any, TypedDict
 
+import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from meta_policy_search import envs, meta_algos, policies
 from meta_policy_search.envs import mujoco_envs
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers.vectorized_env_executor import MetaParallelEnvExecutor
 from meta_policy_search.utils.signatures import SharedArguments, Unpack, merged_parameters
+from tests.test_top_level import NAMES
 
 
 class RobotArguments(TypedDict, total=False):
@@ -108,13 +112,82 @@ def test_the_docstring_describes_each_argument_once_by_the_nearest_description()
         "Args:\n    engine: what moves it.\n    mass: how heavy it is,\n        kg.\n\n"
         "Raises:\n    ValueError: a negative mass.")
     assert Wrapping.__doc__.endswith("Args:\n    color: red.\n    speed: how fast.")
-    assert Taking.__doc__ is None and inspect.getdoc(Taking) == Robot.__doc__
+    assert Taking.__doc__ is None and inspect.getdoc(Taking) == inspect.getdoc(Robot)
 
 
 def test_help_shows_both():
     text = pydoc.plain(pydoc.render_doc(Ant))
     assert "Ant(legs: int = 6, *, mass: float = 2.0, engine: str = 'steam')" in text
+    assert "__init__(self, /, legs: int = 6, *, mass: float = 2.0, engine: str = 'steam')" in text
     assert "engine: what moves it." in text
+
+
+DOCUMENTED = {name: getattr(mps, name) for name in NAMES
+              if inspect.isclass(getattr(mps, name)) and not issubclass(getattr(mps, name), Exception)}
+RECORDS = {"EnvSpec", "Evaluation", "RayOptions", "Recording", "SearchPolicy", "TrajectoryBatch"}  # made by the library
+
+
+@pytest.mark.parametrize("name", sorted(set(DOCUMENTED) - {"BatchableMetaEnv"}))  # which takes what its subclass does
+def test_no_signature_hides_an_argument(name):
+    assert "*args" not in str(inspect.signature(DOCUMENTED[name]))
+    assert "**" not in str(inspect.signature(DOCUMENTED[name]))
+
+
+@pytest.mark.parametrize("name", sorted(name for name in set(DOCUMENTED) - RECORDS - {"BatchableMetaEnv"}
+                                        if not inspect.isabstract(DOCUMENTED[name])
+                                        and inspect.signature(DOCUMENTED[name]).parameters))
+def test_a_misspelt_argument_is_refused_by_the_class_that_was_called_with_the_nearest_name(name):
+    argument = next(iter(inspect.signature(DOCUMENTED[name]).parameters))
+    with pytest.raises(TypeError) as raised:
+        DOCUMENTED[name](**{f"{argument}_": 1})
+    assert str(raised.value) == (f"{DOCUMENTED[name].__name__}: unknown argument '{argument}_'; did you mean "
+                                 f"'{argument}'?")
+
+
+class Cart(SharedArguments):
+    def __init__(self, horse, wheels=4, name="cart", cargo=None):
+        self.horse, self.wheels, self._name = horse, wheels, name
+
+    @property
+    def cargo(self):
+        return 3 * self.wheels
+
+
+def test_an_object_says_what_it_is_by_the_arguments_that_differ_from_their_defaults():
+    assert repr(Ant()) == "Ant()"
+    assert repr(Ant(8, engine="diesel")) == "Ant(legs=8, engine='diesel')"  # which it does not keep: as given
+    cart = Cart(Ant(8))
+    assert repr(cart) == "Cart(horse=Ant(legs=8), cargo=12)"
+    cart.wheels = 2  # kept, and changed since
+    assert repr(cart) == "Cart(horse=Ant(legs=8), wheels=2, cargo=6)"
+    assert repr(Cart(np.ones(2), [1], min)) == "Cart(horse=array([1., 1.]), wheels=[1], name=min, cargo=[1, 1, 1])"
+    assert repr(Cart.__new__(Cart)) == "Cart()"  # half built
+    assert repr(copy.deepcopy(cart)) == repr(cart) == str(cart)
+
+
+def test_what_does_not_fit_into_a_line_is_shown_by_its_class():
+    cart = Cart(Cart(Ant(legs=123456789), wheels=1234567890123456789), 2, name="a cart with a long name, " * 4)
+    assert repr(cart) == "Cart(horse=Cart(...), wheels=2, name='a cart with ...a long name, ', cargo=6)"
+    cart.horse, cart.wheels = "a horse with a name of some length", 12345678901234567890
+    assert repr(cart) == (
+        "Cart(\n    horse='a horse with a name of some length',\n    wheels=12345678901234567890,\n"
+        "    name='a cart with ...a long name, ',\n    cargo=37037036703703703670,\n)")
+
+
+def test_the_parts_of_a_training_say_what_they_are():
+    env = envs.normalize(envs.MetaPointEnvCorner(reward_type="dense"))
+    assert repr(env) == str(env) == "NormalizedEnv(env=MetaPointEnvCorner(reward_type='dense'))"
+    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
+    assert repr(policy) == "MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=2, action_dim=2, hidden_sizes=(4,))"
+    sampler = mps.MetaSampler(env, policy, 1, 2, 3, parallel=False)
+    assert f"    env={env},\n    policy=MetaGaussianMLPPolicy(...),\n" in repr(sampler)
+    processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), discount=0.9)
+    assert repr(processor) == "MetaSampleProcessor(baseline=LinearFeatureBaseline(), discount=0.9)"
+    algo = ProMP(policy, meta_batch_size=2, learning_rate=0.01)
+    assert repr(algo) == "ProMP(policy=MetaGaussianMLPPolicy(...), meta_batch_size=2, learning_rate=0.01)"
+    trainer = mps.Trainer(algo, env, sampler, processor, policy, n_itr=3)
+    assert repr(trainer).startswith("Trainer(\n    algo=ProMP(...),\n") and "    n_itr=3,\n)" in repr(trainer)
+    assert repr(mps.ConjugateGradientOptimizer(cg_iters=5)) == "ConjugateGradientOptimizer(cg_iters=5)"
 
 
 @pytest.mark.parametrize("cls, name, message", [
@@ -158,7 +231,8 @@ def test_every_argument_of_every_class_is_documented(cls):
 @pytest.mark.parametrize("cls", sorted(PUBLIC, key=lambda cls: cls.__name__), ids=lambda cls: cls.__name__)
 def test_the_names_that_editors_know_are_those_that_the_constructors_take(cls):
     """Given a class that passes arguments on, then each name of its `TypedDict` belongs to a base, with its type."""
-    hints = [typing.get_args(hint) for name, hint in cls.__init__.__annotations__.items()]
+    hints = [typing.get_args(hint) for name, hint in
+             getattr(cls.__init__, "__annotations__", {}).items()]
     shared = [args[0] for args in hints if args and typing.is_typeddict(args[0])]
     taken = {p.name: p for p in merged_parameters(cls)}
     for names in shared:

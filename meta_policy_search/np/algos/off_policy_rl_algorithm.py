@@ -1,7 +1,7 @@
 """What algorithms share that learn from a replay buffer."""
 import abc
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypedDict
 
 import numpy as np
 
@@ -24,6 +24,22 @@ Transitions = Mapping[str, np.ndarray]
 
 _SMOOTHED_OVER = 100  # paths
 _SUCCESS_KEYS = ("is_success", "success")  # what environments of Gymnasium and Meta-World say
+
+
+class OffPolicyArguments(TypedDict, total=False):
+    """Arguments that off-policy algorithms share, by name."""
+
+    discount: float
+    steps_per_epoch: int
+    max_path_length: Optional[int]
+    max_eval_path_length: Optional[int]
+    n_train_steps: int
+    buffer_batch_size: int
+    min_buffer_size: int
+    rollout_batch_size: int
+    reward_scale: float
+    smooth_return: bool
+    num_eval_paths: int
 
 
 class OffPolicyRLAlgorithm(RLAlgorithm):

@@ -5,12 +5,13 @@ from typing import Mapping, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.signatures import SharedArguments
 
 DistInfo = Mapping[str, np.ndarray]
 DistInfoSym = Mapping[str, tf.Tensor]
 
 
-class Distribution(abc.ABC):
+class Distribution(SharedArguments, abc.ABC):
     """A family of distributions over actions, its members given by dicts (`dist_info`).
 
     Methods ending in `_sym` build tensors, the others compute NumPy arrays. Leading axes broadcast. Actions are
