@@ -101,7 +101,7 @@ class MetaSampler(Sampler):
             warnings.warn(
                 f"{', '.join(generators)}: what paths draw from a generator of the environment's own depends on how "
                 "many copies there are, and is not restored when a run is resumed; draw from self.np_random, which "
-                "samplers seed for each path (samplers.check_env(env) shows what changes)", stacklevel=3)
+                "samplers seed for each path (samplers.check_env(env) shows what changes)", stacklevel=4)
         if executor is None:
             serial = "iterative" if batched_form(self.env) is None else "batched"
             executor = "parallel" if parallel else serial
