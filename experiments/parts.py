@@ -9,7 +9,6 @@ from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, make_env, normalize
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
-from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 if TYPE_CHECKING:
@@ -38,10 +37,9 @@ def build_parts(config: MetaConfig) -> Parts:
     else:
         policy_class = MetaGaussianMLPPolicy
         std = {"learn_std": config.learn_std, "init_std": config.init_std, "min_std": config.min_std}
-    policy = policy_class(
+    policy = policy_class.for_env(
+        env,
         meta_batch_size=config.meta_batch_size,
-        obs_dim=gym.spaces.flatdim(env.observation_space),
-        action_dim=gym.spaces.flatdim(env.action_space),
         name="meta-policy",
         hidden_sizes=config.hidden_sizes,
         hidden_nonlinearity=config.hidden_nonlinearity,

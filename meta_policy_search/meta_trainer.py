@@ -15,7 +15,14 @@ from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import PathsMetaBatch, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
-from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int, check_same
+from meta_policy_search.utils.checks import (
+    OfPart,
+    check_bool,
+    check_int_at_least,
+    check_positive_int,
+    check_same,
+    given_or_of_part,
+)
 from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
@@ -52,7 +59,7 @@ class Trainer(TrainingLoop):
         policy (MetaPolicy): the policy.
         n_itr (int): number of the iteration to end before; iterations count from 0.
         start_itr (int): number of the first iteration, if some were done before; default 0.
-        num_inner_grad_steps (int): inner steps per iteration, the algorithm's; default 1.
+        num_inner_grad_steps (int or None): inner steps per iteration; by default, and for None, the algorithm's.
         sess (tf.Session or None): session to run in, with the parameters of a policy that was loaded, say. By
             default the session of the policy's graph.
         callbacks (sequence of callables): each is called as `callback(trainer, row)` after every iteration, `row`
@@ -80,7 +87,7 @@ class Trainer(TrainingLoop):
         policy: MetaPolicy,
         n_itr: int,
         start_itr: int = 0,
-        num_inner_grad_steps: int = 1,
+        num_inner_grad_steps: Optional[int] = OfPart(1),
         sess: Optional[tf.Session] = None,
         callbacks: Sequence[Callback] = (),
         progress_bar: bool = False,
@@ -95,7 +102,8 @@ class Trainer(TrainingLoop):
         self.start_itr = check_int_at_least("start_itr", start_itr, 0)
         if self.start_itr >= self.n_itr:
             raise ValueError(f"start_itr: expected less than n_itr={self.n_itr}, got {self.start_itr}")
-        self.num_inner_grad_steps = check_positive_int("num_inner_grad_steps", num_inner_grad_steps)
+        self.num_inner_grad_steps = given_or_of_part(
+            "num_inner_grad_steps", num_inner_grad_steps, "algo.num_inner_grad_steps", algo.num_inner_grad_steps)
         self._check_agreement()
         if sess is not None:
             if not isinstance(sess, tf.Session):
@@ -108,8 +116,6 @@ class Trainer(TrainingLoop):
 
     def _check_agreement(self) -> None:
         """Checks that what is given twice is the same everywhere."""
-        check_same("num_inner_grad_steps", self.num_inner_grad_steps, "algo.num_inner_grad_steps",
-                   self.algo.num_inner_grad_steps)
         for name in ("algo", "sampler"):
             size = getattr(getattr(self, name), "meta_batch_size", self.policy.meta_batch_size)
             check_same(f"{name}.meta_batch_size", size, "policy.meta_batch_size", self.policy.meta_batch_size)

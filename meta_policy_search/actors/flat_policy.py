@@ -1,16 +1,21 @@
 """Policies whose parameters are one flat vector: what all policies for a single task have in common."""
 import abc
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Optional, Sequence, Tuple, Type, TypeVar
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.of_policies import check_spaces
+from meta_policy_search.envs.env_spec import EnvSpec
+from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["FlatPolicy"]
+
+P = TypeVar("P", bound="FlatPolicy")
 
 
 class FlatPolicy(SharedArguments, abc.ABC):
@@ -23,6 +28,23 @@ class FlatPolicy(SharedArguments, abc.ABC):
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action; the number of actions, where they are discrete.
     """
+
+    @classmethod
+    def for_env(cls: Type[P], env: Any, **arguments: Any) -> P:
+        """Returns a policy for an environment, whose spaces say the sizes.
+
+        Args:
+            env: an environment, or an `EnvSpec`.
+            **arguments: all other arguments of the class, by name.
+
+        Raises:
+            ValueError: the policy is not one for such spaces; names one that is.
+        """
+        check_has_spaces(env)
+        spec = EnvSpec.of(env)
+        policy = cls(obs_dim=spec.obs_dim, action_dim=spec.action_dim, **arguments)
+        check_spaces(policy, env)
+        return policy
 
     def __init__(self, obs_dim: int, action_dim: int) -> None:
         self.obs_dim = check_positive_int("obs_dim", obs_dim)

@@ -26,11 +26,12 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
+    OfPart,
     check_bool,
     check_non_negative,
     check_positive,
     check_positive_int,
-    check_same,
+    given_or_of_part,
 )
 from meta_policy_search.utils.serializable import Serializable
 from meta_policy_search.utils.signatures import SharedArguments
@@ -95,7 +96,7 @@ class MAMLArguments(TypedDict, total=False):
 
     policy: MetaPolicy
     inner_lr: float
-    meta_batch_size: int
+    meta_batch_size: Optional[int]
     num_inner_grad_steps: int
     trainable_inner_step_size: bool
     first_order: bool
@@ -113,7 +114,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
     Args:
         policy (MetaPolicy): the policy to optimize.
         inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
-        meta_batch_size (int): number of tasks `M`; default 20.
+        meta_batch_size (int or None): number of tasks `M`; by default, and for None, the policy's.
         num_inner_grad_steps (int): number of inner steps `K`; default 1.
         trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes (Meta-SGD,
             arXiv:1707.09835), one for each number in each parameter, all starting at `inner_lr`. They are
@@ -127,15 +128,15 @@ class MAMLAlgo(Serializable, MetaAlgo):
     _replaced = {"_adapt_objective_sym": "build_inner_loss", "_build_inner_adaption": "build_inner_loss",
                  "_adapt_sym": "_build_chain", "_extract_input_dict": "input_values"}
 
-    def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
+    def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: Optional[int] = OfPart(20),
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False,
                  name: str = "maml") -> None:
         if not isinstance(policy, MetaPolicy):
             raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {policy!r}")
         super().__init__(policy)
         self.inner_lr = check_non_negative("inner_lr", inner_lr)
-        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
-        check_same("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
+        self.meta_batch_size = given_or_of_part(
+            "meta_batch_size", meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
         self.num_inner_grad_steps = check_positive_int("num_inner_grad_steps", num_inner_grad_steps)
         self.trainable_inner_step_size = check_bool("trainable_inner_step_size", trainable_inner_step_size)
         if self.trainable_inner_step_size:  # which stay positive

@@ -3,7 +3,7 @@ import abc
 import os
 import zipfile
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypedDict, TypeVar, Union
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from meta_policy_search.utils.files import PathLike, atomic_file
 from meta_policy_search.utils.serializable import Serializable, check_own_pickle
 
 __all__ = ["MetaPolicy", "Policy", "PolicyArguments"]
+
+P = TypeVar("P", bound="MetaPolicy")
 
 
 class PolicyArguments(TypedDict, total=False):
@@ -232,6 +234,11 @@ class MetaPolicy(Policy):
     """
 
     _replaced = dict.fromkeys(("_get_pre_update_actions", "_get_post_update_actions"), "get_actions")
+
+    @classmethod
+    def for_env(cls: Type[P], env: Any, meta_batch_size: int, **arguments: Any) -> P:
+        """Returns a policy for `meta_batch_size` tasks of an environment; see `FlatPolicy.for_env`."""
+        return super().for_env(env, meta_batch_size=meta_batch_size, **arguments)
 
     def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Any) -> None:
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)

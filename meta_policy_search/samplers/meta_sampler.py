@@ -19,7 +19,7 @@ from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest, c
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, check_same
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, given_or_of_part
 
 EXECUTORS = {
     "iterative": MetaIterativeEnvExecutor,
@@ -44,7 +44,7 @@ class MetaSampler(Sampler):
         policy (MetaPolicy): policy that acts, with the parameters it has for each task. Anything that has the
             `get_actions` of a `MetaPolicy` will do; None as agent infos stands for no infos.
         rollouts_per_meta_task (int): paths per task `P`.
-        meta_batch_size (int): number of tasks `M`, the policy's.
+        meta_batch_size (int or None): number of tasks `M`, the policy's; None takes it from there.
         max_path_length (int): a path is cut off after so many steps.
         envs_per_task (int or None): paths of a task that are under way at the same time. Fewer need less memory and
             more time. Default, and where more are given: `rollouts_per_meta_task`.
@@ -65,7 +65,7 @@ class MetaSampler(Sampler):
         ValueError: the policy does not fit `meta_batch_size` or the environment's spaces.
     """
 
-    def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
+    def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: Optional[int],
                  max_path_length: int, envs_per_task: Optional[int] = None,
                  parallel: Union[bool, str, RayOptions] = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
@@ -73,10 +73,9 @@ class MetaSampler(Sampler):
         check_has_spaces(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
-        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
-        if getattr(policy, "meta_batch_size", None) is not None:
-            check_same("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
-        elif hasattr(policy, "make_actor"):
+        of_policy = getattr(policy, "meta_batch_size", None)
+        self.meta_batch_size = given_or_of_part("meta_batch_size", meta_batch_size, "policy.meta_batch_size", of_policy)
+        if of_policy is None and hasattr(policy, "make_actor"):
             raise TypeError(f"policy: expected one for several tasks, such as a MetaGaussianMLPPolicy, got {policy!r}")
         check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size

@@ -62,7 +62,7 @@ def test_it_begins_with_the_meta_policys_parameters_and_keeps_its_own(kind):
 def test_mistakes():
     policy = TaskPolicy(make())
     size = len(policy.get_flat_params())
-    with pytest.raises(TypeError, match=r"meta_policy: expected a MetaPolicy .*, got <"):
+    with pytest.raises(TypeError, match=r"meta_policy: expected a MetaPolicy .*, got GaussianMLPPolicy"):
         TaskPolicy(GaussianMLPPolicy(O, A))
     with pytest.raises(ValueError, match=f"flat_params: expected {size} numbers in the last axis, got shape"):
         policy.set_flat_params(np.zeros(size + 1))

@@ -1,0 +1,68 @@
+"""Things that are said once: sizes by the environment, the number of tasks by the policy, of steps by the algorithm."""
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search.np import policies as np_policies
+
+BOX, DISCRETE = mps.MetaPointEnvCorner(), mps.MetaBernoulliBanditEnv(num_arms=3)
+
+
+@pytest.mark.parametrize("cls, env, arguments", [
+    (mps.MetaGaussianMLPPolicy, BOX, {"meta_batch_size": 3}),
+    (mps.MetaCategoricalMLPPolicy, DISCRETE, {"meta_batch_size": 3}),
+    (mps.GaussianMLPPolicy, BOX, {}),
+    (mps.CategoricalMLPPolicy, DISCRETE, {}),
+    (np_policies.GaussianMLPPolicy, BOX, {}),
+    (np_policies.CategoricalMLPPolicy, mps.EnvSpec.of(DISCRETE), {}),
+    (np_policies.DeterministicMLPPolicy, BOX, {}),
+])
+def test_a_policy_takes_its_sizes_from_the_environment(cls, env, arguments):
+    policy = cls.for_env(env, hidden_sizes=(5,), **arguments)
+    spec = mps.EnvSpec.of(env)
+    assert (policy.obs_dim, policy.action_dim, policy.hidden_sizes) == (spec.obs_dim, spec.action_dim, (5,))
+    assert getattr(policy, "meta_batch_size", 3) == 3
+
+
+@pytest.mark.parametrize("make, error, message", [
+    (lambda: mps.MetaGaussianMLPPolicy.for_env(DISCRETE, 2), ValueError, "such as a MetaCategoricalMLPPolicy"),
+    (lambda: np_policies.CategoricalMLPPolicy.for_env(BOX), ValueError, "such as a GaussianMLPPolicy"),
+    (lambda: mps.MetaGaussianMLPPolicy.for_env(BOX, 2, hidden_size=4), TypeError, "did you mean 'hidden_sizes'?"),
+    (lambda: mps.GaussianMLPPolicy.for_env("MetaPointEnvCorner"), TypeError, "expected an environment whose"),
+])
+def test_what_does_not_fit_is_refused(make, error, message):
+    with pytest.raises(error) as raised:
+        make()
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("given", [{}, {"meta_batch_size": None}, {"meta_batch_size": 3}])
+def test_the_number_of_tasks_is_the_policy_s(given):
+    policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
+    assert mps.TRPOMAML(policy, **given).meta_batch_size == 3
+
+
+@pytest.mark.parametrize("cls", [mps.ProMP, mps.VPGMAML])
+def test_another_number_of_tasks_is_refused(cls):
+    policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
+    with pytest.raises(ValueError, match="got meta_batch_size=20 and policy.meta_batch_size=3"):
+        cls(policy, meta_batch_size=20)  # the documented default, but given
+
+
+def test_a_sampler_and_a_trainer_take_what_is_said_already():
+    policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3, hidden_sizes=(4,))
+    algo = mps.VPGMAML(policy, num_inner_grad_steps=2)
+    sampler = mps.MetaSampler(BOX, policy, 2, None, 4)
+    assert len(sampler.obtain_samples()) == 3
+    processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
+    trainer = mps.Trainer(algo, BOX, sampler, processor, policy, n_itr=1)
+    assert trainer.num_inner_grad_steps == 2
+    with pytest.raises(ValueError, match="num_inner_grad_steps=1 and algo.num_inner_grad_steps=2"):
+        mps.Trainer(algo, BOX, sampler, processor, policy, n_itr=1, num_inner_grad_steps=1)
+
+    class Anyone:
+        def get_actions(self, observations):
+            return [np.zeros((len(each), 2)) for each in observations], None
+
+    with pytest.raises(TypeError, match="meta_batch_size: expected an integer of at least 1, got None"):
+        mps.MetaSampler(BOX, Anyone(), 2, None, 4)
