@@ -9,10 +9,11 @@ import dataclasses
 import os
 import sys
 import threading
+import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-from experiments import record
+from experiments import record, times
 from experiments.flags import Parser, given_settings, make_training_parser
 from experiments.settings import SMOKE, ConfigT, MetaConfig, RunConfig, make_config
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
@@ -38,6 +39,7 @@ class RunType(NamedTuple):
     smoke: Mapping[str, Any]  # those of a run that takes seconds
     load: Callable[[str], dict[str, Any]]  # reads the last snapshot in a run folder
     draw: Callable[[str, Any], None]  # draws pictures into a run folder, given the settings
+    describe: Callable[[Any, Any], str]  # says in a few words what is trained, given trainer and settings
     summarize: Callable[[Any, Any], str]  # says what came of a run, given trainer and settings
 
 
@@ -203,13 +205,23 @@ def _configure_logger(folder: str, config: RunConfig, **how: Any) -> None:
 def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> None:
     """Trains to the end and says what came of it."""
     folder = str(logger.get_dir())
+    logger.log(f"{config.env}, seed {config.seed}: {config.n_itr - trainer.itr} iterations of "
+               f"{experiment.run_type.describe(trainer, config)}")
+    logger.log(f"Writing to {record.shortest(folder)}")
+    first, began = trainer.itr, time.monotonic()
+
+    def say_how_long(_: Any, row: logger.Row) -> None:
+        took, left = time.monotonic() - began, config.n_itr - trainer.itr
+        if trainer.itr == first + 1 and left:
+            logger.log(f"The first iteration took {took:.1f} s, start-up included, so the other {left} take up to "
+                       f"{times.duration(left * took)}")
 
     def draw_at_times(_: Any, row: logger.Row) -> None:
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
             with _warning("could not draw the learning curve"):
                 experiment.run_type.draw(folder, config)
 
-    trainer.callbacks.append(draw_at_times)
+    trainer.callbacks.extend([say_how_long, draw_at_times])
     try:
         trainer.train()
     finally:
@@ -238,6 +250,14 @@ def _draw(folder: str, config: MetaConfig) -> None:
         plot_diagnostics(folder)
 
 
+def _describe(trainer: "Trainer", config: MetaConfig) -> str:
+    """Says what is trained, and on how many samples."""
+    number = config.num_inner_grad_steps
+    steps = "1 adaptation step" if number == 1 else f"each of {number} adaptation steps"
+    size = f"{config.meta_batch_size} tasks x {config.rollouts_per_meta_task} paths x {config.max_path_length} steps"
+    return f"{type(trainer.algo).__name__} with {size}, before and after {steps}"
+
+
 def _summarize(trainer: "Trainer", config: MetaConfig) -> str:
     """Says in one sentence what adaptation gained at the end."""
     gain = mean_gain(read_progress(str(logger.get_dir())))
@@ -249,4 +269,4 @@ def _summarize(trainer: "Trainer", config: MetaConfig) -> str:
             f"tasks and {config.rollouts_per_meta_task} paths per task")
 
 
-META_LEARNING = RunType(MetaConfig, SMOKE, record.load_in_own_graph, _draw, _summarize)
+META_LEARNING = RunType(MetaConfig, SMOKE, record.load_in_own_graph, _draw, _describe, _summarize)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 LAST = "last"
+NUM_STEPS = 3
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
 BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
@@ -193,14 +194,15 @@ def evaluate(arguments: argparse.Namespace) -> None:
                   else load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
     searches = [make_search_evaluator(evaluator, search, arguments.candidates, std)
                 for search in arguments.compare for std in arguments.search_std]
-    num_steps = arguments.num_steps if arguments.compare_steps is None else check_int_at_least(
+    num_steps = max(NUM_STEPS, evaluator.trained_steps) if arguments.num_steps is None else arguments.num_steps
+    compare_steps = num_steps if arguments.compare_steps is None else check_int_at_least(
         "compare_steps", arguments.compare_steps, 1)
     os.makedirs(output, exist_ok=True)
     tasks = _wanted_tasks(arguments)
     with keep_workers(evaluator.parallel):
-        evaluation, *others = [each.evaluate(tasks, arguments.num_steps, arguments.step_sizes, arguments.seeds)
+        evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
                                for each in (evaluator, *references)]
-        others += [each.evaluate(tasks, num_steps, seeds=arguments.seeds) for each in searches]
+        others += [each.evaluate(tasks, compare_steps, seeds=arguments.seeds) for each in searches]
     print(evaluation.table(*others))
     print(f"Files: {evaluation.save(output, *others)}")
 
@@ -210,7 +212,7 @@ def make_parser() -> Parser:
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts beside this one")
-    _add_task_flags(parser, num_tasks=40)
+    _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or as many as in training if that is more")
     add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
         help="of all random numbers, sampled tasks among them (default: 1)")
     add("--reference", action="append", default=[], metavar="NAME",
@@ -236,7 +238,7 @@ def add_recording_flags(parser: Any, num_tasks: int) -> None:
         parser: an `argparse.ArgumentParser`, or a group of one.
         num_tasks: how many tasks are sampled if nothing is said.
     """
-    _add_task_flags(parser, num_tasks)
+    _add_task_flags(parser, num_tasks, num_steps="as in training")
     parser.add_argument("--seed", type=int, default=1, metavar="INT",
                         help="of all random numbers, sampled tasks among them (default: 1)")
 
@@ -246,7 +248,7 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
     return evaluator.record(_wanted_tasks(arguments), arguments.num_steps, arguments.step_sizes, arguments.seed)
 
 
-def _add_task_flags(parser: Any, num_tasks: int) -> None:
+def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     add = parser.add_argument
     add("--snapshot", type=_snapshot, default=LAST, metavar="ITR", help="iteration whose snapshot is used (default: "
         "last)")
@@ -254,8 +256,8 @@ def _add_task_flags(parser: Any, num_tasks: int) -> None:
     tasks.add_argument("--num_tasks", type=int, default=num_tasks, metavar="INT",
                        help=f"tasks that are sampled for each seed (default: {num_tasks})")
     tasks.add_argument("--tasks", type=_tasks, metavar="JSON", help="a list of tasks, in place of sampled ones")
-    add("--num_steps", type=int, default=3, metavar="INT",
-        help="gradient steps, may be more than in training (default: 3)")
+    add("--num_steps", type=int, metavar="INT",
+        help=f"gradient steps, may be more than in training (default: {num_steps})")
     add("--step_sizes", type=float, nargs="+", metavar="FLOAT",
         help="of the first steps, the last one holding for those that follow (default: those of the run)")
     add("--rollouts", type=int, metavar="INT",

@@ -4,10 +4,12 @@ import dataclasses
 import difflib
 import json
 import os
+import re
 import typing
 from typing import Any, Container, Mapping, NoReturn, Optional, Sequence, Union
 
 from experiments.settings import PARALLEL_SETTINGS, RunConfig, read_json
+from meta_policy_search.utils.checks import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,6 +24,14 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, path: str, description: Optional[str], **how: Any) -> None:
         super().__init__(prog=os.path.basename(path), description=description, allow_abbrev=False,
                          formatter_class=argparse.RawDescriptionHelpFormatter, **how)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Reads flags; for one that there is not, the error asks whether the one was meant that is most like it."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            flags = re.findall(r"--[a-z]\w*", self.format_help())
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{did_you_mean(unknown[0].split('=')[0], flags)}")
+        return found
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2."""

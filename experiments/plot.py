@@ -10,8 +10,8 @@ differs from the others. Runs are interpolated linearly where another one has a 
 its runs does.
 
 With --trajectories, the policy of a snapshot is adapted to some tasks of a world in the plane, and the picture shows
-where it goes before and after each adaptation step. Loading a snapshot runs code that it contains: for runs that you
-trust.
+where it goes before and after each adaptation step, of as many as in training. Loading a snapshot runs code that it
+contains: for runs that you trust.
 """
 import argparse
 import dataclasses

@@ -12,7 +12,7 @@ from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import available_envs
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.samplers.ray.options import check_parallel
-from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least
+from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, did_you_mean
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.snapshotter import MODES
 
@@ -179,7 +179,8 @@ def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> Con
     known = [field.name for field in dataclasses.fields(config_class)]
     unknown = [name for name in settings if name not in known]
     if unknown:
-        raise ValueError(f"unknown setting {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+        raise ValueError(f"unknown setting {', '.join(map(repr, unknown))}; there are {', '.join(known)}"
+                         + did_you_mean(unknown[0], known))
     return config_class(**settings)
 
 

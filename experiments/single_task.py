@@ -14,6 +14,7 @@ from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.plotting import plot_returns
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.callbacks import Callback
+from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.utils import set_seed
@@ -100,7 +101,7 @@ def _make_env(config: Config) -> MetaEnv:
         return SingleTaskEnv(gymnasium.make(config.env, disable_env_checker=True, **config.env_kwargs))
     except gymnasium.error.Error as error:
         raise ValueError(f"env: expected one of {', '.join(available_envs())}, or the name of one of Gymnasium, got "
-                         f"{config.env!r}: {error}") from error
+                         f"{config.env!r}: {error}{did_you_mean(config.env, available_envs())}") from error
 
 
 def search_arguments(config: SearchConfig, parts: Parts) -> dict[str, Any]:
@@ -196,8 +197,13 @@ def run(
     Returns:
         The exit status; see `command.run`, also for errors.
     """
-    run_type = command.RunType(Config, smoke, load_snapshot, lambda folder, config: plot_returns(folder), _summarize)
+    run_type = command.RunType(Config, smoke, load_snapshot, lambda folder, config: plot_returns(folder), _describe,
+                               _summarize)
     return command.run(config_class, build, argv, run_type)
+
+
+def _describe(training: Training, config: Config) -> str:
+    return f"{type(training.runner.algo).__name__} with paths of at most {config.max_path_length} steps"
 
 
 def _summarize(training: Training, config: Config) -> str:

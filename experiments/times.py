@@ -82,6 +82,10 @@ def _in_a_zone(time: datetime.datetime) -> datetime.datetime:
 
 def age(time: datetime.datetime) -> str:
     """Returns in a few characters how long ago a time is, such as `3 h`."""
-    seconds = max(0.0, (now() - time).total_seconds())
+    return duration(max(0.0, (now() - time).total_seconds()))
+
+
+def duration(seconds: float) -> str:
+    """Returns a time span in a few characters, such as `3 h`."""
     unit = next((unit for unit, size in _UNITS.items() if seconds >= 2 * size), None)
     return f"{seconds:.0f} s" if unit is None else f"{seconds / _UNITS[unit]:.0f} {unit}"

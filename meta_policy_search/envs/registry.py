@@ -3,6 +3,7 @@ import importlib
 from typing import Any, List, Type
 
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.utils.checks import did_you_mean
 
 __all__ = ["available_envs", "get_env_class", "make_env"]
 
@@ -48,7 +49,8 @@ def get_env_class(name: str) -> Type[MetaEnv]:
         ValueError: there is no such environment; lists those that exist.
     """
     if name not in available_envs():
-        raise ValueError(f"name: expected one of {', '.join(available_envs())}, got {name!r}")
+        raise ValueError(f"name: expected one of {', '.join(available_envs())}, got {name!r}"
+                         + did_you_mean(name, _MODULES))
     return getattr(importlib.import_module(f"{_PACKAGE}.{_MODULES[name]}"), name)
 
 

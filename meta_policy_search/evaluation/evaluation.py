@@ -32,6 +32,8 @@ class Evaluation:
         num_timesteps: environment steps taken, all seeds together.
         timesteps: int `[S, M, K + 1]`, environment steps taken in a task to adapt to it so far; the paths that only
             measure returns do not count.
+        trained_steps: adaptation steps that the policy was trained for, which the last line of `table` is about; None
+            where nobody knows, for the `K` that were taken.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Evaluation:
     max_path_length: int
     num_timesteps: int
     timesteps: np.ndarray
+    trained_steps: Optional[int] = None
 
     @property
     def task_returns(self) -> np.ndarray:
@@ -69,16 +72,22 @@ class Evaluation:
         return self.table()
 
     def table(self, *references: "Evaluation") -> str:
-        """Returns the mean returns as a table to print, a row for each policy, and what adaptation gained."""
+        """Returns the mean returns as a table to print, a row for each policy, and what adaptation gained.
+
+        Last comes the gain after as many steps as the policy was trained for.
+        """
         evaluations = (self, *references)
         header = ["adaptation steps", *map(str, range(max(e.returns.shape[-1] for e in evaluations)))]
         rows = [header, *([e.name, *map(_as_text, *e.mean_return)] for e in evaluations)]
+        gains = [_as_text(*gain, sign="+") for gain in zip(*self.gain)]
+        rows.insert(2, ["    gained", "", *gains[1:]])
         name_width = max(len(row[0]) for row in rows)
         width = max(len(cell) for row in rows for cell in row[1:])
         lines = ["  ".join([row[0].ljust(name_width), *(cell.rjust(width) for cell in row[1:])]) for row in rows]
-        gain, steps = _as_text(self.gain.mean[-1], self.gain.half_width[-1], sign="+"), self.returns.shape[-1] - 1
+        step = min(self.trained_steps or len(gains) - 1, len(gains) - 1)
+        said = "" if self.trained_steps is None else f" (trained for {self.trained_steps})"
         return "\n".join([f"Mean return, +- half of its 95% interval over {self._describe()}", *lines,
-                          f"Adaptation changes the return by {gain} in {_count(steps, 'step')}"])
+                          f"Adaptation changes the return by {gains[step]} in {_count(step, 'step')}{said}"])
 
     def plot(self, path: PathLike, *references: "Evaluation", title: Optional[str] = None) -> str:
         """Draws the mean return over adaptation steps, with its 95% intervals, as a PNG file; returns its path."""

@@ -82,6 +82,11 @@ class MetaEvaluator(SharedArguments):
             "rollouts_per_meta_task": trainer.sampler.batch_size, "max_path_length": trainer.sampler.max_path_length,
             **arguments})
 
+    @property
+    def trained_steps(self) -> Optional[int]:
+        """Adaptation steps that the policy was trained for; None where the algorithm does not say."""
+        return getattr(self.algo, "num_inner_grad_steps", None)
+
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
         """Measures returns after 0 to `num_steps` adaptation steps, each on paths drawn with the policy before it.
@@ -113,7 +118,8 @@ class MetaEvaluator(SharedArguments):
             name=self.name, returns=np.array(returns).swapaxes(1, 2), tasks=tasks_of_seeds, are_given=given is not None,
             seeds=seeds, step_sizes=None if step_sizes is None else sizes,
             rollouts_per_meta_task=self.rollouts_per_meta_task, max_path_length=self.max_path_length,
-            num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps).swapaxes(1, 2))
+            num_timesteps=sum(num_timesteps), timesteps=np.array(timesteps).swapaxes(1, 2),
+            trained_steps=self.trained_steps)
 
     def record(self, tasks: Union[int, Sequence[Task]] = 4, num_steps: Optional[int] = None,
                step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Recording:

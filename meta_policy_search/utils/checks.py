@@ -4,6 +4,7 @@ A wrong type raises `TypeError`, a wrong value `ValueError`; both name the argum
 NumPy scalars (and zero-dimensional arrays) count as the numbers they hold; booleans never count as numbers, floats
 such as 2.0 never as integers.
 """
+import difflib
 import math
 from typing import Any, Callable, Iterable, NoReturn, TypeVar
 
@@ -117,7 +118,15 @@ def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
     for choice in choices:
         if _equal(scalar, choice):
             return choice
-    _fail(ValueError, name, value, "one of " + ", ".join(repr(choice) for choice in choices))
+    raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}"
+                     + did_you_mean(scalar, choices))
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """Returns a question, after a semicolon, about the known name that a wrong one is most like; nothing if none is."""
+    by_lower = {other.lower(): other for other in known if isinstance(other, str)}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1) if isinstance(name, str) else []
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def check_same(name_a: str, a: T, name_b: str, b: T) -> T:

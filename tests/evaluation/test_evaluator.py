@@ -347,12 +347,26 @@ def test_the_table(evaluation):
                        np.zeros((1, 1, 3), int))
     assert evaluation.table(other).splitlines() == [
         "Mean return, +- half of its 95% interval over 2 tasks, 20 paths in each after each step",
-        "adaptation steps                 0               1               2",
-        "data/run             1.00 +- 12.71  12.00 +- 25.41",
-        "a much longer name            1.00            2.00            3.00",
+        "adaptation steps                  0                1                2",
+        "data/run              1.00 +- 12.71   12.00 +- 25.41",
+        "    gained                           +11.00 +- 12.71",
+        "a much longer name             1.00             2.00             3.00",
         "Adaptation changes the return by +11.00 +- 12.71 in 1 step",
     ]
     assert str(evaluation) == evaluation.table()
+
+
+@pytest.mark.parametrize("trained_steps, said", [
+    (1, "+10.00 in 1 step (trained for 1)"), (2, "-5.00 in 2 steps (trained for 2)"),
+    (5, "-5.00 in 2 steps (trained for 5)"), (None, "-5.00 in 2 steps"),
+])
+def test_the_last_line_is_about_as_many_steps_as_the_policy_was_trained_for(trained_steps, said):
+    """Given a policy whose second step does harm, then that is said of it only if it was trained for two."""
+    evaluation = Evaluation("data/run", np.array([[[0.0, 10.0, -5.0]]]), ([1],), True, (7,), None, 20, 100, 1,
+                            np.zeros((1, 1, 3), int), trained_steps)
+    *_, returns, gained, last = evaluation.table().splitlines()
+    assert returns.split() == ["data/run", "0.00", "10.00", "-5.00"] and gained.split() == ["gained", "+10.00", "-5.00"]
+    assert last == f"Adaptation changes the return by {said}"
 
 
 def test_the_files(evaluation, tmp_path):

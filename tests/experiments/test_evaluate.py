@@ -5,11 +5,12 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from experiments import dice_maml, e_maml, evaluate, maml_trpo, pro_mp, vpg_maml
+from experiments import dice_maml, e_maml, evaluate, maml_trpo, plot, pro_mp, render, vpg_maml
 from experiments.command import INTERRUPTED
 from experiments.evaluate import load_evaluator
 from meta_policy_search.envs import make_env
@@ -74,11 +75,14 @@ def mistake(capsys, *arguments):
 def test_a_run_next_to_references(runs, tmp_path, capsys):
     run(runs / "vpg_maml", *SMALL, "--seeds", 1, 2, "--reference", "random", "--reference", runs / "dice_maml",
         "--output", tmp_path / "out")
-    title, header, *table, gain, files = capsys.readouterr().out.splitlines()
+    title, header, first, gains, *others, gain, files = capsys.readouterr().out.splitlines()
+    table = [first, *others]
     assert "6 tasks, 2 paths in each after each step" in title and header.split()[-3:] == ["0", "1", "2"]
     names = [f"{runs / 'vpg_maml'}, iteration 2", "random initialisation", f"{runs / 'dice_maml'}, iteration 1"]
     assert all(row.startswith(name) for row, name in zip(table, names, strict=True))
-    assert gain.startswith("Adaptation changes the return by") and files == f"Files: {tmp_path / 'out'}"
+    (in_one_step,) = re.findall(r"[+-]\S+ \+- \S+", gains)[:1]
+    assert gain == f"Adaptation changes the return by {in_one_step} in 1 step (trained for 1)"
+    assert files == f"Files: {tmp_path / 'out'}"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "evaluation.json", "returns.csv", "task_returns.csv", "adaptation_curve.png", "return_over_timesteps.png"}
     # all met the same tasks
@@ -106,6 +110,26 @@ def test_the_runs_of_every_script(name, runs, tmp_path):
     assert np.shape(evaluation["returns"]) == (1, 3, 3)
     assert 3 * 3 * 2 * 12 < evaluation["num_timesteps"] <= 3 * 3 * 3 * 12  # paths may end at their goal
     assert re.fullmatch(f"{folder}, iteration [12]", evaluation["name"])
+
+
+@pytest.mark.parametrize("trained_steps, expected", [(1, 3), (5, 5)])
+def test_there_are_at_least_as_many_steps_as_in_training(trained_steps, expected, monkeypatch, tmp_path, capsys):
+    def enough(tasks, num_steps, *arguments):
+        raise ValueError(f"there were to be {num_steps} steps")
+
+    evaluator = SimpleNamespace(rollouts_per_meta_task=2, max_path_length=5, env=None, parallel=False,
+                                trained_steps=trained_steps, evaluate=enough)
+    monkeypatch.setattr(evaluate, "load_evaluator", lambda *arguments: evaluator)
+    assert f"there were to be {expected} steps" in mistake(capsys, tmp_path)
+
+
+@pytest.mark.parametrize("script", [plot, render])
+def test_pictures_are_of_as_many_steps_as_in_training(script):
+    """Given no number of steps, then the evaluator is asked for its own, which is that of training."""
+    arguments = script.make_parser().parse_args(["RUN_FOLDER"])
+    asked = []
+    evaluate.record_paths(SimpleNamespace(record=lambda *given: asked.append(given)), arguments)
+    assert asked[0][1] is None
 
 
 @pytest.mark.thorough

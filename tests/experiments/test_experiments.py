@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import command, dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from experiments import command, dice_maml, e_maml, maml_trpo, pro_mp, record, vpg_maml
 from experiments.settings import SMOKE, make_config
 from meta_policy_search import __version__
 from meta_policy_search.plotting import plot_learning_curve
@@ -195,6 +195,18 @@ def test_params_json_says_what_was_run(finished):
     assert revision is None if git.returncode else revision.removesuffix("-dirty") in git.stdout
 
 
+def test_what_is_trained_is_said_before_the_first_row_and_how_long_it_takes_after_it(finished):
+    first, second, row, third, *_ = finished.output.splitlines()
+    assert first == ("MetaPointEnvCorner, seed 1: 12 iterations of ProMP with 3 tasks x 2 paths x 10 steps, before and "
+                     "after 1 adaptation step")
+    assert second == f"Writing to {record.shortest(finished.folder)}" and row.startswith("itr    0 |")
+    said = r"The first iteration took \d+\.\d s, start-up included, so the other 11 take up to \d+ \w+"
+    assert re.fullmatch(said, third)
+    log = (finished.folder / "log.txt").read_text()
+    assert all(f" info: {line}\n" in log for line in (first, second, third))
+    assert finished.output.count("The first iteration") == 1
+
+
 def test_the_curve_is_drawn_while_the_run_goes_on(finished):
     assert finished.drawn_after == [5, 10, 12]
 
@@ -334,10 +346,13 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
     (["--env_kwargs", "{"], r"argument --env_kwargs: expected a JSON object .*, got '{'"),
     (["--env_kwargs", "[1]"], r"env_kwargs: expected an object \(names and values\), got \[1\]"),
     (["--log_formats", "line"], r"log_formats: expected 'csv' among them, got \('line',\)"),
-    (["--log_formats", "csv", "xml"], r"format_strs: expected one of .*'tensorboard', got 'xml'"),
+    (["--log_formats", "csv", "xml"], r"format_strs: expected one of .*'tensorboard', 'wandb', got 'xml'"),
+    (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
     (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
     (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
-    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1"),
+    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
+    (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3; did you mean '--meta_batch_size'\?"),
+    (["--xyz"], r"unrecognized arguments: --xyz"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
     (["--resume", "missing"],
      r"--resume: expected the folder of a run, got missing: could not read missing/params.json: .*No such file"),
@@ -371,7 +386,7 @@ def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("content, message", [
-    ({"inner_rl": 0.1}, r"unknown setting 'inner_rl'; there are env, env_kwargs, .*inner_lr, .*anneal_factor"),
+    ({"inner_rl": 0.1}, r"unknown setting 'inner_rl'; there are env, .*anneal_factor; did you mean 'inner_lr'\?"),
     ({"env": "Nowhere"}, r"env: expected one of .*, got 'Nowhere'"),
     ({"n_itr": 2.5}, r"n_itr: expected an integer, got 2.5"),
     ({"n_itr": True}, r"n_itr: expected an integer, got True"),

@@ -1,4 +1,6 @@
 """Argument checks: what passes comes back as a Python value, what fails names argument, value and expectation."""
+import re
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from meta_policy_search.utils.checks import (
     check_positive,
     check_positive_int,
     check_same,
+    did_you_mean,
 )
 
 
@@ -123,3 +126,14 @@ def test_equal_values_are_the_same_and_others_are_named_both():
         check_same("sampler.M", 4, "policy.M", 5)
     with pytest.raises(ValueError, match=r"a and b"):
         check_same("a", np.arange(3), "b", np.arange(4))
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("HalfCheetah", "; did you mean 'HalfCheetahRandDirecEnv'?"), ("pro_mpp", "; did you mean 'pro_mp'?"),
+    ("PRO_MP", "; did you mean 'pro_mp'?"), ("xyz", ""), (3, ""), (None, ""),
+])
+def test_the_name_that_may_have_been_meant(name, expected):
+    known = [True, "HalfCheetahRandDirecEnv", "pro_mp"]
+    assert did_you_mean(name, known) == expected
+    with pytest.raises(ValueError, match=re.escape(f"got {name!r}{expected}") + "$"):
+        check_choice("x", name, known)
