@@ -33,6 +33,7 @@ from .np.algos import OffPolicyRLAlgorithm as OffPolicyRLAlgorithm, RLAlgorithm 
 from .np.algos import SearchAdaptation as SearchAdaptation, SearchPolicy as SearchPolicy
 from .np.exploration_policies import ExplorationPolicy as ExplorationPolicy, GaussianNoisePolicy as GaussianNoisePolicy
 from .np.exploration_policies import OrnsteinUhlenbeckPolicy as OrnsteinUhlenbeckPolicy
+from .np.loading import load_policy as load_policy
 from .np.replay_buffer import ReplayBuffer as ReplayBuffer
 from .optimizers import ConjugateGradientOptimizer as ConjugateGradientOptimizer, ExactHvp as ExactHvp
 from .optimizers import FiniteDifferenceHvp as FiniteDifferenceHvp, HessianVectorProduct as HessianVectorProduct

@@ -10,7 +10,7 @@ from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_positive_int
 from meta_policy_search.utils.signatures import SharedArguments
 
 __all__ = ["FlatPolicy"]
@@ -103,6 +103,16 @@ class FlatPolicy(SharedArguments, abc.ABC):
             int64 `[B]`.
         """
         return self._act(self._check_observations("observations", observations, ndim=2))
+
+    def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
+        """Returns an action `[A]` for an observation `[O]`; where actions are discrete, an integer.
+
+        It is drawn from the policy's distribution; with `deterministic`, it is the mean, or the likeliest action.
+        """
+        action, info = self.get_action(observation)
+        if check_bool("deterministic", deterministic):
+            action = info.get("mean", np.argmax(info["log_prob"]) if "log_prob" in info else action)
+        return action
 
     def _check_observations(self, argument: str, observations: Any, ndim: int) -> np.ndarray:
         observations = np.asarray(observations)

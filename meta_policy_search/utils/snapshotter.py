@@ -155,12 +155,13 @@ def check_same_version(what: str, version: Optional[str]) -> None:
         )
 
 
-def load_snapshot(path: PathLike, itr: Optional[int] = None) -> Any:
+def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = pickle.Unpickler) -> Any:
     """Returns what a snapshot holds, after comparing it with its digest. This runs code from the file.
 
     Args:
         path: a snapshot file, or a run folder.
         itr: iteration of the snapshot, for a folder; by default the one that was written last.
+        unpickler: class that reads the file; default `pickle.Unpickler`.
 
     Raises:
         SnapshotError: there is no such snapshot, or it is damaged; the message names the file and the newest whole
@@ -180,7 +181,7 @@ def load_snapshot(path: PathLike, itr: Optional[int] = None) -> Any:
         raise SnapshotError(f"the snapshot {path} is damaged: {damage}. {_last_whole(os.path.dirname(path) or '.')}")
     try:
         with open(path, "rb") as file:
-            return pickle.load(file)
+            return unpickler(file).load()
     except Exception as error:
         raise SnapshotError(f"the snapshot {path} is whole, but rebuilding its objects failed: {error!r}") from error
 

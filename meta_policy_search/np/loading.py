@@ -1,0 +1,113 @@
+"""Trained policies without TensorFlow: the policy of a run, or weights that were saved, as a policy on NumPy."""
+import os
+import pickle
+import zipfile
+from typing import Any, Dict, Mapping, Optional, Type
+
+import numpy as np
+
+from meta_policy_search.actors.parameters import flatten_params
+from meta_policy_search.np.policies import (
+    CategoricalMLPPolicy,
+    DeterministicMLPPolicy,
+    GaussianMLPPolicy,
+    MLPPolicy,
+    Policy,
+)
+from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.signatures import merged_parameters
+from meta_policy_search.utils.snapshotter import load_snapshot
+
+__all__ = ["load_policy"]
+
+_PACKAGE = __name__.partition(".")[0]
+_WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{room}." for room in ("policies", "optimizers", "meta_algos", "algos"))
+_FAMILIES: Dict[str, Type[MLPPolicy]] = {"GaussianMLPPolicy": GaussianMLPPolicy,
+                                         "CategoricalMLPPolicy": CategoricalMLPPolicy}
+_SCOPES: Dict[str, Type[MLPPolicy]] = {cls._scope: cls for cls in (*_FAMILIES.values(), DeterministicMLPPolicy)}
+_BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "hidden_nonlinearity",
+                "output_nonlinearity")  # of the policies with TensorFlow
+
+
+def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> Policy:
+    """Returns a trained policy that acts without TensorFlow, with the parameters before adaptation.
+
+    `policy.act(observation)` is its action. A policy whose class is not of this package is loaded as it is. Run folders
+    and snapshots run code when they are loaded, `.npz` files do not.
+
+    Args:
+        path: a run folder, a snapshot, or an `.npz` file that `policy.save_npz` wrote.
+        itr: iteration of the snapshot, for a run folder; default None, the last one.
+        **arguments: of the policy, in place of those in the file. An `.npz` file holds none but the sizes: give the
+            others that were not the default, such as `hidden_nonlinearity="relu"`.
+
+    Raises:
+        SnapshotError: there is no such snapshot, or it is damaged.
+        ValueError: it is not that of a policy of this package, or the file has other parameters.
+    """
+    path = os.fspath(path)
+    if path.endswith(".npz"):
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                params = {name: file[name] for name in file.files}
+        except (AttributeError, ValueError, zipfile.BadZipFile) as error:
+            raise ValueError(f"path: expected a file that policy.save_npz wrote, got {path}: {error}") from error
+        return _of_params(path, params, arguments)
+    policy = load_snapshot(path, itr, _Unpickler)["policy"]
+    if isinstance(policy, Policy):  # of a `LocalRunner`, say
+        return policy
+    name = type(policy).__name__.removeprefix("Meta")
+    if not isinstance(policy, _Kept) or name not in _FAMILIES:
+        raise ValueError(f"path: expected the run of a {' or '.join(_FAMILIES)} (or Meta-) of this package, got one of "
+                         f"{type(policy).__name__} in {path}")
+    cls, state = _FAMILIES[name], policy.state
+    positional = _BY_POSITION if type(policy).__name__ == name else ("meta_batch_size", *_BY_POSITION)
+    built_with = {**dict(zip(positional, state["arguments"]["args"])), **state["arguments"]["kwargs"], **arguments}
+    taken = {p.name for p in merged_parameters(cls)} | set(arguments)
+    return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, state["params"])
+
+
+class _Kept:
+    """Stands for an object whose class needs TensorFlow, and keeps what was pickled of it."""
+
+    state: Any = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return super().__new__(cls)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        """Returns a class or function by its module and name; what needs TensorFlow by something in its place."""
+        if module.startswith(_WITH_TENSORFLOW):
+            return type(name, (_Kept,), {})
+        return super().find_class(module, name)
+
+
+def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> Policy:
+    """Returns the policy that has parameters of these names and shapes."""
+    kernels = [value for name, value in params.items() if name.endswith("/kernel")]
+    scope = next(iter(params), "").partition("/")[0]
+    if scope not in _SCOPES or any(kernel.ndim != 2 for kernel in kernels):
+        raise ValueError(f"path: expected the parameters of a policy in {path}, got {', '.join(params) or 'none'}")
+    cls = _SCOPES[scope]
+    sizes = {"obs_dim": kernels[0].shape[0], "action_dim": kernels[-1].shape[1],
+             "hidden_sizes": tuple(kernel.shape[1] for kernel in kernels[:-1])}
+    learns = {"learn_std": "log_std_network/log_std_var" in params} if cls is GaussianMLPPolicy else {}
+    return _build(path, cls, {**sizes, **learns, **arguments}, params)
+
+
+def _build(path: str, cls: Type[MLPPolicy], arguments: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> Policy:
+    policy = cls(**arguments)
+    own = policy.get_param_values()
+    if {name: value.shape for name, value in own.items()} != {name: value.shape for name, value in params.items()}:
+        raise ValueError(f"path: expected the parameters {', '.join(own)} of {policy} in {path}, got "
+                         f"{', '.join(params) or 'none'}, or they have other shapes")
+    policy.set_flat_params(flatten_params({name: params[name] for name in own}))
+    return policy
