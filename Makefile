@@ -37,7 +37,7 @@ help: ## list targets and variables
 	@echo
 	@echo "  ENV        train: environment by name (default: HalfCheetahRandDirecEnv; others: MetaPointEnvCorner, ...)"
 	@echo "  SEED       train: root of all random numbers (default: 1)"
-	@echo "  ITERATIONS train: iterations, of which each takes 3 to 4 seconds on two cores (default: as in CONFIG)"
+	@echo "  ITERATIONS train: iterations (default: as in CONFIG; 70 on the half cheetah, about five minutes on two cores)"
 	@echo "  CONFIG     train: JSON file of settings (default: a preset where ENV has one, else the published settings)"
 	@echo "  DUMP_PATH  train: run folder (default: a new one, named when training begins)"
 	@echo "  EXTRAS     extras: which of those in setup.py, such as ray,wandb (default: video)"

@@ -17,7 +17,6 @@ Then `inspect.signature(Ant)` is `(legs: int = 4, *, engine: str = "mujoco")`, t
 `engine`, and `Ant(engin="mujoco")` is a `TypeError` that asks whether `engine` was meant. An object says what it is by
 the arguments that differ from their defaults: `Ant(legs=6)`.
 """
-import difflib
 import functools
 import inspect
 import re
@@ -27,6 +26,8 @@ import types
 import typing
 from inspect import Parameter
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from meta_policy_search.utils.checks import did_you_mean
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
@@ -141,8 +142,8 @@ def _refusing_unknown(init: Callable) -> Callable:
 
 
 def _complaint(cls: type, name: str) -> str:
-    near = difflib.get_close_matches(name, [p.name for p in merged_parameters(cls) if p.kind not in _STARS], n=1)
-    return f"{cls.__name__}: unknown argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    known = [p.name for p in merged_parameters(cls) if p.kind not in _STARS]
+    return f"{cls.__name__}: unknown argument {name!r}{did_you_mean(name, known)}"
 
 
 def _shared_names(annotation: Any) -> Optional[List[str]]:
