@@ -59,6 +59,7 @@ format: $(VENV)/.installed-dev ## sort imports, and repair what lint finds where
 	$(VENV_PYTHON) -m ruff check --fix .
 
 docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html
+	rm -rf docs/api/generated
 	$(VENV_PYTHON) -m sphinx -W --keep-going -E -q -b html docs docs/_build/html
 	@echo "The documentation begins at docs/_build/html/index.html"
 
@@ -74,7 +75,7 @@ test-mujoco-py: mujoco-py $(VENV)/.installed-dev ## run the tests of that engine
 	$(VENV_PYTHON) -m pytest -m mujoco_py tests/envs $(ARGS)
 
 clean: ## delete what make has built: .venv, documentation, packages, caches (runs stay)
-	rm -rf .venv build dist docs/_build htmlcov .coverage .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv build dist docs/_build docs/api/generated htmlcov .coverage .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The package is installed in place, so only a change of the packaging itself makes these run again.

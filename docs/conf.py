@@ -17,15 +17,20 @@ copyright = f"{author}, MIT license"
 version = release = meta_policy_search.__version__
 
 extensions = [
+    "inherited",
     "myst_nb",  # Markdown and notebooks
     "public_names",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",  # a page for each class
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinx-mathjax-offline",  # equations without a network
 ]
 exclude_patterns = ["_build", "notebooks/README.md"]
+templates_path = ["_templates"]
+autosummary_imported_members = True
 default_role = "literal"  # docstrings write code in single backticks
 nb_merge_streams = True  # what a cell prints is one block
 nb_execution_mode = "off"  # notebooks are shown as they were saved; tests/test_notebooks.py runs them
@@ -77,6 +82,12 @@ napoleon_use_ivar = True
 napoleon_custom_sections = ["Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs"]
 viewcode_line_numbers = True
 
+python_maximum_signature_line_length = 90  # longer ones have a line for each argument
+toc_object_entries_show_parents = "hide"  # the column on the right is narrow
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
@@ -123,7 +134,18 @@ def skip_field(app, what, name, obj, skip, options):
     return skip or type(obj).__name__ == "_tuplegetter" or None
 
 
+_TITLE = re.compile(r"(?<=<h1>)[^<]+")
+_WITHIN_NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_.])(?=\w)|(?<=[A-Z]{4})(?=[A-Z][a-z])")
+
+
+def break_titles(app, pagename, templatename, context, doctree):
+    """Lets titles break before the parts of a name, such as in `MetaCategoricalMLPPolicy`, and nowhere else in it."""
+    if "body" in context:
+        context["body"] = _TITLE.sub(lambda match: _WITHIN_NAMES.sub("<wbr>", match[0]), context["body"], count=1)
+
+
 def setup(app):
     """Connects the above, before napoleon reads the docstrings."""
+    app.connect("html-page-context", break_titles)
     app.connect("autodoc-process-docstring", list_fields, priority=400)
     app.connect("autodoc-skip-member", skip_field)

@@ -33,11 +33,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
+import numpy as np
+
 from experiments import record
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, add_parallel_flags
 from experiments.settings import PARALLEL_SETTINGS, MetaConfig, find_script, make_config
 from meta_policy_search.envs import MetaEnv, get_env_class
+from meta_policy_search.envs.gym_compat import sample_tasks
+from meta_policy_search.plotting import describe_task
 from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 
 LAST = "last"
 NUM_STEPS = 3
+_DRAWS_PER_TASK = 10  # of which those that read alike count once
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
 BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
@@ -244,8 +249,22 @@ def add_recording_flags(parser: Any, num_tasks: int) -> None:
 
 
 def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "Recording":
-    """Adapts the policy to the tasks that the flags say, and returns its paths before and after each step."""
-    return evaluator.record(_wanted_tasks(arguments), arguments.num_steps, arguments.step_sizes, arguments.seed)
+    """Adapts the policy to the tasks that the flags say, and returns its paths before and after each step.
+
+    Of sampled tasks, each kind is there once.
+    """
+    tasks = different_tasks(evaluator.env, arguments) if arguments.tasks is None else arguments.tasks
+    return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, arguments.seed)
+
+
+def different_tasks(env: Any, arguments: argparse.Namespace) -> list[Any]:
+    """Samples as many tasks as the flags say, or fewer where there are not so many that read differently."""
+    num_tasks = check_int_at_least("num_tasks", arguments.num_tasks, 1)
+    sampled = sample_tasks(env, _DRAWS_PER_TASK * num_tasks, np.random.default_rng(arguments.seed))
+    by_name: dict[str, Any] = {}
+    for task in sampled:
+        by_name.setdefault(describe_task(task), task)
+    return list(by_name.values())[:num_tasks]
 
 
 def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:

@@ -4,8 +4,8 @@
     python experiments/render.py RUN_FOLDER --tasks "[-1.0, 1.0]" --num_steps 2 --max_path_length 200
 
 It adapts the policy of a snapshot to tasks that training has not seen, as experiments/evaluate.py does, and writes
-RUN_FOLDER/video.mp4: the tasks one after the other, the first path before adaptation on the left, and the first one
-after the last adaptation step on the right. The same seed gives the same video.
+RUN_FOLDER/video.mp4, and a smaller video.gif: the tasks one after the other, the first path before adaptation on the
+left, and the first one after the last adaptation step on the right. The same seed gives the same video.
 
 Videos need the extra video (pip install -e ".[video]"), and those of robots OpenGL. Loading a snapshot runs code that
 it contains: for runs that you trust.
@@ -24,7 +24,7 @@ from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new
 from meta_policy_search.envs.gym_compat import reset_env
 from meta_policy_search.plotting import describe_task, step_label
-from meta_policy_search.utils.video import check_encoder, mp4_file
+from meta_policy_search.utils.video import check_encoder, gif_file, mp4_file
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import Recording
@@ -37,7 +37,9 @@ VIDEO = "video.mp4"
 def render(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run, and writes the video."""
     output = arguments.output or os.path.join(arguments.run_folder, VIDEO)
-    check_is_new(output, arguments.overwrite)
+    gif = os.path.splitext(output)[0] + ".gif"
+    for path in (output, gif):
+        check_is_new(path, arguments.overwrite)
     check_encoder()
     evaluator = evaluate.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
                                         arguments.max_path_length, render_mode="rgb_array")
@@ -46,14 +48,15 @@ def render(arguments: argparse.Namespace) -> None:
     recording = evaluate.record_paths(evaluator, arguments)
     fps = envs[0].metadata["render_fps"] if arguments.fps is None else arguments.fps
     count = 0
-    with mp4_file(output, fps) as append:
+    with gif_file(gif, fps) as append_small, mp4_file(output, fps) as append:
         for task in range(len(recording.tasks)):
             for frame in frames(recording, task, envs):
                 append(frame)
+                append_small(frame)
                 count += 1
     for env in envs:
         env.close()
-    print(f"Video: {output}, {count} pictures, {count / fps:.1f} s")
+    print(f"Video: {output}, {count} pictures, {count / fps:.1f} s; smaller: {gif}")
 
 
 def _check_pictures(env: Any) -> None:
@@ -89,7 +92,7 @@ def _panels(recording: "Recording", step: int, task: int, env: Any) -> Iterator[
     """Draws the first path of a task after some adaptation steps, with captions."""
     rewards = recording.rounds[step][task][0]["rewards"]
     returns = np.concatenate(([0.0], np.cumsum(rewards)))
-    head = f"task {task + 1}: {describe_task(recording.tasks[task], 24)}, {step_label(step)}"
+    head = f"task {task + 1}: {describe_task(recording.tasks[task], 24, env)}, {step_label(step)}"
     for t, moved in enumerate(recording.replay(step, task, env=env)):
         yield _captioned(moved.render(), [head, f"step {t} of {len(rewards)}, return so far {returns[t]:.2f}"])
 
@@ -127,7 +130,7 @@ def make_parser() -> Parser:
     evaluate.add_recording_flags(parser, num_tasks=3)
     parser.add_argument("--fps", type=float, metavar="FLOAT",
                         help="pictures per second, of which each is a step (default: real time)")
-    add_output_flags(parser, "FILE", f"MP4 file to write (default: RUN_FOLDER/{VIDEO})", "video")
+    add_output_flags(parser, "FILE", f"MP4 file to write, with a GIF beside it (default: RUN_FOLDER/{VIDEO})", "video")
     return parser
 
 

@@ -16,8 +16,12 @@ IN_ONE_GO = {  # page: what makes its code take less time
     "howto/own_policy.rst": {},
     "algorithms/e_maml.rst": {},
     "migration.rst": {},
+    "rllib.rst": {},
+    **{f"environments/{page}.rst": {}
+       for page in ("ant", "discrete", "half_cheetah", "hopper", "humanoid", "point", "swimmer", "walker")},
 }
 ELSEWHERE = {  # page: the test that runs its code
+    "environments/gymnasium.rst": "tests/envs/test_meta_world.py",
     "baselines_without_gradients.rst": "tests/np/test_page_baselines_without_gradients.py",
     "meta_world.rst": "tests/envs/test_meta_world.py",
     "pictures.rst": "tests/experiments/test_plot.py",
@@ -49,7 +53,7 @@ def test_the_code_of_every_page_is_run_by_a_test():
 
 
 @pytest.mark.parametrize("page", IN_ONE_GO)
-@pytest.mark.thorough(but=("howto/own_environment.rst", "migration.rst"))
+@pytest.mark.thorough(but=("howto/own_environment.rst", "environments/point.rst", "migration.rst", "rllib.rst"))
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logger.set_level(logger.DISABLED)

@@ -1,14 +1,13 @@
-"""Turns the runs of one experiment, one per seed, into a small CSV file and a picture to keep.
+"""Turns the runs of one experiment, one per seed, into a small CSV file to keep.
 
     python experiments/results/collect.py NAME RUN_FOLDER [RUN_FOLDER ...]
 
-writes `NAME.csv` and `NAME.png` beside this file and says where the gain from adaptation is significant.
+writes `NAME.csv` beside this file and says where the gain from adaptation is significant; `draw.py` draws its picture.
 """
 import argparse
-import contextlib
 import os
 import sys
-from typing import Any, Iterator, Optional, Sequence
+from typing import Optional, Sequence
 
 import numpy as np
 
@@ -25,7 +24,6 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """Collects the runs named on the command line."""
     path, runs = read_runs(__doc__, argv)
     write_columns(f"{path}.csv", runs, COLUMNS)
-    draw(f"{path}.png", runs)
     for number, run in enumerate(runs, 1):
         print(f"run {number}: {describe(run)}")
     return 0
@@ -47,19 +45,6 @@ def write_columns(path: str, runs: Sequence[Progress], columns: Sequence[str]) -
     write_csv(path, [("run", *columns), *rows])
 
 
-@contextlib.contextmanager
-def picture(path: str, height: float, dpi: int) -> Iterator[Any]:
-    """Gives a figure 8 inches wide, under the name of its file, that is written when the block ends."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(os.path.splitext(os.path.basename(path))[0].replace("_", " "))
-    yield figure
-    figure.savefig(path, dpi=dpi)
-
-
 def gain_and_interval(run: Progress) -> np.ndarray:
     """Returns the gain averaged over the last `WINDOW` iterations at each, and half its 95% interval; `[2, n]`."""
     gains, half_widths = run["AdaptationGain"], run["AdaptationGainCI95"]
@@ -77,28 +62,6 @@ def describe(run: Progress) -> str:
     return (f"{len(mean)} iterations; interval above zero in {len(above)} of them ({where}); last {WINDOW}: "
             f"{mean[-1]:+.3f} +- {half_width[-1]:.3f}, return {run[COLUMNS[2]][-WINDOW:].mean():.3f} -> "
             f"{run[COLUMNS[3]][-WINDOW:].mean():.3f}")
-
-
-def draw(path: str, runs: Sequence[Progress]) -> None:
-    """Draws returns before and after adaptation, and the gain with its 95% interval over tasks, for every run."""
-    with picture(path, height=6.0, dpi=110) as figure:
-        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        for number, run in enumerate(runs):
-            color, label = f"C{number}", f"run {number + 1}"
-            top.plot(run["Itr"], run[COLUMNS[2]], color=color, alpha=0.45, linewidth=1.0, label=f"{label}, before")
-            top.plot(run["Itr"], run[COLUMNS[3]], color=color, linewidth=1.2, label=f"{label}, after adaptation")
-            mean, half_width = gain_and_interval(run)
-            bottom.plot(run["Itr"], mean, color=color, label=label)
-            bottom.fill_between(run["Itr"], mean - half_width, mean + half_width, color=color, alpha=0.2, linewidth=0)
-        bottom.axhline(0.0, color="black", linewidth=0.8)
-        top.set_ylabel("mean return")
-        bottom.set_ylabel(f"gain, mean of {WINDOW}\niterations, 95% interval")
-        bottom.set_xlabel("iteration")
-        for axes in (top, bottom):
-            axes.grid(color="#dddddd", linewidth=0.6)
-            axes.spines[["top", "right"]].set_visible(False)
-        figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=len(runs), fontsize=8,
-                      frameon=False)
 
 
 if __name__ == "__main__":

@@ -100,5 +100,5 @@ class Recording:
             trajectories = [self.trajectories(step, index, num_paths) for step in range(len(self.rounds))]
             env.set_task(task)
             tasks.append(TaskTrajectories(env.unwrapped.scenery(), trajectories, self.returns[index]))
-        names = [f"task {number}: {describe_task(task)}" for number, task in enumerate(self.tasks, 1)]
+        names = [f"task {number}: {describe_task(task, env=env)}" for number, task in enumerate(self.tasks, 1)]
         return plot_trajectories(tasks, path, title or f"Paths of {self.name}", names)

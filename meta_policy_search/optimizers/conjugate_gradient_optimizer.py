@@ -99,7 +99,7 @@ class FiniteDifferenceHvp(HessianVectorProduct):
 
 
 class ExactHvp(HessianVectorProduct):
-    """Hessian-vector products by differentiating `g . x` in the graph (Pearlmutter, 1994)."""
+    """Hessian-vector products by differentiating their product with the gradient in the graph (Pearlmutter, 1994)."""
 
     def _build(self, f: tf.Tensor) -> None:
         gradient = self._optimizer.build_flat_gradient(f)

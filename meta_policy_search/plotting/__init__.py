@@ -1,10 +1,18 @@
 """Pictures of runs, drawn from their `progress.csv`, and of what policies do."""
 from meta_policy_search.plotting.comparison import Curve, mean_curve, plot_adaptation_curve, plot_comparison
 from meta_policy_search.plotting.curves import plot_diagnostics, plot_learning_curve, plot_returns
-from meta_policy_search.plotting.progress import MeanGain, Progress, mean_gain, read_progress, return_columns
+from meta_policy_search.plotting.progress import (
+    MeanGain,
+    Progress,
+    describe_run,
+    describe_settings,
+    mean_gain,
+    read_progress,
+    return_columns,
+)
 from meta_policy_search.plotting.style import step_label
 from meta_policy_search.plotting.trajectories import TaskTrajectories, describe_task, plot_trajectories
 
-__all__ = ["Curve", "MeanGain", "Progress", "TaskTrajectories", "describe_task", "mean_curve", "mean_gain",
-           "plot_adaptation_curve", "plot_comparison", "plot_diagnostics", "plot_learning_curve", "plot_returns",
-           "plot_trajectories", "read_progress", "return_columns", "step_label"]
+__all__ = ["Curve", "MeanGain", "Progress", "TaskTrajectories", "describe_run", "describe_settings", "describe_task",
+           "mean_curve", "mean_gain", "plot_adaptation_curve", "plot_comparison", "plot_diagnostics",
+           "plot_learning_curve", "plot_returns", "plot_trajectories", "read_progress", "return_columns", "step_label"]

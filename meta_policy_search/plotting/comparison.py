@@ -11,8 +11,6 @@ from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
 
-# Told apart without red and green; the first two of them are blue and orange.
-_COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#555555")
 _STYLES = ("-", "--", ":", "-.")
 _LEGEND_WIDTH = 100  # characters in a line of the legend
 
@@ -46,7 +44,7 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: PathLike, title
 
     Args:
         panels: curves by quantity, which the axis of a panel is labelled with. Curves of the same label look the same.
-        path: PNG file to write.
+        path: file to write, PNG or, by its ending, SVG.
         title: title of the picture.
         x_label: what the curves are drawn over.
         is_count: whether that is a whole number, such as of steps.
@@ -80,7 +78,7 @@ def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: PathLi
 
     Args:
         curves: name and returns `[tasks, K + 1]` of each policy, after 0, ..., K steps.
-        path: PNG file to write.
+        path: file to write, PNG or, by its ending, SVG.
         title: title of the picture.
         note: a smaller line under it.
         timesteps: for a picture over environment steps instead, without single tasks: of each policy `[K + 1]`, how
@@ -117,7 +115,8 @@ def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: PathLi
 
 def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
     """Draws some runs and their mean with its interval; returns what stands for them in the legend."""
-    look = {"color": _COLORS[index % len(_COLORS)], "linestyle": _STYLES[index // len(_COLORS) % len(_STYLES)]}
+    again, color = divmod(index, len(style.COLORS))
+    look = {"color": style.COLORS[color], "linestyle": _STYLES[again % len(_STYLES)]}
     places, (mean, half_width) = mean_curve(curve)
     if len(curve.runs) > 1:
         for x, y in curve.runs:

@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from meta_policy_search.plotting import style
-from meta_policy_search.plotting.progress import Progress, columns, read_progress, step_columns
+from meta_policy_search.plotting.progress import Progress, columns, describe_run, read_progress, step_columns
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import running_mean
 
@@ -23,8 +23,8 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
 
     Args:
         run_folder: folder with a `progress.csv`.
-        path: PNG file to write; by default `learning_curve.png` in the run folder.
-        title: title of the picture; by default the last parts of the folder's path.
+        path: file to write, PNG or, by its ending, SVG; by default `learning_curve.png` in the run folder.
+        title: title of the picture; by default what `describe_run` says.
 
     Raises:
         ValueError: there is no row to draw, or a column is missing.
@@ -59,7 +59,7 @@ def _plot(run_folder: PathLike, path: Optional[PathLike], name: str, title: Opti
     (timesteps,) = columns(progress, "n_timesteps")
     folder = os.path.abspath(os.fspath(run_folder))
     path = os.path.join(folder, name) if path is None else os.fspath(path)
-    title = "/".join(folder.split(os.sep)[-3:]) if title is None else title
+    title = describe_run(folder) if title is None else title
     with style.picture(path, title, height=2.0 + 2.0 * len(panels)) as figure:
         ratios = [height for _, height in panels]
         all_axes = figure.subplots(len(panels), 1, sharex=True, height_ratios=ratios, squeeze=False)[:, 0]

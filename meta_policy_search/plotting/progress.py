@@ -1,8 +1,10 @@
 """What runs have logged, read from their `progress.csv`."""
 import csv
+import json
 import os
 import re
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
 
 import numpy as np
 
@@ -12,6 +14,10 @@ from meta_policy_search.utils.statistics import half_width_of_mean
 
 Progress = dict[str, np.ndarray]
 """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN where a row has no number."""
+
+
+_ALGORITHMS = {"pro_mp": "ProMP", "maml_trpo": "TRPO-MAML", "vpg_maml": "VPG-MAML", "e_maml": "E-MAML",
+               "dice_maml": "DiCE-MAML", "cem": "CEM", "cma_es": "CMA-ES", "ddpg": "DDPG"}  # by script
 
 
 class MeanGain(NamedTuple):
@@ -44,6 +50,28 @@ def read_progress(run_folder: PathLike) -> Progress:
     rows, keys = rows[1:], rows[0]
     return {key: np.array([_number(row[column]) if column < len(row) else np.nan for row in rows])
             for column, key in enumerate(keys)}
+
+
+def describe_run(run_folder: PathLike) -> str:
+    """Returns what a run is, such as "ProMP on HalfCheetahRandDirecEnv, seed 1, inner step 0.1".
+
+    The settings are those of `params.json`; a folder without them is called by the last parts of its path.
+    """
+    folder = os.path.abspath(os.fspath(run_folder))
+    try:
+        with open(os.path.join(folder, "params.json"), encoding="utf-8") as file:
+            params = json.load(file)
+        settings = params["settings"]
+        return describe_settings(params["script"], settings["env"], [settings["seed"]], settings.get("inner_lr"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return "/".join(folder.split(os.sep)[-3:])
+
+
+def describe_settings(script: str, env: str, seeds: Sequence[int], inner_lr: Optional[float] = None) -> str:
+    """Returns in words what runs of a script have in common."""
+    algorithm = _ALGORITHMS.get(os.path.splitext(script)[0], script)
+    seed = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    return f"{algorithm} on {env}, {seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
 
 
 def return_columns(progress: Progress) -> dict[str, str]:

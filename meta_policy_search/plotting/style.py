@@ -7,26 +7,33 @@ import numpy as np
 
 from meta_policy_search.utils.files import atomic_file
 
-GAIN_COLOR = "#2a7f62"
-NOISE_COLOR = "#c0504d"
-REFERENCE_COLORS = ("#777777", "#c0504d", "#4472a8", "#b8860b")
+# Told apart without red and green; the first two of them are blue and orange.
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#555555")
+GAIN_COLOR, NOISE_COLOR = "#009e73", "#d55e00"
+REFERENCE_COLORS = ("#555555", "#d55e00", "#0072b2", "#e69f00")
 GRID_COLOR = "#dddddd"
 NOTE_STYLE = {"fontsize": 9, "color": "#555555"}
+_LOOK = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "#777777",
+         "svg.hashsalt": "meta_policy_search"}
 
 
 @contextlib.contextmanager
 def picture(path: str, title: str, height: float, width: float = 8.0) -> Iterator[Any]:
-    """Gives a figure, sizes in inches, that is written as the PNG file `path` when the block ends."""
+    """Gives a figure, sizes in inches, that is written when the block ends: as SVG if `path` ends so, else as PNG."""
+    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # draws without a display, and without pyplot's state
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    title = title.encode(errors="backslashreplace").decode()  # names of folders may have bytes that are no text
-    figure.suptitle(title, fontsize=11, parse_math=False)
-    yield figure
-    with atomic_file(path) as file:
-        figure.savefig(file, format="png", dpi=120)
+    with matplotlib.rc_context(_LOOK):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        title = title.encode(errors="backslashreplace").decode()  # names of folders may have bytes that are no text
+        figure.suptitle(title, fontsize=11, parse_math=False)
+        yield figure
+        is_svg = path.lower().endswith(".svg")
+        with atomic_file(path) as file:
+            form = {"format": "svg", "metadata": {"Date": None}} if is_svg else {"format": "png"}
+            figure.savefig(file, dpi=200, **form)
 
 
 def label_y(axes: Any, label: str, scale: str = "linear") -> None:

@@ -2,7 +2,7 @@
 import os
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,12 @@ class TaskTrajectories(NamedTuple):
 def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: str, names: Sequence[str] = ()) -> str:
     """Draws the paths of a policy in the plane: a column for each task, a row for each number of adaptation steps.
 
-    A ring is where a path begins, a dot where it ends. Returns the picture's path.
+    All panels show the same part of the plane. A ring is where a path begins, a dot where it ends. Returns the path of
+    the picture.
 
     Args:
         tasks: at least one, with as many adaptation steps each.
-        path: PNG file to write.
+        path: file to write, PNG or, by its ending, SVG.
         title: title of the picture.
         names: a name for each task, which stands over its column; by default their numbers.
     """
@@ -35,16 +36,17 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: 
     names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
     colors = style.step_colors(num_rounds)
     with style.picture(path, title, height=0.8 + 2.4 * num_rounds, width=0.6 + 2.4 * len(tasks)) as figure:
-        all_axes = figure.subplots(num_rounds, len(tasks), squeeze=False)
+        all_axes = figure.subplots(num_rounds, len(tasks), sharex=True, sharey=True, squeeze=False)
+        every = [trajectory for task in tasks for trajectories in task.trajectories for trajectory in trajectories]
+        widest = max(task.scenery.half_width for task in tasks)
         for task, name, column in zip(tasks, names, all_axes.T, strict=True):
-            every = [trajectory for trajectories in task.trajectories for trajectory in trajectories]
             rows = zip(column, task.trajectories, task.returns, colors, strict=True)
             for axes, trajectories, mean_return, color in rows:
                 for trajectory in trajectories:
                     axes.plot(*trajectory.T, color=color, linewidth=0.8, alpha=0.5)
                     axes.plot(*trajectory[0], "o", color=color, markerfacecolor="white", markersize=4, zorder=3)
                     axes.plot(*trajectory[-1], "o", color=color, markersize=4, zorder=3)
-                draw_scenery(axes, task.scenery, every, scale=0.7)  # the goal on top
+                draw_scenery(axes, task.scenery._replace(half_width=widest), every, scale=0.7)  # the goal on top
                 axes.set_xlabel(f"return {mean_return:.2f}", fontsize=9)
             column[0].set_title(textwrap.fill(name, 28), fontsize=9)
         for step, axes in enumerate(all_axes[:, 0]):
@@ -52,9 +54,16 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: 
     return path
 
 
-def describe_task(task: Task, length: int = 40) -> str:
-    """Returns a task in a few words: numbers with two decimals, cut off after `length` characters."""
+def describe_task(task: Task, length: int = 40, env: Any = None) -> str:
+    """Returns a task in a few words: numbers with two decimals, cut off after `length` characters.
+
+    With the environment, in which it is then set, directions along a line are called "forward" and "backward".
+    """
     text = _in_words(task)
+    if isinstance(task, float) and hasattr(getattr(env, "unwrapped", None), "scenery"):
+        env.set_task(task)
+        direction = env.unwrapped.scenery().direction
+        text = text if direction is None else "forward" if direction[0] > 0.0 else "backward"
     return text if len(text) <= length else text[: length - 3] + "..."
 
 

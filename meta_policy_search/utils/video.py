@@ -1,13 +1,15 @@
-"""MP4 videos, encoded by the extra `video`."""
+"""MP4 videos and moving GIF pictures, encoded by the extra `video`."""
 import contextlib
-from typing import Callable, Iterator
+from typing import Any, Callable, Iterator, List
 
 import numpy as np
 
 from meta_policy_search.utils.checks import check_positive
 from meta_policy_search.utils.files import PathLike, atomic_path
 
-__all__ = ["check_encoder", "mp4_file"]
+__all__ = ["check_encoder", "gif_file", "mp4_file"]
+
+_GIF_FPS, _GIF_WIDTH = 10.0, 640  # pictures per second, pixels
 
 
 def check_encoder() -> None:
@@ -38,6 +40,32 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
         with contextlib.closing(encoder):
             yield encoder.append
         encoder.check()
+
+
+@contextlib.contextmanager
+def gif_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """As `mp4_file`, a moving GIF: at most 640 pixels wide, about ten pictures per second, of 64 colors.
+
+    Where the block ends without a picture, no file is written.
+    """
+    from PIL import Image
+
+    every, count = max(1, round(check_positive("fps", fps) / _GIF_FPS)), 0
+    images: List[Any] = []
+
+    def append(picture: np.ndarray) -> None:
+        nonlocal count
+        if count % every == 0:
+            image = Image.fromarray(picture)
+            image.thumbnail((_GIF_WIDTH, _GIF_WIDTH))
+            images.append(image.quantize(64))
+        count += 1
+
+    yield append
+    if images:
+        with atomic_path(path) as temporary:
+            images[0].save(temporary, format="GIF", save_all=True, append_images=images[1:], loop=0,
+                           duration=1000.0 * every / fps)
 
 
 class _Encoder:

@@ -280,12 +280,12 @@ def test_algorithms_train_on_reaching_and_log_successes(script, tmp_path):
     assert np.isfinite(progress["LossAfter"]).all()
 
 
-# The page
+# The pages
 
 
-def code_blocks():
-    """The Python code of the page."""
-    page = Path(__file__).resolve().parent.parent.parent / "docs" / "meta_world.rst"
+def code_blocks(name):
+    """The Python code of a page."""
+    page = Path(__file__).resolve().parent.parent.parent / "docs" / name
     pattern = r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)"
     return [textwrap.dedent(block) for block in re.findall(pattern, page.read_text(), flags=re.MULTILINE)]
 
@@ -295,7 +295,8 @@ def code_blocks():
 def test_the_evaluation_of_the_page_runs_on_tasks_for_testing(tmp_path):
     folder = str(tmp_path / "run")
     assert pro_mp.main(["--env", "MetaWorldML1", "--smoke", "--n_itr", "1", "--dump_path", folder]) == 0
-    block, names = code_blocks()[0], {}
+    (make, block), names = code_blocks("meta_world.rst"), {}
+    exec(make, {})
     for long, short in (("data/reach", folder), ("tasks[:20]", "tasks[:2]")):
         assert block.count(long) == 1
         block = block.replace(long, short)
@@ -306,7 +307,7 @@ def test_the_evaluation_of_the_page_runs_on_tasks_for_testing(tmp_path):
 
 def test_the_pendulum_of_the_page_samples():
     names = {}
-    exec(code_blocks()[1], names)
+    exec(code_blocks("environments/gymnasium.rst")[0], names)
     policy = MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=3, action_dim=1, name="pendulum", hidden_sizes=(4,))
     batches = []
     for executor in ("iterative", "parallel"):

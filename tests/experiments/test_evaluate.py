@@ -128,8 +128,10 @@ def test_pictures_are_of_as_many_steps_as_in_training(script):
     """Given no number of steps, then the evaluator is asked for its own, which is that of training."""
     arguments = script.make_parser().parse_args(["RUN_FOLDER"])
     asked = []
-    evaluate.record_paths(SimpleNamespace(record=lambda *given: asked.append(given)), arguments)
-    assert asked[0][1] is None
+    env = make_env("HalfCheetahRandDirecEnv")
+    evaluate.record_paths(SimpleNamespace(env=env, record=lambda *given: asked.append(given)), arguments)
+    tasks, num_steps, *_ = asked[0]
+    assert num_steps is None and sorted(tasks) == [-1.0, 1.0]  # each kind once
 
 
 @pytest.mark.thorough

@@ -3,6 +3,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from experiments import maml_trpo, render
 from experiments.command import INTERRUPTED
@@ -83,7 +84,9 @@ def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
     """
     path = tmp_path / "a.mp4"
     run(point, "--tasks", "[[2, 2], [-2, -2]]", "--num_steps", 2, "--max_path_length", 6, "--output", path)
-    assert capsys.readouterr().out == f"Video: {path}, 14 pictures, 1.4 s\n"
+    assert capsys.readouterr().out == f"Video: {path}, 14 pictures, 1.4 s; smaller: {tmp_path / 'a.gif'}\n"
+    with Image.open(tmp_path / "a.gif") as small:
+        assert (small.n_frames, small.width) == (14, 640)
     meta, pictures = video(path)
     assert meta["size"] == (WIDTH, HEIGHT) and meta["fps"] == 10.0 and pictures.shape == (14, HEIGHT, WIDTH, 3)
     recording = load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)
@@ -146,9 +149,9 @@ def test_robots(tmp_path):
     except RuntimeError as error:
         pytest.skip(str(error))
     folder = train(tmp_path / "robot", "--env", "HalfCheetahRandDirecEnv")
-    run(folder, "--num_tasks", 1, "--num_steps", 1, "--max_path_length", 5)
+    run(folder, "--num_tasks", 3, "--num_steps", 1, "--max_path_length", 5)
     meta, pictures = video(folder / "video.mp4")
-    assert pictures.shape == (6, HEIGHT, WIDTH, 3) and meta["fps"] == 20.0  # 0.05 s a step
+    assert pictures.shape == (2 * 6, HEIGHT, WIDTH, 3) and meta["fps"] == 20.0  # two directions; 0.05 s a step
     for side in sides(pictures):
         assert np.abs(side[0] - side[5]).max() > 60
     left, right = sides(pictures)

@@ -1,8 +1,17 @@
 """The pictures of one run."""
+import json
+
 import numpy as np
 import pytest
 
-from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, plot_returns, read_progress
+from meta_policy_search.plotting import (
+    describe_run,
+    mean_gain,
+    plot_diagnostics,
+    plot_learning_curve,
+    plot_returns,
+    read_progress,
+)
 
 COLUMNS = ["n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95"]
 
@@ -111,3 +120,12 @@ def test_what_cannot_be_drawn_is_said(content, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         plot_learning_curve(tmp_path)
     assert not list(tmp_path.glob("*.png*"))
+
+
+def test_a_run_is_called_after_its_settings(folder, drawn):
+    settings = {"env": "MetaPointEnvCorner", "seed": 3, "inner_lr": 0.1}
+    (folder / "params.json").write_text(json.dumps({"script": "pro_mp.py", "settings": settings}))
+    assert describe_run(folder) == "ProMP on MetaPointEnvCorner, seed 3, inner step 0.1"
+    assert drawn(plot_learning_curve, folder).get_suptitle() == describe_run(folder)
+    (folder / "params.json").write_text("{")
+    assert describe_run(folder) == "/".join(folder.parts[-3:])

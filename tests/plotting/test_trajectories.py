@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from meta_policy_search.envs import make_env
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
 
@@ -36,3 +37,14 @@ def test_trajectories_show_every_path_the_goal_and_walls(tmp_path, drawn):
 ])
 def test_tasks_in_words(task, text):
     assert describe_task(task) == text
+
+
+def test_directions_have_names_and_panels_the_same_axes(tmp_path, drawn):
+    """Given an environment, then its directions are called by name; given two worlds, then all panels are as wide."""
+    env = make_env("HalfCheetahRandDirecEnv")
+    assert [describe_task(task, env=env) for task in (1.0, -1.0)] == ["forward", "backward"]
+    assert describe_task(1.5, env=make_env("HalfCheetahRandVelEnv")) == "1.50"
+    worlds = [TaskTrajectories(Scenery(half_width), [[np.zeros((2, 2))]], [0.0]) for half_width in (1.0, 3.0)]
+    left, right = drawn(plot_trajectories, worlds, tmp_path / "a.svg", "A title").axes
+    assert left.get_xlim() == right.get_xlim() and left.get_xlim()[1] > 3.0
+    assert (tmp_path / "a.svg").read_text().startswith("<?xml")

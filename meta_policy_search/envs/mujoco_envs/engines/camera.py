@@ -18,13 +18,15 @@ __all__ = ["HEIGHT", "WIDTH", "Camera", "main"]
 
 WIDTH, HEIGHT = 480, 480  # pixels
 _VIEW = "track"  # the camera of the robots' models that follows them
+_STEEPNESS = 8.0  # degrees, how far the view looks down at least
+_FILLED = 0.97  # distance of the view, over that from which a ball around the robot fills the picture
 _START = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import main; main()"
 _LENGTH_BYTES = 8  # of the number that goes before each request: how many bytes it has
 _GRACE = 2.0  # seconds that the process may take to end before it is killed
 
 
 class Camera:
-    """Draws robots, from the view of the camera `track` of their models, which follows them.
+    """Draws robots, from near by, with a view that follows them, from the side of the camera `track` of their models.
 
     Args:
         model: the compiled `mujoco.MjModel` of the first robot to draw.
@@ -138,19 +140,53 @@ def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 class _Renderer:
-    """Draws one model."""
+    """Draws one model, which is its own: large in the picture, before a calm ground, without mirror images."""
 
     def __init__(self, model: Any) -> None:
         import mujoco
 
         self._mujoco, self._model, self._data = mujoco, model, mujoco.MjData(model)
+        self._soften()
+        self._camera = self._view()
         self._renderer = mujoco.Renderer(model, height=HEIGHT, width=WIDTH)
 
     def draw(self, qpos: np.ndarray) -> np.ndarray:
+        center = self._center(qpos)
+        self._camera.lookat[:] = center
+        self._renderer.update_scene(self._data, camera=self._camera)
+        for light in self._renderer.scene.lights[:self._renderer.scene.nlight]:
+            light.pos[:2] = center[:2]  # shadows are drawn near to the light
+        return self._renderer.render()
+
+    def _center(self, qpos: np.ndarray) -> np.ndarray:
+        """Puts the robot into a position; returns its center of mass."""
         self._data.qpos = qpos
         self._mujoco.mj_fwdPosition(self._model, self._data)
-        self._renderer.update_scene(self._data, camera=_VIEW)
-        return self._renderer.render()
+        self._mujoco.mj_camlight(self._model, self._data)
+        return self._data.subtree_com[0].copy()
+
+    def _view(self) -> Any:
+        """Returns a camera that looks along y, as steeply as that of the model or a little more, from near by."""
+        model, camera = self._model, self._mujoco.MjvCamera()
+        center, bodies = self._center(model.qpos0), model.geom_bodyid > 0
+        away = np.linalg.norm(self._data.geom_xpos[bodies] - center, axis=1) + model.geom_rbound[bodies]
+        camera.distance = _FILLED * away.max() / np.sin(np.radians(model.vis.global_.fovy / 2.0))
+        backwards = model.cam_mat0[model.camera(_VIEW).id].reshape(3, 3)[:, 2]
+        camera.azimuth, camera.elevation = 90.0, min(-_STEEPNESS, -np.degrees(np.arcsin(backwards[2])))
+        return camera
+
+    def _soften(self) -> None:
+        """Gives the model pale ground and sky and gentle light, and takes away what disturbs pictures of it."""
+        model, skybox = self._model, self._mujoco.mjtTexture.mjTEXTURE_SKYBOX
+        model.mat_reflectance[:] = 0.0
+        for start, kind, *shape in zip(model.tex_adr, model.tex_type, model.tex_height, model.tex_width,
+                                       model.tex_nchannel, strict=True):
+            pixels = model.tex_data[start:start + np.prod(shape)]
+            pixels[:] = 225 if kind == skybox else 200 + pixels // 5
+        model.vis.rgba.haze[:] = 0.9, 0.9, 0.9, 1.0
+        model.vis.headlight.ambient[:] = model.vis.headlight.diffuse[:] = 0.35
+        model.light_diffuse[:], model.light_specular[:] = 0.45, 0.1
+        model.vis.map.shadowclip = 2.0 / model.stat.extent  # m; further away there would be shadows of nothing
 
 
 def backends() -> List[str]:

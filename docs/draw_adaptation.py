@@ -1,0 +1,141 @@
+"""Draws the moving picture on the start page, points and a half cheetah before and after one gradient step.
+
+    python docs/draw_adaptation.py
+
+The policies are `notebooks/navigation.npz` and `images/half_cheetah.npz`. The first is TRPO-MAML's after 100 iterations
+(`notebooks/save_weights.py`), the second that of ProMP after 102:
+
+    python experiments/pro_mp.py --config_file experiments/configs/train_half_cheetah.json --n_itr 102
+
+The half cheetah takes OpenGL, EGL or OSMesa; see `make_env(..., render_mode="rgb_array")`.
+"""
+import itertools
+from pathlib import Path
+from typing import Any, Iterator, List, Sequence
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import make_env, normalize
+from meta_policy_search.evaluation import MetaEvaluator, Recording
+from meta_policy_search.meta_algos import TRPOMAML, ProMP
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor
+
+HERE = Path(__file__).resolve().parent
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart without red and green
+GOALS = ((0.4, 0.3), (-0.4, 0.35), (-0.3, -0.45), (0.45, -0.2))
+DIRECTIONS = {"run forward": 1.0, "run backward": -1.0}
+ROWS = ("before adaptation", "after one gradient step")
+PANEL, MARGIN, HEADING = 232, 8, 28  # pixels
+LENGTH, FPS = 64, 20  # pictures, per second
+
+
+def record_points(*step_sizes: float) -> Recording:
+    """Adapts a policy to four goals, by a step of each size."""
+    env = normalize(make_env("MetaPointEnvNavigation", render_mode="rgb_array"), normalization_scale=1.0)
+    policy = MetaGaussianMLPPolicy(len(GOALS), 2, 2, hidden_sizes=(100, 100), hidden_nonlinearity="relu")
+    policy.load_npz(HERE / "notebooks" / "navigation.npz")
+    algo = TRPOMAML(policy, inner_lr=0.5, meta_batch_size=len(GOALS), inner_type="log_likelihood")
+    return _record(algo, env, [np.array(goal) for goal in GOALS], step_sizes)
+
+
+def record_half_cheetah() -> Recording:
+    """Adapts a policy to both directions."""
+    env = normalize(make_env("HalfCheetahRandDirecEnv", render_mode="rgb_array"))
+    policy = MetaGaussianMLPPolicy(len(DIRECTIONS), 17, 6, hidden_sizes=(64, 64))
+    policy.load_npz(HERE / "images" / "half_cheetah.npz")
+    return _record(ProMP(policy, meta_batch_size=len(DIRECTIONS)), env, list(DIRECTIONS.values()), (0.1,))
+
+
+def _record(algo: Any, env: Any, tasks: Sequence[Any], step_sizes: Sequence[float]) -> Recording:
+    processor = MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True)
+    evaluator = MetaEvaluator(algo, env, processor, rollouts_per_meta_task=20, max_path_length=100)
+    return evaluator.record(tasks, len(step_sizes), step_sizes, seed=1)
+
+
+def pictures_of_points(recording: Recording, step: int) -> Iterator[np.ndarray]:
+    """Draws the first three paths of each task as they grow."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    trails = [recording.trajectories(step, task, 3) for task in range(len(GOALS))]
+    for t in range(LENGTH):
+        figure = Figure(figsize=(2.0, 2.0), dpi=PANEL / 2.0)
+        canvas = FigureCanvasAgg(figure)
+        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0), xlim=(-0.75, 0.75), ylim=(-0.75, 0.75))
+        axes.axis("off")
+        for goal, color, of_task in zip(GOALS, COLORS, trails, strict=True):
+            axes.plot(*goal, marker="*", color=color, markersize=13, markeredgecolor="#333333", markeredgewidth=0.6)
+            for trail in of_task:
+                axes.plot(*trail[:t + 1].T, color=color, linewidth=1.0, alpha=0.6)
+                axes.plot(*trail[min(t, len(trail) - 1)], "o", color=color, markersize=3.5)
+        canvas.draw()
+        yield np.asarray(canvas.buffer_rgba())[:, :, :3]
+
+
+def pictures_of_robot(recording: Recording, step: int, task: int, env: Any) -> Iterator[np.ndarray]:
+    """Draws the first path of a task, every picture as large as a panel."""
+    ahead = recording.rounds[step][task][0]["env_infos"]["reward_run"] * recording.tasks[task] * 0.05  # m in each step
+    for place, moved in zip(np.cumsum(ahead), itertools.islice(recording.replay(step, task, env=env), LENGTH)):
+        image = Image.fromarray(moved.render()).resize((PANEL, PANEL), Image.LANCZOS)
+        ImageDraw.Draw(image).text((PANEL // 2, PANEL - 16), f"{place:+.1f} m", "black", _font(14), anchor="mm")
+        yield np.asarray(image)
+
+
+def compose(panels: Sequence[Sequence[np.ndarray]], headings: Sequence[str], notes: Sequence[Sequence[str]]) -> Any:
+    """Returns one picture of panels by row, under their headings; notes stand in their corners."""
+    font, step = _font(14), PANEL + MARGIN
+    width, height = step * len(headings) - MARGIN + HEADING, HEADING + step * len(panels) - MARGIN
+    image = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(image)
+    for column, heading in enumerate(headings):
+        draw.text((HEADING + column * step + PANEL // 2, HEADING // 2), heading, "black", font, anchor="mm")
+    for row, name in enumerate(ROWS):
+        across = Image.new("RGB", (PANEL, HEADING), "white")
+        ImageDraw.Draw(across).text((PANEL // 2, HEADING // 2), name, "black", font, anchor="mm")
+        top = HEADING + row * step
+        image.paste(across.transpose(Image.ROTATE_90), (0, top))
+        for column, panel in enumerate(panels[row]):
+            left = HEADING + column * step
+            image.paste(Image.fromarray(panel), (left, top))
+            draw.rectangle((left, top, left + PANEL - 1, top + PANEL - 1), outline="#cccccc")
+            draw.text((left + 7, top + 6), notes[row][column], "#333333", _font(12))
+    return image
+
+
+def _font(size: int) -> Any:
+    from matplotlib.font_manager import findfont
+
+    return ImageFont.truetype(findfont("DejaVu Sans"), size)
+
+
+def save(images: List[Any], path: Path, fps: float, quality: int = 45) -> None:
+    """Saves a moving picture that begins anew after a second."""
+    durations = [round(1000 / fps)] * (len(images) - 1) + [1200]
+    images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0, quality=quality, method=4)
+    print(f"{path.name}: {path.stat().st_size / 1024:.0f} KiB")
+
+
+def main() -> None:
+    """Draws the moving picture, and that of the points alone."""
+    trajectories = str(HERE / "images" / "trajectories.svg")
+    record_points(0.5, 0.25).plot_trajectories(trajectories, "TRPO-MAML on MetaPointEnvNavigation, seed 1", num_paths=3)
+    points, robot = record_points(0.5), record_half_cheetah()
+    env = normalize(make_env("HalfCheetahRandDirecEnv", render_mode="rgb_array"))
+    rows, notes = [], []
+    for step in range(2):
+        columns = [pictures_of_points(points, step),
+                   *(pictures_of_robot(robot, step, task, env) for task in range(len(DIRECTIONS)))]
+        rows.append([list(frames)[:LENGTH] for frames in columns])
+        returns = (points.returns[:, step].mean(), *robot.returns[:, step])
+        notes.append([f"mean return {value:.0f}" for value in returns])
+    env.close()
+    headings = ("find a goal that is not seen", *DIRECTIONS)
+    images = [compose([[frames[t] for frames in row] for row in rows], headings, notes) for t in range(LENGTH)]
+    save(images, HERE / "images" / "adaptation.webp", FPS)
+
+
+if __name__ == "__main__":
+    main()
