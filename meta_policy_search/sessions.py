@@ -19,8 +19,8 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
     """Returns the session of a graph: the default one if it is of this graph, else the graph's own.
 
     The graph's own session is the default one of the first call, or if there was none, one that is made then. That one
-    runs one operation at a time, each on all cores: operations here are large, and fewer of them at a time need less
-    memory.
+    computes in the thread that calls it: whoever has much to compute calls it from several, each with a part of the
+    work. So no result depends on the number of cores.
 
     Args:
         graph: the graph; by default the default graph.
@@ -36,7 +36,8 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
             known.append(default)
         return default
     if not known:
-        known.append(tf.Session(graph=graph, config=tf.ConfigProto(inter_op_parallelism_threads=1)))
+        config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
+        known.append(tf.Session(graph=graph, config=config))
     if known[0]._closed:  # noqa: SLF001 - the session has no public way to ask
         raise RuntimeError(
             "the TensorFlow session of this graph was closed, and the values of its variables are lost with it. Keep "

@@ -141,7 +141,8 @@ MEANS = [
              lambda values: lambda algo, data: values(algo, [data[0]] * algo.num_inner_grad_steps + data[-1:]),
              PRO_MP_FIRST_ORDER),
     Mutation("DiCE: divided by the length of the longest path", ragged, "path_weights",
-             lambda weights: lambda mask, starts, horizon: weights(mask, starts, None), DICE),
+             lambda weights: lambda mask, starts, horizon: weights(mask, starts, tf.reduce_max(
+                 tf.cast(mask, tf.int32) * (tf.range(tf.shape(mask)[1]) - starts + 1))), DICE),
     Mutation("DiCE: not divided by the number of paths", ragged, "path_weights",
              lambda weights: lambda mask, starts, horizon: mask / horizon, DICE),
 ]

@@ -19,6 +19,7 @@ from meta_policy_search.meta_algos.inputs import StepInputs, make_step_inputs
 from meta_policy_search.meta_algos.meta_parameters import MetaParameters
 from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.optimizers.base import Optimizer
+from meta_policy_search.optimizers.blocks import TaskBlocks
 from meta_policy_search.policies.base import MetaPolicy, Policy
 from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.sessions import VariableSet
@@ -311,8 +312,11 @@ class MAMLAlgo(Serializable, MetaAlgo):
         if step_size is not None:
             step_size = check_positive("step_size", step_size)
             feed.update({sizes: np.full(sizes.shape, step_size) for sizes in self._step_sizes.values()})
-        session = self._log_step_sizes.session()
-        adapted = session.run(self._adapted_params, {**feed, **self.policy.policies_params_feed_dict})
+        feed.update(self.policy.policies_params_feed_dict)
+        blocks = TaskBlocks([*inputs.by_task.values(), *self.policy.policies_params_phs.values()],
+                            self.policy.get_params().values())
+        values = blocks.concatenated(self._log_step_sizes.session(), list(self._adapted_params.values()), feed)
+        adapted = OrderedDict(zip(self._adapted_params, values))
         for name, stacked in adapted.items():
             finite = np.isfinite(stacked).reshape(self.meta_batch_size, -1).all(axis=1)
             if not finite.all():
@@ -342,12 +346,17 @@ class MAMLAlgo(Serializable, MetaAlgo):
         return {name: ph for step in chain for name, ph in step.inputs.placeholders.items()}
 
     @staticmethod
+    def _task_inputs(chain: Sequence[AdaptationStep]) -> List[str]:
+        """Names the placeholders whose axes are tasks and samples."""
+        return [name for step in chain for name in step.inputs.by_task]
+
+    @staticmethod
     def _last_step_sample_axes(chain: Sequence[AdaptationStep]) -> Dict[str, int]:
         """Names what minibatches split: the samples of the adapted policies.
 
         Splitting those before adaptation would change the adapted policies themselves.
         """
-        return {name: 1 for name in chain[-1].inputs.placeholders}
+        return {name: 1 for name in chain[-1].inputs.by_task}
 
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
         """Takes one meta-update.
@@ -406,16 +415,16 @@ class MAMLAlgo(Serializable, MetaAlgo):
         size = self.meta_batch_size // 2
         halves = [self.optimizer.gradient(self._take_tasks(values, tasks))
                   for tasks in (slice(None, size), slice(size, None))]
-        pre_gradients, post_gradients, step_kl = self.optimizer.evaluate(self._diagnostics, values)
+        pre_gradients, post_gradients, step_kl = self.optimizer.evaluate_tasks(self._diagnostics, values)
         return {
             **diagnostics.compare_halves(*halves, size, self.meta_batch_size - size),
             "PrePostGradCosine": diagnostics.mean_cosine(pre_gradients, post_gradients),
-            **{f"Step_{step}-AdaptationKL": float(kl) for step, kl in enumerate(step_kl)},
+            **{f"Step_{step}-AdaptationKL": float(kl) for step, kl in enumerate(step_kl.mean(axis=0))},
         }
 
     def _take_tasks(self, values: Mapping[str, np.ndarray], tasks: slice) -> Dict[str, np.ndarray]:
         """Returns the values of the meta-objective's placeholders with the samples of some tasks only."""
-        samples = self._meta_placeholders(self._chain)
+        samples = self._task_inputs(self._chain)
         return {name: value[tasks] if name in samples else value for name, value in values.items()}
 
     def get_state(self) -> Dict[str, Any]:

@@ -19,7 +19,7 @@ class AdaptationDiagnostics(NamedTuple):
 
     pre_gradients: tf.Tensor  # [M, D], of each task's inner loss by the parameters before adaptation
     post_gradients: tf.Tensor  # [M, D], of the meta-objective by each task's adapted parameters
-    step_kl: tf.Tensor  # [K], nats, mean over tasks
+    step_kl: tf.Tensor  # [M, K], nats
 
 
 def build_adaptation_diagnostics(policy: Policy, chain: Sequence[AdaptationStep], inner_loss: tf.Tensor,
@@ -30,15 +30,15 @@ def build_adaptation_diagnostics(policy: Policy, chain: Sequence[AdaptationStep]
     gradient by them is that of the outer loss, divided by the number of tasks: of the same direction.
 
     The divergence of step k is `KL(pi_{theta_k} || pi_{theta_{k+1}})` on the samples of step k, mean over a task's
-    samples, then over tasks. `inner_loss` `[M]` is that of the first inner step.
+    samples. `inner_loss` `[M]` is that of the first inner step.
     """
     step_kl = []
     for step, after in zip(chain, chain[1:]):
         dist_info = policy.distribution_info_sym(step.inputs.observations, after.params)
         kl = policy.distribution.kl_sym(step.dist_info, dist_info)
-        step_kl.append(tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights)))
+        step_kl.append(losses.weighted_mean(kl, step.inputs.weights))
     return AdaptationDiagnostics(_build_task_gradients(inner_loss, chain[0].params),
-                                 _build_task_gradients(meta_objective, chain[-1].params), tf.stack(step_kl))
+                                 _build_task_gradients(meta_objective, chain[-1].params), tf.stack(step_kl, axis=1))
 
 
 def _build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:

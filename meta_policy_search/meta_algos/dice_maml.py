@@ -74,4 +74,5 @@ class DICEMAML(MAMLAlgo):
         """Builds the mean over tasks of the adapted policies' loss."""
         with tf.name_scope("meta_objective"):
             loss = tf.reduce_mean(self.build_outer_loss(chain[-1]))
-        self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain))
+        self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
+                                   task_inputs=self._task_inputs(chain))

@@ -13,7 +13,7 @@ class StepInputs(NamedTuple):
     """The samples of all tasks at one adaptation step, as placeholders."""
 
     name: str  # of the step
-    placeholders: Dict[str, tf.Tensor]  # by `<name>/<entry>`, all of the below but the weights
+    placeholders: Dict[str, tf.Tensor]  # by `<name>/<entry>`, all that is fed
     observations: tf.Tensor  # [M, N, O]
     actions: tf.Tensor  # [M, N, A]; [M, N] where they are discrete
     mask: tf.Tensor  # [M, N], one for samples, zero on padding
@@ -24,13 +24,18 @@ class StepInputs(NamedTuple):
     path_weights: Optional[tf.Tensor]  # [M, N], one over the number of paths and steps of a path; for DiCE
 
     @property
+    def by_task(self) -> Dict[str, tf.Tensor]:
+        """Those of the placeholders whose axes are tasks and samples."""
+        return {name: ph for name, ph in self.placeholders.items() if ph.shape.rank}
+
+    @property
     def advantages(self) -> tf.Tensor:
         """The advantages, `[M, N]`."""
         return self.entries["advantages"]
 
     def values(self, samples: Samples) -> Dict[str, np.ndarray]:
         """Returns what the placeholders are fed, by their names."""
-        made = {"mask": samples.mask, "path_starts": samples.path_starts}
+        made = {"mask": samples.mask, "path_starts": samples.path_starts, "longest_path": samples.longest_path}
         keys = [name[len(self.name) + 1:] for name in self.placeholders]
         return {f"{self.name}/{key}": made[key]() if key in made else samples.stacked(key) for key in keys}
 
@@ -54,6 +59,8 @@ def make_step_inputs(name: str, obs_dim: int, distribution: Distribution, entrie
     path_starts = path_weights = None
     if needs_paths:
         path_starts = phs["path_starts"] = tf.placeholder(tf.int32, [None, None], name="path_starts")
+        if max_path_length is None:
+            max_path_length = phs["longest_path"] = tf.placeholder(tf.int32, [], name="longest_path")
         path_weights = ragged.path_weights(phs["mask"], path_starts, max_path_length)
     return StepInputs(
         name, {f"{name}/{key}": ph for key, ph in phs.items()}, phs["observations"], phs["actions"], phs["mask"],

@@ -1,16 +1,16 @@
 """Tasks with different numbers of samples, as one array with a mask."""
-from typing import Optional, Sequence, Tuple
+from typing import Sequence, Tuple, Union
 
 from meta_policy_search.tf_compat import tf
 
 
-def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Optional[int]) -> tf.Tensor:
+def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Union[int, tf.Tensor]) -> tf.Tensor:
     """Builds weights for means over paths and steps: `1 / (P_m T)` on samples, zero on padding.
 
     Args:
         mask: float32 `[M, N]`, one for samples.
         path_starts: int `[M, N]`, index of the first sample of the same path.
-        max_path_length: `T`; None for the length of the longest path of all tasks.
+        max_path_length: `T`, a number or a scalar.
 
     Returns:
         float32 `[M, N]`.
@@ -18,8 +18,7 @@ def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Optio
     with tf.name_scope("path_weights"):
         steps_before = tf.cast(tf.range(tf.shape(mask)[1])[None] - path_starts, tf.float32)
         num_paths = tf.reduce_sum(mask * tf.cast(tf.equal(steps_before, 0.0), tf.float32), axis=-1, keepdims=True)
-        longest = tf.reduce_max(mask * (steps_before + 1.0)) if max_path_length is None else float(max_path_length)
-        return mask / (num_paths * longest)
+        return mask / (num_paths * tf.cast(max_path_length, tf.float32))
 
 
 def sample_weights(mask: tf.Tensor) -> tf.Tensor:

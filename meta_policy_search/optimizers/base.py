@@ -1,10 +1,11 @@
 """The interface of optimizers. They share feeding inputs, splitting samples and undoing a step that fails."""
 import abc
 import contextlib
-from typing import Any, Dict, Iterator, Mapping, Optional, Protocol, Sequence, Union
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Union
 
 import numpy as np
 
+from meta_policy_search.optimizers.blocks import TaskBlocks
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
@@ -47,7 +48,7 @@ class Optimizer(SharedArguments, abc.ABC):
 
     def loss(self, input_val_dict: InputValues) -> float:
         """Computes the loss."""
-        return float(self.evaluate(self._loss, input_val_dict))
+        return float(self._mean([self._loss], input_val_dict)[0])
 
     @abc.abstractmethod
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
@@ -55,7 +56,11 @@ class Optimizer(SharedArguments, abc.ABC):
 
     def evaluate(self, fetches: Any, input_val_dict: InputValues) -> Any:
         """Computes tensors, in any form that `tf.Session.run` takes, that depend on the same inputs as the loss."""
-        return self._run(fetches, self._feed(input_val_dict))
+        return self._variables.session().run(fetches, self._feed(input_val_dict))
+
+    def evaluate_tasks(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues) -> List[np.ndarray]:
+        """Computes tensors whose first axis is that of the tasks; the tasks of `task_inputs` a block at a time."""
+        return self._blocks.concatenated(self._variables.session(), fetches, self._feed(input_val_dict))
 
     def get_state(self) -> Dict[str, Any]:
         """Returns everything beside the target's variables that the next step depends on, for a snapshot."""
@@ -66,7 +71,7 @@ class Optimizer(SharedArguments, abc.ABC):
         self._rng.bit_generator.state = state["rng"]
 
     def _set_problem(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
-                     sample_axes: Optional[Mapping[str, int]]) -> None:
+                     sample_axes: Optional[Mapping[str, int]], task_inputs: Collection[str]) -> None:
         if loss.shape.rank != 0:
             raise ValueError(f"loss: expected a scalar tensor, got shape {loss.shape}")
         self._rng = seeding.next_rng(seeding.Stream.OPTIMIZER)
@@ -76,10 +81,12 @@ class Optimizer(SharedArguments, abc.ABC):
         self._variables = VariableSet(params if isinstance(params, Mapping) else {v.name: v for v in params})
         if sample_axes is None:
             sample_axes = {name: 0 for name, ph in self._inputs.items() if ph.shape.rank != 0}
-        unknown = sorted(set(sample_axes) - set(self._inputs))
-        if unknown:
-            raise ValueError(f"sample_axes: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
+        for argument, names in (("sample_axes", sample_axes), ("task_inputs", task_inputs)):
+            unknown = sorted(set(names) - set(self._inputs))
+            if unknown:
+                raise ValueError(f"{argument}: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
         self._sample_axes = dict(sample_axes)
+        self._blocks = TaskBlocks([self._inputs[name] for name in task_inputs], self._variables.variables.values())
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -92,8 +99,11 @@ class Optimizer(SharedArguments, abc.ABC):
             self.set_state(state)
             raise
 
-    def _run(self, fetches: Any, feed: Mapping[tf.Tensor, np.ndarray]) -> Any:
-        return self._variables.session().run(fetches, feed)
+    def _mean(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues,
+              extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> List[np.ndarray]:
+        """Computes tensors that are, like the loss, means over the tasks of `task_inputs`; float64."""
+        feed = {**self._feed(input_val_dict), **(extra or {})}
+        return self._blocks.mean(self._variables.session(), fetches, feed)
 
     def _feed(self, input_val_dict: InputValues) -> Dict[tf.Tensor, np.ndarray]:
         if set(input_val_dict) != set(self._inputs):

@@ -9,7 +9,7 @@ import abc
 import pdb
 import sys
 from collections import OrderedDict
-from typing import Callable, Mapping, NamedTuple, Optional, Tuple
+from typing import Callable, Collection, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -155,7 +155,8 @@ class ConjugateGradientOptimizer(Optimizer):
         self.constraint_before: Optional[float] = None
 
     def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
-                    leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None) -> None:
+                    leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None,
+                    task_inputs: Collection[str] = ()) -> None:
         """Sets the objective, the constraint and the variables to optimize.
 
         Args:
@@ -166,8 +167,11 @@ class ConjugateGradientOptimizer(Optimizer):
             leq_constraint: `(f, epsilon)`: the scalar tensor `f` is to stay at or below `epsilon`.
             sample_axes: which inputs `subsample_factor` takes a part of, and along which of their axes; by
                 default every input that is not a scalar, along its first axis.
+            task_inputs: which inputs have the tasks as their first axis and samples as their second. Loss and
+                constraint must be means over tasks of what depends on a task's own samples and on the other inputs;
+                they are then computed a block of tasks at a time. By default none: they are computed at once.
         """
-        self._set_problem(loss, target, input_ph_dict, sample_axes)
+        self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
         self._constraint, epsilon = leq_constraint
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
@@ -190,8 +194,8 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def compute(self, fetch: tf.Tensor, input_val_dict: InputValues,
                 extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> np.ndarray:
-        """Runs a tensor for the given inputs; float64."""
-        return np.asarray(self._run(fetch, {**self._feed(input_val_dict), **(extra or {})}), np.float64)
+        """Computes a tensor that is a mean over tasks, as loss and constraint are, for the given inputs; float64."""
+        return self._mean([fetch], input_val_dict, extra)[0]
 
     def get_flat(self) -> np.ndarray:
         """Returns the variables as one vector, float64 `[D]`."""
@@ -209,7 +213,7 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def constraint_val(self, input_val_dict: InputValues) -> float:
         """Computes the constrained divergence."""
-        return float(self.evaluate(self._constraint, input_val_dict))
+        return float(self.compute(self._constraint, input_val_dict))
 
     def optimize(self, input_val_dict: InputValues) -> float:
         """Takes one constrained step. How it went is in `last_search`, where it began in `constraint_before`."""
@@ -221,15 +225,15 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def _evaluate_before(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
         """Returns loss, gradient and constraint where the step begins."""
-        feed = self._feed(input_val_dict)
-        tensors = {"loss": self._loss, "gradient of the loss": self._gradient, "constraint": self._constraint}
-        values = self._run(tensors, feed)
-        for quantity, tensor in tensors.items():
-            if not np.isfinite(values[quantity]).all():
-                cause = self._find_non_finite(tensor, feed) if self._debug_nan else "; debug_nan=True names the cause"
+        tensors = [self._loss, self._gradient, self._constraint]
+        loss, gradient, constraint = self._mean(tensors, input_val_dict)
+        names = ("loss", "gradient of the loss", "constraint")
+        for quantity, tensor, value in zip(names, tensors, (loss, gradient, constraint)):
+            if not np.isfinite(value).all():
+                cause = (self._find_non_finite(tensor, self._feed(input_val_dict)) if self._debug_nan
+                         else "; debug_nan=True names the cause")
                 raise FloatingPointError(f"the {quantity} {_REFUSED}{cause}")
-        gradient = np.asarray(values["gradient of the loss"], np.float64)
-        return float(values["loss"]), gradient, float(values["constraint"])
+        return float(loss), gradient, float(constraint)
 
     def _find_non_finite(self, tensor: tf.Tensor, feed: Mapping[tf.Tensor, np.ndarray]) -> str:
         name = first_non_finite(tensor, self._variables.session(), feed)
@@ -266,19 +270,18 @@ class ConjugateGradientOptimizer(Optimizer):
         if not step.any():
             logger.log("the gradient or the curvature along it is zero; the parameters stay as they were")
             return LineSearch(loss_before, loss_before, self.constraint_before, 0.0, 0)
-        feed = self._feed(input_val_dict)
         loss, constraint, fraction = np.nan, np.nan, 0.0
         for trial in range(self._max_backtracks):
             fraction = self._backtrack_ratio**trial
             self.set_flat(theta - fraction * step)
-            loss, constraint = (float(v) for v in self._run([self._loss, self._constraint], feed))
+            loss, constraint = (float(v) for v in self._mean([self._loss, self._constraint], input_val_dict))
             if -np.inf < loss < loss_before and constraint <= self._max_constraint:
                 return LineSearch(loss_before, loss, constraint, fraction, trial + 1)
         if self._accept_violation and np.isfinite([loss, constraint]).all():
             return LineSearch(loss_before, loss, constraint, fraction, self._max_backtracks)
         logger.log("no step met the conditions of the line search; the parameters stay as they were")
         self.set_flat(theta)
-        loss, constraint = (float(v) for v in self._run([self._loss, self._constraint], feed))
+        loss, constraint = (float(v) for v in self._mean([self._loss, self._constraint], input_val_dict))
         return LineSearch(loss_before, loss, constraint, 0.0, self._max_backtracks)
 
 

@@ -1,6 +1,6 @@
 """First-order optimization of meta-objectives: SGD, Adam and the like, over several epochs of minibatches."""
 from collections import OrderedDict
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Type, TypedDict
+from typing import Any, Collection, Dict, Mapping, NamedTuple, Optional, Type, TypedDict
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self._tf_optimizer = tf_optimizer_cls(**arguments)
 
     def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
-                    sample_axes: Optional[Mapping[str, int]] = None) -> None:
+                    sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
         """Sets the objective and the variables to optimize.
 
         Args:
@@ -53,19 +53,19 @@ class MAMLFirstOrderOptimizer(Optimizer):
             input_ph_dict: name to placeholder, everything the loss depends on.
             sample_axes: which inputs are split into minibatches, and along which of their axes; by default every
                 input that is not a scalar, along its first axis.
+            task_inputs: which inputs have the tasks as their first axis and samples as their second. The loss must be
+                the mean over tasks of what depends on a task's own samples and on the other inputs; it is then computed
+                a block of tasks at a time. By default none: it is computed at once.
         """
-        self._set_problem(loss, target, input_ph_dict, sample_axes)
+        self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
         with tf.name_scope("first_order_optimizer"):
             variables = self._variables.variables
             gradients = zip(variables, tf.gradients(loss, list(variables.values())))
-            self._gradients = {name: gradient for name, gradient in gradients if gradient is not None}
-            steps = [(gradient, variables[name]) for name, gradient in self._gradients.items()]
-            checks = [_assert_finite(loss, "loss")]
-            for gradient, variable in steps:
-                with tf.control_dependencies(checks[-1:]):  # one after the other: the first one names the quantity
-                    checks.append(_assert_finite(gradient, f"gradient by {variable.name}"))
-            with tf.control_dependencies(checks[-1:]):
-                self._train_op = self._tf_optimizer.apply_gradients(steps)
+            self._gradients = {name: tf.convert_to_tensor(g) for name, g in gradients if g is not None}
+            self._new_gradients = [tf.placeholder(g.dtype, variables[name].shape, name="gradient")
+                                   for name, g in self._gradients.items()]
+            steps = [(ph, variables[name]) for ph, name in zip(self._new_gradients, self._gradients)]
+            self._train_op = self._tf_optimizer.apply_gradients(steps)
             own = OrderedDict((variable.name, variable) for variable in self._tf_optimizer.variables())
             self._own_variables = VariableSet(own)
 
@@ -94,22 +94,23 @@ class MAMLFirstOrderOptimizer(Optimizer):
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
         """Computes the gradient of the loss as one vector, float64 `[D]`; zero where the loss has none."""
-        gradients = self.evaluate(self._gradients, input_val_dict)
+        gradients = dict(zip(self._gradients, self._mean(list(self._gradients.values()), input_val_dict)))
         parts = [gradients.get(name, np.zeros(v.shape)) for name, v in self._variables.variables.items()]
-        return np.concatenate([part.ravel() for part in parts]).astype(np.float64)
+        return np.concatenate([part.ravel() for part in parts])
 
     def _take_step(self, batch: InputValues) -> float:
         """Takes one step; returns the loss before it."""
-        try:
-            return self._run([self._loss, self._train_op], self._feed(batch))[0]
-        except tf.errors.InvalidArgumentError as error:
-            if _NOT_FINITE not in error.message:
-                raise
-            quantity = error.message.split(_NOT_FINITE)[1].split(";")[0].strip()
-            first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
-            raise FloatingPointError(
-                f"the {quantity} is not finite, so the step was refused and the parameters are as they were; the first "
-                f"tensor of the loss that is not finite: {first or 'none (only the gradient is affected)'}") from None
+        loss, *gradients = self._mean([self._loss, *self._gradients.values()], batch)
+        names = (f"gradient by {self._variables.variables[name].name}" for name in self._gradients)
+        session = self._variables.session()
+        for quantity, value in zip(["loss", *names], [loss, *gradients]):
+            if not np.isfinite(value).all():
+                first = first_non_finite(self._loss, session, self._feed(batch))
+                raise FloatingPointError(
+                    f"the {quantity} is not finite, so the step was refused and the parameters are as they were; the "
+                    f"first tensor of the loss that is not finite: {first or 'none (only the gradient is affected)'}")
+        session.run(self._train_op, dict(zip(self._new_gradients, gradients)))
+        return float(loss)
 
     def get_state(self) -> Dict[str, Any]:
         """Returns the optimizer's own variables (such as Adam's moments) and random state."""
@@ -119,14 +120,6 @@ class MAMLFirstOrderOptimizer(Optimizer):
         """Restores what `get_state` returned."""
         super().set_state(state)
         self._own_variables.write(dict(zip(self._own_variables.variables, state["variables"].values())))
-
-
-_NOT_FINITE = "quantity that is not finite:"
-
-
-def _assert_finite(tensor: tf.Tensor, what: str) -> tf.Operation:
-    finite = tf.reduce_all(tf.math.is_finite(tensor))
-    return tf.debugging.Assert(finite, [f"{_NOT_FINITE} {what};"], name="assert_finite")
 
 
 class MAMLPPOStats(NamedTuple):
@@ -159,17 +152,18 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
         super().__init__(*args, tolerance=tolerance, **kwargs)
 
     def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor], inner_kl: tf.Tensor,
-                    outer_kl: tf.Tensor, sample_axes: Optional[Mapping[str, int]] = None) -> None:
+                    outer_kl: tf.Tensor, sample_axes: Optional[Mapping[str, int]] = None,
+                    task_inputs: Collection[str] = ()) -> None:
         """Sets what `MAMLFirstOrderOptimizer.build_graph` does, and the divergences to report.
 
         `inner_kl` `[K]` is the divergence between sampling and current policy at each inner step, `outer_kl`, a
-        scalar, that of the adapted policies; both in nats.
+        scalar, that of the adapted policies; both in nats, and means over tasks as the loss is.
         """
-        super().build_graph(loss, target, input_ph_dict, sample_axes)
+        super().build_graph(loss, target, input_ph_dict, sample_axes, task_inputs)
         self._inner_kl = inner_kl
         self._outer_kl = outer_kl
 
     def compute_stats(self, input_val_dict: InputValues) -> MAMLPPOStats:
         """Computes loss and divergences for the given inputs."""
-        loss, inner_kl, outer_kl = self.evaluate([self._loss, self._inner_kl, self._outer_kl], input_val_dict)
-        return MAMLPPOStats(float(loss), np.asarray(inner_kl), float(outer_kl))
+        loss, inner_kl, outer_kl = self._mean([self._loss, self._inner_kl, self._outer_kl], input_val_dict)
+        return MAMLPPOStats(float(loss), inner_kl, float(outer_kl))

@@ -12,8 +12,9 @@ from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.rollouts import RolloutArrays, Rollouts, missing_value
 from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils import seeding
+from meta_policy_search.utils.threads import divide, run_in_threads
 
-__all__ = ["MANY_STEPS", "OnSteps", "PathRngs", "RolloutLoop", "RolloutRequest", "collect", "divide", "draw_path_noise"]
+__all__ = ["MANY_STEPS", "OnSteps", "PathRngs", "RolloutLoop", "RolloutRequest", "collect", "draw_path_noise"]
 
 
 Steps = Union[int, np.ndarray]
@@ -93,13 +94,6 @@ def collect(
         shares = [(tasks, actor)]
     loops = [RolloutLoop(executor, request, share_actor, share, on_steps) for share, share_actor in shares]
     return Rollouts.join(_run(loops))
-
-
-def divide(tasks: range, count: int) -> List[range]:
-    """Divides tasks as evenly as possible among `count`; returns fewer shares where there are fewer tasks."""
-    count = min(count, len(tasks))
-    bounds = [tasks.start + i * len(tasks) // count for i in range(count + 1)]
-    return [range(*ends) for ends in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
 class _Place(NamedTuple):
@@ -322,48 +316,13 @@ class RolloutLoop:
 
 
 def _run(loops: Sequence[RolloutLoop]) -> List[Rollouts]:
-    """Runs collections, each in a thread of its own if there are several.
-
-    Ctrl-C at an unlucky moment leaves locks of `concurrent.futures` taken, which its threads then wait for. So these
-    are plain threads, none of which waits for what this one holds.
-    """
-    if len(loops) == 1:
-        return [loops[0].run()]
-    outcomes: List[Any] = [None] * len(loops)
-    under_way, threads = [threading.Lock() for _ in loops], []
-
+    """Runs collections, each in a thread of its own if there are several."""
     def stop() -> None:
         for loop in loops:
             loop.stop()
 
-    def run(i: int) -> None:
-        try:
-            outcomes[i] = loops[i].run()
-        except BaseException as error:
-            outcomes[i] = error
-            stop()
-        finally:
-            under_way[i].release()
-
     try:
-        for i, lock in enumerate(under_way):
-            lock.acquire()
-            thread = threading.Thread(target=run, args=(i,), name=f"sampling_{i}", daemon=True)
-            thread.start()
-            threads.append(thread)
-        for lock in under_way:
-            lock.acquire()
-    except RuntimeError as error:
-        if isinstance(error.__context__, KeyboardInterrupt):
-            raise error.__context__ from None  # what `start` makes of Ctrl-C at times
-        raise
-    finally:  # without effect unless one has failed, or Ctrl-C was pressed
-        stop()
-        for loop in loops:  # also where Ctrl-C came while a thread was started
+        return run_in_threads([loop.run for loop in loops], stop, "sampling")
+    finally:
+        for loop in loops:  # also one whose thread was being started when Ctrl-C came
             loop.wait()
-        for thread in threads:
-            thread.join()
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
-    return outcomes

@@ -72,6 +72,10 @@ class Samples(list):
             _check_equally_many(m, count, "path_lengths", int(np.sum(lengths)))
         return stack_tasks([path_starts(lengths) for lengths in self.path_lengths], np.int32)
 
+    def longest_path(self) -> int:
+        """Returns the number of steps of the longest path of all tasks, where `path_starts` knows them."""
+        return max(int(np.max(lengths)) for lengths in self.path_lengths)
+
     def _is_changed(self) -> bool:
         return len(self) != len(self._made) or any(
             task is not made or made.is_changed for task, made in zip(self, self._made, strict=True))

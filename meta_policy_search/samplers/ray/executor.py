@@ -14,9 +14,10 @@ from meta_policy_search.samplers.ray.options import RayOptions
 from meta_policy_search.samplers.ray.packing import pack
 from meta_policy_search.samplers.ray.pool import WorkerPool
 from meta_policy_search.samplers.ray.worker import Share
-from meta_policy_search.samplers.rollout_loop import RolloutRequest, divide
+from meta_policy_search.samplers.rollout_loop import RolloutRequest
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Task
+from meta_policy_search.utils.threads import divide
 
 __all__ = ["RayExecutor"]
 
