@@ -23,14 +23,23 @@ class Config(ExploringConfig):
     """The settings that ProMP was compared with (arXiv:1810.06784)."""
 
     step_size: float = setting(0.01, "largest mean divergence per meta-update, nats")
+    cg_iters: int = setting(10, "conjugate gradient iterations per meta-update, at least 1")
+    subsample_factor: float = setting(1.0, "share of the samples that curvature is computed from, above 0, at most 1")
+    curvature: str = setting("gauss_newton", "how products with the curvature of the divergence are computed",
+                             ("gauss_newton", "finite_difference", "exact"))
 
 
 def build(config: Config) -> "Trainer":
     """Builds TRPO-MAML and everything that it trains with."""
-    from meta_policy_search.meta_algos import TRPOMAML  # loads TensorFlow, which takes seconds
+    from meta_policy_search import optimizers  # loads TensorFlow, which takes seconds
+    from meta_policy_search.meta_algos import TRPOMAML
 
+    products = {"gauss_newton": optimizers.GaussNewtonHvp, "finite_difference": optimizers.FiniteDifferenceHvp,
+                "exact": optimizers.ExactHvp}
     parts = build_parts(config)
-    algo = TRPOMAML(**exploring_arguments(config, parts), step_size=config.step_size)
+    optimizer = optimizers.ConjugateGradientOptimizer(
+        cg_iters=config.cg_iters, subsample_factor=config.subsample_factor, hvp_approach=products[config.curvature]())
+    algo = TRPOMAML(**exploring_arguments(config, parts), step_size=config.step_size, optimizer=optimizer)
     return build_trainer(config, parts, algo)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.exploring import ExploringArguments, ExploringMAMLAlgo
 from meta_policy_search.ops import losses
-from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer, GaussNewtonHvp
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive
 from meta_policy_search.utils.signatures import Unpack
@@ -23,7 +23,7 @@ class TRPOMAML(ExploringMAMLAlgo):
 
     Args:
         step_size (float): largest mean divergence `KL(pi_old || pi_theta_K)` per meta-update, nats; default 0.01.
-        optimizer (ConjugateGradientOptimizer or None): by default one with its own defaults.
+        optimizer (ConjugateGradientOptimizer or None): by default one with its own defaults, but `GaussNewtonHvp()`.
     """
 
     def __init__(self, *args: Any, name: str = "trpo_maml", step_size: float = 0.01,
@@ -32,7 +32,7 @@ class TRPOMAML(ExploringMAMLAlgo):
         self.step_size = check_positive("step_size", step_size)
         if optimizer is not None and not isinstance(optimizer, ConjugateGradientOptimizer):
             raise TypeError(f"optimizer: expected a ConjugateGradientOptimizer or None, got {optimizer!r}")
-        self.optimizer: ConjugateGradientOptimizer = optimizer or ConjugateGradientOptimizer()
+        self.optimizer = optimizer or ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp())
         self.build_graph()
 
     def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
@@ -45,7 +45,8 @@ class TRPOMAML(ExploringMAMLAlgo):
             mean_kl = self._build_mean_kl(last)
         self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
                                    leq_constraint=(mean_kl, self.step_size),
-                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self._task_inputs(chain))
+                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self._task_inputs(chain),
+                                   constraint_outputs=list(last.dist_info.values()))
 
     def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
         self.optimizer.optimize(values)

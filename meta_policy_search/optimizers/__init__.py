@@ -4,9 +4,10 @@ from meta_policy_search.optimizers.conjugate_gradient_optimizer import (
     ConjugateGradientOptimizer,
     ExactHvp,
     FiniteDifferenceHvp,
+    GaussNewtonHvp,
     HessianVectorProduct,
 )
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer, MAMLPPOOptimizer
 
-__all__ = ["ConjugateGradientOptimizer", "ExactHvp", "FiniteDifferenceHvp", "HessianVectorProduct",
+__all__ = ["ConjugateGradientOptimizer", "ExactHvp", "FiniteDifferenceHvp", "GaussNewtonHvp", "HessianVectorProduct",
            "MAMLFirstOrderOptimizer", "MAMLPPOOptimizer", "Optimizer"]

@@ -3,6 +3,7 @@
 The layers' values for all tasks' samples together fit in no cache. Those of a few tasks do, several blocks of tasks
 can be computed at once, and memory does not grow with the number of tasks.
 """
+import math
 from typing import Collection, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -13,9 +14,10 @@ from meta_policy_search.utils.threads import divide, run_in_threads
 
 Feed = Mapping[tf.Tensor, np.ndarray]
 
-LAYER_BYTES = 2.5e6
-"""So many bytes may one layer's values for the samples of a block take; they are then still in the cache when the
-next operation reads them."""
+LAYER_BYTES = 3.5e5
+"""About so many bytes one layer's values for the samples of a block take, or those of a single task if they take more.
+With less, starting the operations takes as long as the work; with more, matrix products over several tasks are slower
+than over one."""
 
 
 class TaskBlocks:
@@ -71,6 +73,5 @@ class TaskBlocks:
         num_tasks = len(values[0])
         if any(device.device_type == "GPU" for device in session.list_devices()):
             return [range(num_tasks)]  # which works best on much at a time
-        num_samples = max(np.shape(value)[1] for value in values)
-        tasks_per_block = max(1, int(LAYER_BYTES / (4 * num_samples * self._width)))
-        return divide(range(num_tasks), -(-num_tasks // tasks_per_block))
+        bytes_per_task = 4 * self._width * max(np.shape(value)[1] for value in values)
+        return divide(range(num_tasks), max(1, math.ceil(num_tasks * bytes_per_task / LAYER_BYTES)))

@@ -9,7 +9,7 @@ import abc
 import pdb
 import sys
 from collections import OrderedDict
-from typing import Callable, Collection, Mapping, NamedTuple, Optional, Tuple
+from typing import Callable, Collection, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -111,6 +111,34 @@ class ExactHvp(HessianVectorProduct):
         return lambda x: self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
 
 
+class GaussNewtonHvp(HessianVectorProduct):
+    """Products with the generalized Gauss-Newton matrix `J^T (d^2 f / dy^2) J` (Schraudolph, 2002).
+
+    `y` are the tensors through which the variables enter `f` (`constraint_outputs` of `build_graph`), `J` their
+    derivative by the variables. Where `f` is a divergence from the distribution that `y` are now, as when a
+    trust-region step begins, it is the Hessian of `f`: both are the Fisher information. Elsewhere it leaves out the
+    curvature of `y`, and is positive semi-definite where `f` is convex in `y`. A product costs less than two gradients:
+    `J x` comes from differentiating `J^T v`, which is linear in `v`, by `v`.
+    """
+
+    def _build(self, f: tf.Tensor) -> None:
+        optimizer, outputs = self._optimizer, self._optimizer.constraint_outputs
+        if not outputs:
+            raise ValueError("constraint_outputs: expected the tensors through which the variables enter the "
+                             f"constraint, which {type(self).__name__} needs, got none")
+        dual = [tf.zeros_like(y) for y in outputs]
+        pulled_back = optimizer.build_flat_gradient(outputs, dual)
+        self._x_ph = tf.placeholder(tf.float32, pulled_back.shape, name="direction")
+        pushed_forward = tf.gradients(pulled_back, dual, self._x_ph)
+        slopes = tf.gradients(f, outputs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        curved = tf.gradients(slopes, outputs, [tf.stop_gradient(u) for u in pushed_forward])
+        self._product = optimizer.build_flat_gradient(outputs, [tf.stop_gradient(c) for c in curved])
+
+    def at(self, input_val_dict: InputValues) -> Product:
+        """Returns `x -> J^T (d^2 f / dy^2) J x`."""
+        return lambda x: self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
+
+
 class LineSearch(NamedTuple):
     """How the last `optimize` ended."""
 
@@ -150,13 +178,13 @@ class ConjugateGradientOptimizer(Optimizer):
         self._accept_violation = check_bool("accept_violation", accept_violation)
         if hvp_approach is not None and not isinstance(hvp_approach, HessianVectorProduct):
             raise TypeError(f"hvp_approach: expected a HessianVectorProduct or None, got {hvp_approach!r}")
-        self._hvp = FiniteDifferenceHvp() if hvp_approach is None else hvp_approach
+        self.hvp_approach = FiniteDifferenceHvp() if hvp_approach is None else hvp_approach
         self.last_search: Optional[LineSearch] = None
         self.constraint_before: Optional[float] = None
 
     def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
                     leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None,
-                    task_inputs: Collection[str] = ()) -> None:
+                    task_inputs: Collection[str] = (), constraint_outputs: Sequence[tf.Tensor] = ()) -> None:
         """Sets the objective, the constraint and the variables to optimize.
 
         Args:
@@ -170,11 +198,14 @@ class ConjugateGradientOptimizer(Optimizer):
             task_inputs: which inputs have the tasks as their first axis and samples as their second. Loss and
                 constraint must be means over tasks of what depends on a task's own samples and on the other inputs;
                 they are then computed a block of tasks at a time. By default none: they are computed at once.
+            constraint_outputs: the tensors through which alone the variables enter the constraint, such as mean and
+                standard deviation of the policies; for `GaussNewtonHvp`. Default none.
         """
         self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
         self._constraint, epsilon = leq_constraint
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
+        self.constraint_outputs = list(constraint_outputs)
         self._max_constraint = check_positive("leq_constraint[1]", epsilon)
         self._shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
         self._splits = np.cumsum([int(np.prod(shape)) for shape in self._shapes])[:-1]
@@ -183,14 +214,17 @@ class ConjugateGradientOptimizer(Optimizer):
                                         for name, shape in zip(self._variables.variables, self._shapes)])
         with tf.name_scope("conjugate_gradient_optimizer"):
             self._gradient = self.build_flat_gradient(loss)
-            self._hvp.build_graph(self._constraint, self)
+            self.hvp_approach.build_graph(self._constraint, self)
 
-    def build_flat_gradient(self, f: tf.Tensor) -> tf.Tensor:
-        """Builds the gradient of a scalar by the variables as one vector `[D]`; zero where there is none."""
-        variables = list(self._variables.variables.values())
-        gradients = tf.gradients(f, variables)
-        parts = [tf.zeros_like(v) if g is None else g for g, v in zip(gradients, variables)]
-        return tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
+    def build_flat_gradient(self, f: Union[tf.Tensor, Sequence[tf.Tensor]],
+                            weights: Optional[Sequence[tf.Tensor]] = None) -> tf.Tensor:
+        """Builds the gradient of a scalar by the variables as one vector `[D]`; zero where there is none.
+
+        Of several tensors with `weights` of the same shapes, it is that of their products' sum.
+        """
+        gradients = tf.gradients(f, list(self._variables.variables.values()), weights,
+                                 unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], axis=0)
 
     def compute(self, fetch: tf.Tensor, input_val_dict: InputValues,
                 extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> np.ndarray:
@@ -251,7 +285,7 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def _full_step(self, input_val_dict: InputValues, gradient: np.ndarray) -> np.ndarray:
         """Returns the step, to be subtracted, that makes the quadratic approximation of the constraint epsilon."""
-        product = self._hvp.at(input_val_dict)
+        product = self.hvp_approach.at(input_val_dict)
 
         def damped_product(x: np.ndarray) -> np.ndarray:
             image = product(x) + self._damping * x

@@ -113,15 +113,14 @@ def test_the_default_penalty_is_adaptive_and_per_inner_step():
                  init_inner_kl_penalty=0.0005)
     assert algo.inner_kl_coeff.tolist() == [np.float32(0.0005)]
     # when minibatches are used too
-    fed, original = [], algo.optimizer._run
-    algo.optimizer._run = lambda fetches, feed: fed.append((fetches, feed)) or original(fetches, feed)
+    fed, original = [], algo.optimizer._take_step
+    algo.optimizer._take_step = lambda batch: fed.append(batch) or original(batch)
     data = collect(algo)
     algo.optimize_policy(data)
     # then the penalty has doubled,
     assert algo.inner_kl_coeff.tolist() == [np.float32(0.001)]
     # and each minibatch held all samples of before adaptation, and a half of those after it
-    shapes = [{name: np.shape(feed[ph]) for name, ph in algo.optimizer._inputs.items()}
-              for fetches, feed in fed if isinstance(fetches, list) and fetches[-1] is algo.optimizer._train_op]
+    shapes = [{name: np.shape(value) for name, value in batch.items()} for batch in fed]
     assert len(shapes) == 2
     for shape in shapes:
         assert {size[:2] for name, size in shape.items() if name.startswith("step0/")} == {(M, 8)}

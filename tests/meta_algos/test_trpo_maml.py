@@ -9,6 +9,7 @@ from meta_policy_search.optimizers import (
     ConjugateGradientOptimizer,
     ExactHvp,
     FiniteDifferenceHvp,
+    GaussNewtonHvp,
     MAMLFirstOrderOptimizer,
 )
 from meta_policy_search.tf_compat import tf
@@ -70,6 +71,31 @@ def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
     for x in np.random.default_rng(0).normal(size=(4, len(theta))):
         assert relative_error(exact(x), hessian @ x) < 1e-4
         assert relative_error(finite_difference(x), exact(x)) < 1e-3
+
+
+@pytest.mark.parametrize("arguments", [
+    {}, {"num_inner_grad_steps": 2, "trainable_inner_step_size": True}, {"inner_type": "dice"},
+])
+def test_gauss_newton_products_are_exact_where_a_step_begins(arguments):
+    policy, hvps = make_policy(), (GaussNewtonHvp(), ExactHvp())
+    algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp), **arguments)
+             for hvp in hvps]
+    set_theta(policy)
+    # given samples of the policies that act before a meta-update
+    values = algos[0].meta_input_values(collect(algos[0]))
+    gauss_newton, exact = (hvp.at(values) for hvp in hvps)
+    for x in np.random.default_rng(0).normal(size=(4, len(algos[0].optimizer.get_flat()))):
+        assert relative_error(gauss_newton(x), exact(x)) < 1e-4
+    # and of others, where the curvature may be negative, but a Gauss-Newton product is not
+    gauss_newton = hvps[0].at(algos[0].meta_input_values(draw_data(algos[0].num_inner_grad_steps)))
+    for x in np.random.default_rng(1).normal(size=(4, len(algos[0].optimizer.get_flat()))):
+        assert x @ gauss_newton(x) > 0
+
+
+def test_by_default_the_curvature_is_a_gauss_newton_product():
+    algo = TRPOMAML(make_policy(), meta_batch_size=M)
+    assert isinstance(algo.optimizer.hvp_approach, GaussNewtonHvp)
+    assert isinstance(ConjugateGradientOptimizer().hvp_approach, FiniteDifferenceHvp)
 
 
 def test_it_logs_nothing_if_told_so(algo):

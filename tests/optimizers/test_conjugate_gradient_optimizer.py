@@ -4,7 +4,13 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
-from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp, Optimizer
+from meta_policy_search.optimizers import (
+    ConjugateGradientOptimizer,
+    ExactHvp,
+    FiniteDifferenceHvp,
+    GaussNewtonHvp,
+    Optimizer,
+)
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import conjugate_gradients
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -205,7 +211,7 @@ def test_an_hvp_serves_one_optimizer():
     with pytest.raises(ValueError, match="hvp_approach: .*already serves another"):
         Problem(ConjugateGradientOptimizer(hvp_approach=hvp))
     # and no default object is shared
-    assert ConjugateGradientOptimizer()._hvp is not ConjugateGradientOptimizer()._hvp
+    assert ConjugateGradientOptimizer().hvp_approach is not ConjugateGradientOptimizer().hvp_approach
 
 
 @pytest.mark.parametrize("arguments, error", [({"base_eps": 0.0}, ValueError), ({"symmetric": 1}, TypeError)])
@@ -480,16 +486,15 @@ def test_an_update_that_is_interrupted_before_the_line_search_leaves_no_trace():
 
 def test_parameters_are_restored_if_the_line_search_is_interrupted():
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
-    original, calls = problem.optimizer._run, []
+    original = problem.optimizer._mean
 
-    def interrupted(fetches, feed):
-        calls.append(fetches)
+    def interrupted(fetches, *args):
         if fetches == [problem.optimizer._loss, problem.optimizer._constraint]:
             assert problem.w.any()  # in the middle of a trial
             raise KeyboardInterrupt
-        return original(fetches, feed)
+        return original(fetches, *args)
 
-    problem.optimizer._run = interrupted
+    problem.optimizer._mean = interrupted
     with pytest.raises(KeyboardInterrupt):
         problem.optimize()
     assert problem.w.tolist() == [0.0, 0.0, 0.0]
@@ -523,6 +528,26 @@ def test_arguments_are_checked(arguments, error):
     (name,) = arguments
     with pytest.raises(error, match=name):
         ConjugateGradientOptimizer(**arguments)
+
+
+def test_the_gauss_newton_product_leaves_out_the_curvature_of_the_outputs():
+    # given f(y) = (y - 1) diag(curvature) (y - 1) / 2 of y = tanh(w), away from its minimum
+    start, curvature = np.array([0.5, -0.3, 0.2]), np.array([3.0, 1.0, 2.0])
+    target = Target(start)
+    y = tf.tanh(target.vector())
+    f = 0.5 * tf.reduce_sum(curvature.astype("f") * (y - 1.0) ** 2)
+    hvp = GaussNewtonHvp()
+    ConjugateGradientOptimizer(hvp_approach=hvp).build_graph(f, target, {}, (f, 1.0), constraint_outputs=[y])
+    x = np.array([1.0, -2.0, 0.5])
+    slope = 1.0 - np.tanh(start) ** 2
+    np.testing.assert_allclose(hvp.at({})(x), slope * curvature * slope * x, rtol=1e-5)
+
+
+def test_the_gauss_newton_product_needs_to_know_the_outputs():
+    target = Target()
+    f = tf.reduce_sum(target.vector() ** 2)
+    with pytest.raises(ValueError, match="constraint_outputs: expected the tensors through which.*GaussNewtonHvp"):
+        ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp()).build_graph(f, target, {}, (f, 1.0))
 
 
 def test_the_problem_is_checked():

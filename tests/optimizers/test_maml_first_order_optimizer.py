@@ -138,8 +138,8 @@ def test_minibatches_split_the_samples_once_per_epoch():
 def test_minibatches_are_smaller_and_drawn_at_random_anew():
     seen = []
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, num_minibatches=2, max_epochs=2, tolerance=None))
-    original = problem.optimizer._run
-    problem.optimizer._run = lambda fetches, feed: seen.append(feed[problem.x_ph]) or original(fetches, feed)
+    original = problem.optimizer._mean
+    problem.optimizer._mean = lambda fetches, values: seen.append(values["x"]) or original(fetches, values)
     x = np.arange(20.0).reshape(10, 2)
     assert problem.optimize(x) == pytest.approx(loss_at(START, x), rel=1e-5)  # of all samples, not of one part
     whole, *parts = seen
@@ -261,7 +261,7 @@ def test_an_interrupted_update_leaves_no_trace(where, error, monkeypatch):
     other.optimizer.set_state(state)
     with monkeypatch.context() as patch:
         if where == "in a step":  # TensorFlow lets go of Ctrl-C when the step has been taken
-            patch.setattr(one.optimizer, "_run", Interrupted(one.optimizer._run, 4, error))  # the first call: the loss
+            patch.setattr(one.optimizer, "_take_step", Interrupted(one.optimizer._take_step, 3, error))
         elif where == "between steps":
             patch.setattr(one.optimizer, "_feed", Interrupted(one.optimizer._feed, 4, error))
         else:

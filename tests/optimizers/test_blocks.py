@@ -1,0 +1,138 @@
+"""Meta-updates computed a block of tasks at a time."""
+import threading
+
+import numpy as np
+import pytest
+
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, blocks
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import cores
+from tests.helpers.gradients import case, input_values
+from tests.helpers.small_world import M, collect, draw_data, flat_task_params, make_policy, relative_error, set_theta
+
+CASES = [
+    case(ProMP, 1),
+    case(ProMP, 2, trainable=True, marks=pytest.mark.thorough),
+    case(TRPOMAML, 2, "dice", exploration=True),  # whose longest path is that of all tasks
+    case(VPGMAML, 1, "log_likelihood", marks=pytest.mark.thorough),
+    case(DICEMAML, 1, marks=pytest.mark.thorough),
+    case(VPG_DICEMAML, 2),
+]
+
+
+def set_block_size(monkeypatch, tasks):
+    """Lets blocks have up to so many of the tasks of the small world, each of which takes 96 bytes."""
+    monkeypatch.setattr(blocks, "LAYER_BYTES", {1: 1.0, 2: 150.0, M: np.inf}[tasks])
+
+
+def fed_tasks(optimizer, monkeypatch):
+    """Records how many tasks each run of the optimizer's session is fed."""
+    session, seen = optimizer._variables.session(), []
+    original = session.run
+
+    def run(fetches, feed=None, **options):
+        sizes = {len(value) for ph, value in (feed or {}).items() if ph.shape.rank and ph.shape.as_list()[0] is None}
+        seen.extend(sizes)
+        return original(fetches, feed, **options)
+
+    monkeypatch.setattr(session, "run", run)
+    return seen
+
+
+@pytest.mark.parametrize("algo_cls, arguments", CASES)
+def test_blocks_add_up_to_all_tasks(algo_cls, arguments, monkeypatch):
+    algo = algo_cls(policy=make_policy(), meta_batch_size=M, **arguments)
+    set_theta(algo.policy)
+    values, results = input_values(algo, draw_data(algo.num_inner_grad_steps)), {}
+    for size in (M, 2, 1):
+        set_block_size(monkeypatch, size)
+        results[size] = [algo.optimizer.loss(values), algo.optimizer.gradient(values)]
+        if algo_cls is TRPOMAML:
+            product = algo.optimizer.hvp_approach.at(values)
+            results[size] += [algo.optimizer.constraint_val(values), product(np.cos(np.arange(len(results[size][1]))))]
+    for size in (1, 2):
+        for value, at_once in zip(results[size], results[M], strict=True):
+            assert relative_error(np.asarray(value), np.asarray(at_once)) < 1e-5
+
+
+@pytest.mark.parametrize("size, expected", [(1, [1, 1, 1]), (2, [1, 2]), (M, [M])])
+def test_blocks_are_as_large_as_a_layer_may_be(size, expected, monkeypatch):
+    algo = ProMP(make_policy(), meta_batch_size=M)
+    values = input_values(algo, draw_data())
+    algo.optimizer.loss(values)
+    seen = fed_tasks(algo.optimizer, monkeypatch)
+    set_block_size(monkeypatch, size)
+    algo.optimizer.loss(values)
+    assert sorted(seen) == expected
+
+
+@pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
+def test_results_are_the_same_bits_for_any_number_of_threads(algo_cls, monkeypatch):
+    algo = algo_cls(make_policy(), meta_batch_size=M)
+    data = collect(algo)
+    state = algo.get_state(), algo.policy.get_param_values()
+    set_block_size(monkeypatch, 1)
+    updated = []
+    for threads in (1, 2, 3):
+        monkeypatch.setenv(cores.VARIABLE, str(threads))
+        algo.set_state(state[0])
+        algo.policy.set_params(state[1])
+        algo.policy.switch_to_pre_update()
+        algo.adapt(data[0])
+        adapted = flat_task_params(algo.policy)
+        algo.optimize_policy(data, log=False)
+        updated.append(np.concatenate([*adapted, algo.policy.get_flat_params()]))
+    assert (updated[0][-5:] != np.concatenate([v.ravel() for v in state[1].values()])[-5:]).any()
+    np.testing.assert_array_equal(updated[1], updated[0])
+    np.testing.assert_array_equal(updated[2], updated[0])
+
+
+def test_it_works_in_a_session_of_the_users_own(monkeypatch):
+    set_block_size(monkeypatch, 1)
+    algo = ProMP(make_policy(), meta_batch_size=M)
+    values = input_values(algo, draw_data())
+    with tf.Session() as session:
+        theta = set_theta(algo.policy)
+        inside = algo.optimizer.gradient(values)
+        np.testing.assert_array_equal(
+            np.concatenate([v.ravel() for v in session.run(list(algo.policy.get_params().values()))]), theta)
+    with tf.Session():
+        set_theta(algo.policy)
+        assert relative_error(algo.optimizer.gradient(values), inside) < 1e-5
+
+
+def test_an_error_in_one_block_ends_all_and_leaves_no_thread(monkeypatch):
+    monkeypatch.setenv(cores.VARIABLE, "3")
+    set_block_size(monkeypatch, 1)
+    algo = ProMP(make_policy(), meta_batch_size=M)
+    theta = set_theta(algo.policy)
+    values, threads = input_values(algo, draw_data()), threading.active_count()
+    session = algo.optimizer._variables.session()
+    original = session.run
+
+    def run(fetches, feed=None):
+        if feed and any(np.shares_memory(value, values["step0/mask"][1:2])
+                        for value in feed.values()):
+            raise KeyboardInterrupt
+        return original(fetches, feed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "run", run)
+        with pytest.raises(KeyboardInterrupt):
+            algo.optimizer.optimize(values)
+    assert threading.active_count() == threads
+    np.testing.assert_array_equal(algo.policy.get_flat_params(), theta)
+    algo.optimizer.optimize(values)
+
+
+def test_unknown_task_inputs_are_refused():
+    x = tf.placeholder(tf.float32, [None, None], name="x")
+    w = tf.Variable(1.0, use_resource=True)
+
+    class Target:
+        def get_params(self):
+            return [w]
+
+    with pytest.raises(ValueError, match=r"task_inputs: expected names in input_ph_dict \['x'\], got \['y'\]"):
+        MAMLFirstOrderOptimizer().build_graph(w * tf.reduce_mean(x), Target(), {"x": x}, task_inputs=["y"])
