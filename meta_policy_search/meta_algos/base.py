@@ -346,8 +346,8 @@ class MAMLAlgo(Serializable, MetaAlgo):
         return {name: ph for step in chain for name, ph in step.inputs.placeholders.items()}
 
     @staticmethod
-    def _task_inputs(chain: Sequence[AdaptationStep]) -> List[str]:
-        """Names the placeholders whose axes are tasks and samples."""
+    def task_inputs(chain: Sequence[AdaptationStep]) -> List[str]:
+        """Names the placeholders of a chain whose axes are tasks and samples, for `optimizer.build_graph`."""
         return [name for step in chain for name in step.inputs.by_task]
 
     @staticmethod
@@ -424,7 +424,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
 
     def _take_tasks(self, values: Mapping[str, np.ndarray], tasks: slice) -> Dict[str, np.ndarray]:
         """Returns the values of the meta-objective's placeholders with the samples of some tasks only."""
-        samples = self._task_inputs(self._chain)
+        samples = self.task_inputs(self._chain)
         return {name: value[tasks] if name in samples else value for name, value in values.items()}
 
     def get_state(self) -> Dict[str, Any]:

@@ -75,4 +75,4 @@ class DICEMAML(MAMLAlgo):
         with tf.name_scope("meta_objective"):
             loss = tf.reduce_mean(self.build_outer_loss(chain[-1]))
         self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
-                                   task_inputs=self._task_inputs(chain))
+                                   task_inputs=self.task_inputs(chain))

@@ -94,7 +94,7 @@ class ProMP(MAMLAlgo):
             loss = tf.reduce_mean(surrogate.loss) + tf.reduce_mean(inner_kl_coeff * inner_kl)
         phs = {**self._meta_placeholders(chain), "clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff}
         self.optimizer.build_graph(loss, self.meta_parameters, phs, inner_kl, outer_kl,
-                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self._task_inputs(chain))
+                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self.task_inputs(chain))
 
     def meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
         """Adds the present clipping and penalties."""

@@ -45,7 +45,7 @@ class TRPOMAML(ExploringMAMLAlgo):
             mean_kl = self._build_mean_kl(last)
         self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
                                    leq_constraint=(mean_kl, self.step_size),
-                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self._task_inputs(chain),
+                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self.task_inputs(chain),
                                    constraint_outputs=list(last.dist_info.values()))
 
     def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:

@@ -34,7 +34,7 @@ class VPGMAML(ExploringMAMLAlgo):
             outer = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights)
             loss = tf.reduce_mean(outer.loss + self.build_exploration_loss(chain))
         self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
-                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self._task_inputs(chain))
+                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self.task_inputs(chain))
 
     def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
         return {**super()._update(values), "LossAfter": self.optimizer.loss(values)}
