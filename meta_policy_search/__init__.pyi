@@ -36,7 +36,8 @@ from .np.exploration_policies import OrnsteinUhlenbeckPolicy as OrnsteinUhlenbec
 from .np.loading import load_policy as load_policy
 from .np.replay_buffer import ReplayBuffer as ReplayBuffer
 from .optimizers import ConjugateGradientOptimizer as ConjugateGradientOptimizer, ExactHvp as ExactHvp
-from .optimizers import FiniteDifferenceHvp as FiniteDifferenceHvp, HessianVectorProduct as HessianVectorProduct
+from .optimizers import FiniteDifferenceHvp as FiniteDifferenceHvp, GaussNewtonHvp as GaussNewtonHvp
+from .optimizers import HessianVectorProduct as HessianVectorProduct
 from .optimizers import MAMLFirstOrderOptimizer as MAMLFirstOrderOptimizer, MAMLPPOOptimizer as MAMLPPOOptimizer
 from .optimizers import Optimizer as Optimizer
 from .policies import Categorical as Categorical, CategoricalMLPPolicy as CategoricalMLPPolicy
