@@ -238,6 +238,8 @@ class RolloutLoop:
         shape = (self._num_tasks, self._num_rollouts, -1)
         actions, infos = self._actor.act(self._last_observations.reshape(shape), self._noise_now.reshape(shape))
         num_paths = len(self._lengths)
+        if actions.shape[2:] != self._action_shape:
+            raise ValueError(f"policy: expected actions of shape {self._action_shape}, got {actions.shape[2:]}")
         actions = actions.reshape(num_paths, *self._action_shape)[rows]
         infos = {key: value.reshape(num_paths, *value.shape[2:])[rows] for key, value in infos.items()}
         self._check_finite("action", actions, paths)

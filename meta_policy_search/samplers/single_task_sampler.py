@@ -158,7 +158,8 @@ class _Population:
 
     def __init__(self, policy: Any, num_candidates: int, actor: Actor) -> None:
         self.meta_batch_size = num_candidates
-        self.obs_dim, self.action_dim, self.action_shape = policy.obs_dim, policy.action_dim, action_shape_of(policy)
+        self.action_shape = action_shape_of(policy)
+        vars(self).update({name: getattr(policy, name) for name in ("obs_dim", "action_dim") if hasattr(policy, name)})
         self.actor = actor
 
     def make_actor(self) -> Actor:

@@ -2,10 +2,13 @@
 import csv
 from typing import NamedTuple
 
+import numpy as np
+import pytest
+
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs import EnvSpec, MetaPointEnvNavigation
 from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.np.algos import CEM
+from meta_policy_search.np.algos import CEM, NOP
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 
 
@@ -28,3 +31,23 @@ def test_a_runner_of_a_snapshot_config_trains_in_a_with_block(tmp_path):
     with open(tmp_path / "progress.csv", newline="") as file:
         assert len(list(csv.DictReader(file))) == 3
     assert (tmp_path / "itr_2.pkl").exists() and not (tmp_path / "itr_1.pkl").exists()
+
+
+class FixedPolicy:
+    """A policy with `get_actions` alone."""
+
+    def __init__(self, *shape):
+        self.shape = shape
+
+    def get_actions(self, observations):
+        return np.full((len(observations), *self.shape), 0.1), None
+
+
+def test_a_runner_samples_with_a_policy_of_get_actions_alone():
+    runner, env = LocalRunner(), MetaPointEnvNavigation()
+    runner.setup(NOP(FixedPolicy(2), max_path_length=5), env)
+    runner.train(1, 10)
+    assert [path["actions"].shape for path in runner.step_path] == [(5, 2)] * 2
+    runner.setup(NOP(FixedPolicy(2, 2), max_path_length=5), env)
+    with pytest.raises(ValueError, match=r"policy: expected actions of shape \(2,\), got \(2, 2\)"):
+        runner.train(1, 10)
