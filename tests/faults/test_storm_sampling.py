@@ -74,14 +74,11 @@ def two_iterations_in(storm, sampler):
 
 CASES = [
     pytest.param(Wanderer(), {}, 40, id="arrays"),
-    pytest.param(Wanderer(), {"executor": "iterative", "envs_per_task": 2}, 40, id="one by one"),
     pytest.param(ThreadedWanderer(), {}, 40, id="threads"),
-    pytest.param(Wanderer(), {"executor": parallel(2)}, 2, id="processes"),
-    pytest.param(Wanderer(), {}, 200, id="arrays, long", marks=pytest.mark.slow),
-    pytest.param(Wanderer(), {"executor": "iterative", "envs_per_task": 2}, 200, id="one by one, long",
-                 marks=pytest.mark.slow),
-    pytest.param(ThreadedWanderer(), {}, 200, id="threads, long", marks=pytest.mark.slow),
-    pytest.param(Wanderer(), {"executor": parallel(2)}, 30, id="processes, long", marks=pytest.mark.slow),
+    pytest.param(Wanderer(), {}, 200, id="arrays, long"),
+    pytest.param(Wanderer(), {"executor": "iterative", "envs_per_task": 2}, 200, id="one by one"),
+    pytest.param(ThreadedWanderer(), {}, 200, id="threads, long"),
+    pytest.param(Wanderer(), {"executor": parallel(2)}, 10, id="processes"),
 ]
 
 
