@@ -86,7 +86,7 @@ def is_done(folder: str, settings: Mapping[str, Any]) -> bool:
     """Returns whether a run has done all its iterations and, where it takes snapshots of the last one, has that too."""
     if count_rows(folder) < settings["n_itr"]:
         return False
-    if settings["snapshot_mode"] not in ("all", "last", "last_gap"):
+    if settings.get("snapshot_mode") not in ("all", "last", "last_gap"):
         return True
     snapshots = list_snapshots(folder)
     return bool(snapshots) and snapshots[-1].itr + 1 >= settings["n_itr"]

@@ -125,6 +125,10 @@ def test_other_columns_and_other_files(tmp_path, capsys):
     (tmp_path / "own" / "params.json").unlink()
     (write_run(tmp_path / "damaged") / "params.json").write_text("{")
     write_run(tmp_path / "begun", rows=0)
+    write_run(tmp_path / "python", script="ProMP")
+    params = record.read_params(tmp_path / "python")
+    del params["settings"]["snapshot_mode"]  # which a `Trainer` does not know
+    (tmp_path / "python" / "params.json").write_text(json.dumps(params))
     write_run(tmp_path / "foreign", rows=1, script="../setup", n_itr=None)
     assert runs.main([str(tmp_path), "--json"]) == 0
     output = capsys.readouterr()
@@ -132,6 +136,7 @@ def test_other_columns_and_other_files(tmp_path, capsys):
     assert (found["search"]["gain"], found["search"]["return"], found["search"]["state"]) == (None, 0.0, "finished")
     assert (found["own"]["iterations"], found["own"]["experiment"], found["own"]["return"]) == (3, None, None)
     assert (found["begun"]["iterations"], found["begun"]["state"], found["begun"]["gain"]) == (0, "interrupted", None)
+    assert (found["python"]["experiment"], found["python"]["state"]) == ("ProMP", "finished")
     assert found["damaged"]["gain"] == 1.0 and found["damaged"]["started"] is None
     assert (found["foreign"]["state"], found["foreign"]["resume"]) == ("interrupted", None)
     assert output.err.count("\n") == 1 and output.err.startswith("warning: could not read ")
