@@ -134,6 +134,12 @@ def skip_field(app, what, name, obj, skip, options):
     return skip or type(obj).__name__ == "_tuplegetter" or None
 
 
+def leave_out_signature(app, what, name, obj, options, signature, return_annotation):
+    """Leaves out the signature of a protocol, which nobody constructs: it would be `(*args, **kwargs)`."""
+    if inspect.isclass(obj) and vars(obj).get("_is_protocol"):
+        return "", None
+
+
 _TITLE = re.compile(r"(?<=<h1>)[^<]+")
 _WITHIN_NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_.])(?=\w)|(?<=[A-Z]{4})(?=[A-Z][a-z])")
 
@@ -148,4 +154,5 @@ def setup(app):
     """Connects the above, before napoleon reads the docstrings."""
     app.connect("html-page-context", break_titles)
     app.connect("autodoc-process-docstring", list_fields, priority=400)
+    app.connect("autodoc-process-signature", leave_out_signature)
     app.connect("autodoc-skip-member", skip_field)

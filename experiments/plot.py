@@ -29,7 +29,14 @@ from experiments.flags import Parser, add_output_flags, check_is_new, similar
 from experiments.record import PROGRESS_FILE
 from experiments.settings import PARALLEL_SETTINGS, RunConfig, find_script
 from meta_policy_search.envs.scenery import check_is_planar
-from meta_policy_search.plotting import Curve, Progress, plot_comparison, read_progress, return_columns
+from meta_policy_search.plotting import (
+    Curve,
+    Progress,
+    describe_settings,
+    plot_comparison,
+    read_progress,
+    return_columns,
+)
 from meta_policy_search.utils.checks import check_positive_int
 
 WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
@@ -138,9 +145,13 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
 
 
 def _default_title(runs: Sequence[Run]) -> str:
-    """Returns the environment, if it is that of all runs, or what there is to say then."""
-    envs = {str(run.settings.get("env")) for run in runs}
-    return next(iter(envs)) if len(envs) == 1 and "env" in runs[0].settings else "Comparison of runs"
+    """Returns what all runs have in common: algorithm, environment, inner step, and their seeds."""
+    common = {name: next(iter(values)) for name in ("script", "env", "inner_lr")
+              if len(values := {run.settings.get(name) for run in runs}) == 1}
+    if common.get("env") is None:
+        return "Comparison of runs"
+    seeds = sorted({run.settings["seed"] for run in runs if "seed" in run.settings})
+    return describe_settings(common.get("script"), common["env"], seeds, common.get("inner_lr"))
 
 
 def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[str, dict[str, str]]:

@@ -189,3 +189,17 @@ def test_all_public_names_of_the_package_have_docstrings(public_names):
     searched = list(public_names["modules"](meta_policy_search))
     assert {"meta_policy_search.meta_algos.pro_mp", "meta_policy_search.utils.logger"} <= {m.__name__ for m in searched}
     assert [line for line in public_names["missing"](searched, ()) if "no docstring" in line] == []
+
+
+# What classes inherit --------------------------------------------------------------------------------------------
+
+
+def test_a_class_names_what_it_inherits_once_and_where_that_is_described(monkeypatch):
+    """Given ProMP, then each method of its bases is named with the one that has it, by the name of its page."""
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    module = runpy.run_path(str(DOCS / "_ext" / "inherited.py"))
+    names = {module["place"](base): names for base, names in module["inherited"](ProMP)}
+    assert "adapt" in names["meta_policy_search.meta_algos.MAMLAlgo"]
+    assert "with_meta_batch_size" in names["meta_policy_search.meta_algos.MetaAlgo"]
+    every = [name for of_base in names.values() for name in of_base]
+    assert len(every) == len(set(every)) and "build_meta_objective" not in every

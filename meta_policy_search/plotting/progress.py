@@ -67,11 +67,11 @@ def describe_run(run_folder: PathLike) -> str:
         return "/".join(folder.split(os.sep)[-3:])
 
 
-def describe_settings(script: str, env: str, seeds: Sequence[int], inner_lr: Optional[float] = None) -> str:
-    """Returns in words what runs of a script have in common."""
-    algorithm = _ALGORITHMS.get(os.path.splitext(script)[0], script)
-    seed = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-    return f"{algorithm} on {env}, {seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
+def describe_settings(script: Optional[str], env: str, seeds: Sequence[int], inner_lr: Optional[float] = None) -> str:
+    """Returns in words what runs have in common; None, and no seeds, are left out."""
+    algorithm = "" if script is None else f"{_ALGORITHMS.get(os.path.splitext(script)[0], script)} on "
+    seed = f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}" if len(seeds) else ""
+    return f"{algorithm}{env}{seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
 
 
 def return_columns(progress: Progress) -> dict[str, str]:

@@ -114,7 +114,8 @@ def test_seeds_of_two_settings(tmp_path, comparison):
     write_run(tmp_path / "b1", seed=1, inner_lr=0.2)
     panels, path, title, _ = comparison(tmp_path)
     assert Path(path).resolve() == tmp_path / "comparison.png"
-    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG") and title == "MetaPointEnv"
+    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert title == "ProMP on MetaPointEnv, seeds 1, 2"
     assert list(panels) == ["return before adaptation", "return after adaptation"]
     assert labels(panels) == ["inner_lr 0.1 (2 runs)", "inner_lr 0.2"]
     (x1, y1), (x2, y2) = panels["return after adaptation"][0].runs
