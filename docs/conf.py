@@ -52,6 +52,7 @@ public_names_internal = [  # what modules of the package share with each other
     "*.evaluation.adaptation.*",
     "*.evaluation.recording.next_start_rngs",
     "*.optimizers.base.first_non_finite",
+    "*.optimizers.blocks.*",
     "*.plotting.progress.*columns",
     "*.plotting.style.*",
     "*.samplers.executors.*.[a-z]*",
@@ -70,6 +71,7 @@ public_names_internal = [  # what modules of the package share with each other
     "*.utils.log_outputs.*",
     "*.utils.progress.*",
     "*.utils.signatures.*",
+    "*.utils.threads.*",
     "*.utils.timing.*",
     "*.utils.video.*",
 ]
