@@ -38,6 +38,7 @@ ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
     r"python experiments/pro_mp\.py --parallel ray.*": "needs Ray: tests/samplers/test_ray_sampler.py",
     r"python experiments/results/compare_searches\.py": "tests/experiments/test_compare_searches.py, one seed",
     r"python benchmarks/ray_cost_model\.py": "takes minutes, and Ray: tests/benchmarks runs its parts",
+    r"python benchmarks/compare\.py .*": "tests/benchmarks/test_compare.py, with tiny sizes",
     r"ray (start|job submit).*": "needs a cluster",
     r"python experiments/sweep\.py .*": "tests/experiments/test_sweep.py reads its grid, and runs smaller ones",
     r"pip install .*": "make and .ci/run install the package; what else there is belongs to the user's machine",
