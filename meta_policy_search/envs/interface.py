@@ -38,6 +38,9 @@ class MetaEnv(SharedArguments, gym.Env):
     copies of itself at once has `make_batched(num_envs)`, which returns a `BatchedEnv`; see `BatchableMetaEnv`.
     """
 
+    observation_space: Any  # gym's class `Space` knows neither `low` nor `n`
+    action_space: Any
+
     def sample_tasks(self, n_tasks: int) -> List[Task]:
         """Returns a list of `n_tasks` tasks, drawn from the environment's distribution.
 
@@ -73,8 +76,8 @@ class BatchedEnv(abc.ABC):
         max_threads: how many threads may call `reset` and `step` at a time, each for other environments; default 1.
     """
 
-    observation_space: gym.Space
-    action_space: gym.Space
+    observation_space: Any
+    action_space: Any
     max_threads: int = 1
 
     def __init__(self, num_envs: int) -> None:
@@ -199,7 +202,7 @@ class BatchableMetaEnv(MetaEnv):
         return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),
                 bool(answer.truncated[0]), info)
 
-    def render(self) -> np.ndarray:
+    def render(self) -> np.ndarray:  # type: ignore[override]  # one of the frames that gym lets it return
         """Returns a picture of the environment as it is now, uint8 `[H, W, 3]`, for `render_mode="rgb_array"`.
 
         Raises:

@@ -46,7 +46,7 @@ class _Split(NamedTuple):
     """The tasks of a benchmark for training, or those for testing."""
 
     benchmark: str  # "ML1", "ML10" or "ML45"
-    env_name: Optional[str]  # of ML1
+    env_name: Any  # of ML1, as the user gave it
     split: str
     seed: int
 
@@ -298,7 +298,7 @@ def _divergences() -> Tuple[Any, ...]:
     return warning.mjWARN_BADQPOS, warning.mjWARN_BADQVEL, warning.mjWARN_BADQACC
 
 
-_models: "weakref.WeakValueDictionary[MetaWorldTask, Any]" = weakref.WeakValueDictionary()
+_models: "weakref.WeakValueDictionary[Optional[MetaWorldTask], Any]" = weakref.WeakValueDictionary()
 """The models that simulators work on, by task. A simulator only moves things in its model."""
 
 

@@ -3,7 +3,7 @@
 Point environments, and robots that walk in the plane, describe themselves by a `Scenery`. matplotlib is loaded when the
 first one is drawn.
 """
-from typing import Any, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class Scenery(NamedTuple):
     half_width: float = 0.0  # of the square around the origin in which things happen
     goal: Optional[np.ndarray] = None  # [2]
     direction: Optional[np.ndarray] = None  # [2], of length one, to go in
-    other_goals: Sequence[np.ndarray] = ()  # each [2], goals that tasks can have
+    other_goals: Union[np.ndarray, Sequence[np.ndarray]] = ()  # each [2], goals that tasks can have
     walls: Sequence[np.ndarray] = ()  # lines, each [n, 2]
 
 
@@ -85,5 +85,5 @@ def draw_scenery(axes: Any, scenery: Scenery, trails: Sequence[np.ndarray], scal
                       arrowprops={"arrowstyle": "-|>", "color": _GOAL_COLOR, "linewidth": 2.0 * scale})
 
 
-def _mark(axes: object, place: Tuple[float, float], **style: object) -> None:
+def _mark(axes: Any, place: np.ndarray, **style: Any) -> None:
     axes.plot(*place, linestyle="none", zorder=3, clip_on=False, **style)

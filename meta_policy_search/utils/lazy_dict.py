@@ -1,6 +1,6 @@
 """A dict whose entries are made when somebody first asks for one."""
 import functools
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, Mapping, Optional
 
 __all__ = ["LazyDict"]
 
@@ -16,7 +16,7 @@ class LazyDict(dict):
 
     def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
         super().__init__()
-        self._make = make
+        self._make: Optional[Callable[[], Mapping[str, Any]]] = make
         self._made: Dict[str, Any] = {}
 
     def _fill(self) -> None:
@@ -40,11 +40,11 @@ class LazyDict(dict):
         return dict, (dict(self),)
 
 
-def _shallow(entries: Mapping[str, Any]) -> Dict[str, Any]:
+def _shallow(entries: Dict[str, Any]) -> Dict[str, Any]:
     return {key: dict(value) if isinstance(value, dict) else value for key, value in dict.items(entries)}
 
 
-def _is_same(entries: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+def _is_same(entries: Dict[str, Any], made: Dict[str, Any]) -> bool:
     return dict.keys(entries) == made.keys() and all(
         _is_same(value, made[key]) if isinstance(value, dict) and isinstance(made[key], dict) else value is made[key]
         for key, value in dict.items(entries))

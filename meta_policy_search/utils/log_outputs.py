@@ -110,6 +110,7 @@ class _RowFile(Output):
     """
 
     _memory = ("_content", "_rows", "_keys", "_status")
+    _rows: int
 
     def __init__(self, path: str, content: bytes = b"", rows: int = 0, keys: Iterable[str] = ()) -> None:
         self._path = path
@@ -145,7 +146,7 @@ class _RowFile(Output):
             return None
         notice = f"{self._path} was {'deleted' if found is None else 'changed'} by something else"
         if found == self._next:
-            notice = None
+            notice = ""
         elif found is not None:
             aside = next(path for path in (f"{self._path}.changed-{i}" for i in itertools.count(1))
                          if not os.path.exists(path))
@@ -153,7 +154,7 @@ class _RowFile(Output):
                 file.write(found)
             notice += f"; what that made of it is in {os.path.basename(aside)} now"
         self._replace(self._content, self._rows, self._keys)
-        return notice and f"{notice}. It is written anew, with all rows of this run"
+        return f"{notice}. It is written anew, with all rows of this run" if notice else None
 
 
 class _CSVFile(_RowFile):
@@ -282,7 +283,7 @@ class _WandB(Output):
     def __init__(self, folder: str, position: Optional[Position]) -> None:
         import wandb
 
-        self._step = 0 if position is None else position["step"]
+        self._step: int = 0 if position is None else position["step"]
         self._is_ours = wandb.run is None
         self._run = wandb.run
         if self._run is None:

@@ -44,7 +44,7 @@ def get_root() -> int:
     """Returns the root seed, drawing one from the operating system where none was set."""
     global _root
     if _root is None:
-        _root = int(np.random.SeedSequence().entropy)
+        _root = int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]  # it is an integer
     return _root
 
 

@@ -59,4 +59,4 @@ class Serializable(SharedArguments):
         """Builds the object from what `__getstate__` returned."""
         check_own_pickle(self, state, "args")
         args, kwargs = self._given = state["args"], state["kwargs"]
-        self.__init__(*args, **kwargs)
+        type(self).__init__(self, *args, **kwargs)

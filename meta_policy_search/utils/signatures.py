@@ -25,7 +25,7 @@ import sys
 import types
 import typing
 from inspect import Parameter
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Type
 
 from meta_policy_search.utils.checks import did_you_mean
 
@@ -37,7 +37,7 @@ else:
 __all__ = ["SharedArguments", "Unpack", "merged_parameters"]
 
 _PACKAGE = __name__.partition(".")[0] + "."
-_STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+_STARS: Dict[Any, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
 _TITLE = re.compile(r"^([A-Z]\w*):$", re.MULTILINE)  # of a section of a docstring
 _ENTRY = re.compile(r"^ {4}(\*{0,2}\w+)((?: \([^)]*\))?:.*(?:\n {5,}.*)*)", re.MULTILINE)  # in the section `Args:`
 
@@ -57,7 +57,7 @@ class _Docstring:
     def __init__(self, own: str) -> None:
         self.own = own
 
-    def __get__(self, instance: Any, owner: type) -> str:
+    def __get__(self, instance: Any, owner: Type["SharedArguments"]) -> str:
         return _merged_docstring(owner)
 
 
@@ -82,18 +82,20 @@ class SharedArguments:
 
     __signature__ = _Signature()
     shared_sections: Tuple[str, ...] = ("Args", "Raises")
+    _given: Tuple[tuple, Dict[str, Any]]  # what the constructor was called with
     _replaced: Dict[str, str] = {}  # see `refuse_replaced`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         refuse_replaced(cls)
         if isinstance(vars(cls).get("__init__"), types.FunctionType):
-            cls.__init__ = _refusing_unknown(cls.__init__)
+            cls.__init__ = _refusing_unknown(cls.__init__)  # type: ignore[method-assign]
             if hasattr(cls.__init__, "__wrapped__") and _passes_on(cls):  # what `help` shows of it
                 me = Parameter("self", Parameter.POSITIONAL_ONLY)
-                cls.__init__.__signature__ = inspect.Signature([me, *merged_parameters(cls)])
+                signature = inspect.Signature([me, *merged_parameters(cls)])
+                cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
         if isinstance(vars(cls).get("__doc__"), str) and (cls.__module__.startswith(_PACKAGE) or _passes_on(cls)):
-            cls.__doc__ = _Docstring(cls.__doc__)
+            cls.__doc__ = _Docstring(cls.__doc__)  # type: ignore[arg-type, assignment]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Builds the object, remembering the arguments of the call."""
@@ -168,7 +170,8 @@ def merged_parameters(cls: type) -> List[Parameter]:
     """
     found: Dict[str, Parameter] = {}
     by_position, by_name, rest = True, True, None
-    order, wanted = [], None  # names that are passed on: by the first class, by all of them; None for any
+    order: List[str] = []  # names that the first class passes on
+    wanted: Optional[Set[str]] = None  # names that all of them pass on; None for any
     for base, is_delegate in _lineage(cls):
         if "__init__" not in vars(base):
             continue
@@ -186,7 +189,7 @@ def merged_parameters(cls: type) -> List[Parameter]:
         by_position &= any(p.kind is p.VAR_POSITIONAL for p in own)
         rest = next((p for p in own if p.kind is p.VAR_KEYWORD), None)
         by_name = rest is not None
-        names = _shared_names(rest.annotation) if by_name else None
+        names = _shared_names(rest.annotation) if rest is not None else None
         if names is not None:
             order = order or [name for name in names if name not in found]
             wanted = set(names) if wanted is None else wanted.intersection(names)
@@ -238,7 +241,7 @@ def _as_text(value: Any) -> str:
     return f"{type(value).__name__}(...)" if isinstance(value, SharedArguments) else reprlib.repr(value)
 
 
-def _merged_docstring(cls: type) -> str:
+def _merged_docstring(cls: Type[SharedArguments]) -> str:
     """Returns the docstring of a class, completed by shared sections and by all arguments."""
     texts = [vars(base).get("__doc__") for base, _ in _lineage(cls)]
     lineage = [_sections(text.own if isinstance(text, _Docstring) else text) for text in texts if text]

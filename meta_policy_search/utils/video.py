@@ -74,7 +74,7 @@ class _Encoder:
     def __init__(self, path: str, fps: float) -> None:
         self._path, self._fps = path, fps
         self._shape: tuple = ()
-        self._send = None
+        self._send: Any = None
         self._count = 0
 
     def append(self, picture: np.ndarray) -> None:

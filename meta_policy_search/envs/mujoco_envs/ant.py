@@ -81,7 +81,9 @@ class BatchedAntEnv(BatchedContactEnv):
     def _contacts(self, state: State) -> np.ndarray:
         return np.clip(super()._contacts(state), -LARGEST_CONTACT, LARGEST_CONTACT)
 
-    def _run_rewards(self, forward: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
+    def _run_rewards(  # type: ignore[override]  # no task of the ant adds infos
+        self, forward: np.ndarray, actions: np.ndarray, after: State
+    ) -> Tuple[np.ndarray, Infos]:
         """Returns rewards and infos, given the rewards `[k]` for getting ahead."""
         contact = np.zeros(len(actions))
         if self.contact_forces:
@@ -92,7 +94,7 @@ class BatchedAntEnv(BatchedContactEnv):
             "reward_contact": contact,
             "reward_survive": np.full(len(actions), self.survival_reward),
         }
-        return sum(infos.values()), infos
+        return sum(infos.values(), np.zeros(len(actions))), infos
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs the paths' mean rewards for getting ahead, and the mean control cost, per step."""

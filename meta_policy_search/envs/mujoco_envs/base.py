@@ -264,7 +264,8 @@ class MujocoMetaEnv(BatchableMetaEnv):
         **kwargs: further arguments of `batched_class`.
     """
 
-    batched_class = BatchedMujocoEnv
+    batched_class: type = BatchedMujocoEnv
+    _batched: BatchedMujocoEnv
     shared_sections = ("Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs", "Args", "Raises",
                        "References")
     metadata = {"render_modes": ["rgb_array"]}

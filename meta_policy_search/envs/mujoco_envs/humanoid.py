@@ -91,7 +91,9 @@ class BatchedHumanoidEnv(BatchedContactEnv):
         """Returns the mean velocity of the centre of mass."""
         return (after.derived["subtree_com"][:, _ROOT, :2] - before.derived["subtree_com"][:, _ROOT, :2]) / self.dt
 
-    def _run_rewards(self, velocity: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
+    def _run_rewards(  # type: ignore[override]  # no task of the humanoid adds infos
+        self, velocity: np.ndarray, actions: np.ndarray, after: State
+    ) -> Tuple[np.ndarray, Infos]:
         """Returns rewards and infos, given the velocities `[k]` in the direction asked for, m/s."""
         impact = np.zeros(len(actions))
         if self.contact_forces:
@@ -102,4 +104,4 @@ class BatchedHumanoidEnv(BatchedContactEnv):
             "reward_alive": np.full(len(actions), self.survival_reward),
             "reward_impact": -np.minimum(impact, LARGEST_IMPACT_COST),
         }
-        return sum(rewards.values()), {"forward_vel": velocity, **rewards}
+        return sum(rewards.values(), np.zeros(len(actions))), {"forward_vel": velocity, **rewards}

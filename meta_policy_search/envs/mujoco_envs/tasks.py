@@ -4,7 +4,7 @@ Each is a mix-in: the environment of a robot and a task derives from the kind of
 """
 import math
 import numbers
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Callable, List, Sequence, Tuple
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class PlanarDirectionTasks(BatchedGoalEnv):
     Args:
         goal_direction: the task until `set_task` is called, two numbers `(x, y)`, a vector of length one.
     """
+
+    _plane_velocity: Callable[[State, State], np.ndarray]  # of `BatchedContactEnv`
 
     def __init__(self, num_envs: int, *, goal_direction: Sequence[float] = (1.0, 0.0), **settings: Any) -> None:
         super().__init__(num_envs, task=self._check_task("goal_direction", goal_direction), **settings)

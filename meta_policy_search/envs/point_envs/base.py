@@ -156,6 +156,7 @@ class PointMetaEnv(BatchableMetaEnv):
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    _batched: BatchedPointEnv
 
     def __init__(self, *, render_mode: Optional[str] = None, **kwargs: Any) -> None:
         super().__init__(render_mode=render_mode, **kwargs)

@@ -262,11 +262,11 @@ class Engine(abc.ABC):
         in_bounds = (np.abs(final[:, 1:]) <= _LARGEST).all(axis=1)  # false for NaN
         failed = np.flatnonzero(~(in_time & in_bounds))
         if len(failed):
-            failed = [int(i) for i in (failed if env_ids is None else np.asarray(env_ids)[failed])]
-            named = ", ".join(map(str, failed[:5])) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
+            ids = [int(i) for i in (failed if env_ids is None else np.asarray(env_ids)[failed])]
+            named = ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
             raise PhysicsError(
                 f"the simulation of the {self.robot} diverged in environment {named}: "
-                f"positions or velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", failed)
+                f"positions or velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", ids)
 
     def __getstate__(self) -> Dict[str, Any]:
         names = ("robot", "num_envs", "frame_skip", "inertials", "num_threads", "derived")
@@ -274,7 +274,7 @@ class Engine(abc.ABC):
                 "controls": self._controls, "parameters": self._parameters}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        self.__init__(**state["arguments"])
+        type(self).__init__(self, **state["arguments"])
         self._states[:] = state["states"]
         self._controls[:] = state["controls"]
         self.set_parameters(state["parameters"])

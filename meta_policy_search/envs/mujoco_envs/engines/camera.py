@@ -10,7 +10,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from typing import Any, BinaryIO, List, Optional
+from typing import Any, BinaryIO, List
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Camera:
     """
 
     def __init__(self, model: Any) -> None:
-        self._process: Optional[subprocess.Popen] = None
+        self._process: Any = None  # a `subprocess.Popen`
         self._model: Any = None
         failures = []
         for backend in backends():
@@ -121,7 +121,7 @@ def main() -> None:
 
 def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answers a model with True and a position with a picture; an exception with its text."""
-    renderer = None
+    renderer: Any = None  # a `_Renderer`, after the first model
     while True:
         length = requests.read(_LENGTH_BYTES)
         if len(length) < _LENGTH_BYTES:

@@ -22,7 +22,7 @@ _INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 def model_file(robot: str) -> Path:
     """Returns the model file of a robot among the assets of the installed Gymnasium, without importing it."""
     package = importlib.util.find_spec("gymnasium")
-    if package is None:
+    if package is None or not package.submodule_search_locations:
         raise ImportError("the models of the MuJoCo robots come with Gymnasium: run `pip install gymnasium`")
     path = Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
     if not path.is_file():

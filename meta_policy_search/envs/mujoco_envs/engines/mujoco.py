@@ -16,7 +16,7 @@ import functools
 import os
 import xml.etree.ElementTree as ElementTree
 from types import ModuleType
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Type
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class MujocoEngine(Engine):
         return _import_mujoco()
 
     @property
-    def _simulator_class(self) -> type:
+    def _simulator_class(self) -> Type["_Simulator"]:
         return _Simulator if self.nq == self.nv else _RungeKuttaSimulator
 
     def _new_simulator(self, num_threads: int) -> "_Simulator":
