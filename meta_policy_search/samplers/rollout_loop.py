@@ -1,5 +1,4 @@
 """Collects the paths of some tasks, wherever their environments are stepped."""
-import threading
 import time
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -129,7 +128,7 @@ class RolloutLoop:
         self._max_path_length = request.max_path_length
         self._room = min(request.max_path_length, MANY_STEPS)  # steps of a path that buffers hold
         self._path_rng = request.path_rng
-        self._is_stopped, self._running = False, threading.Lock()
+        self._is_stopped = False
         self._action_shape = request.action_shape
         num_paths = self._num_tasks * self._num_rollouts
         self._noise = np.empty((num_paths, self._room, actor.noise_dim), np.float32)
@@ -145,24 +144,14 @@ class RolloutLoop:
         """Makes `run`, in another thread, return after the current step, or at once if it has not begun."""
         self._is_stopped = True
 
-    def wait(self) -> None:
-        """Waits until `run` is over, or after `stop` will not begin."""
-        with self._running:
-            pass
-
     def run(self) -> Rollouts:
         """Collects all paths."""
-        with self._running:
-            if not self._is_stopped:
-                self._collect()
-        return self._rollouts()
-
-    def _collect(self) -> None:
         tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
         env_ids = np.arange(self._num_tasks * envs_per_task)
         path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
         waiting = [list(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
-        self._start(env_ids, path_of)
+        if not self._is_stopped:
+            self._start(env_ids, path_of)
         while len(env_ids) and not self._is_stopped:
             paths = path_of[env_ids]
             ended = self._step(env_ids, paths)
@@ -176,6 +165,7 @@ class RolloutLoop:
                 if restarted:
                     self._start(np.asarray(restarted), path_of[restarted])
                 env_ids = np.sort(np.concatenate([env_ids[~ended], np.asarray(restarted, int)]))
+        return self._rollouts()
 
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
         """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
@@ -323,8 +313,4 @@ def _run(loops: Sequence[RolloutLoop]) -> List[Rollouts]:
         for loop in loops:
             loop.stop()
 
-    try:
-        return run_in_threads([loop.run for loop in loops], stop, "sampling")
-    finally:
-        for loop in loops:  # also one whose thread was being started when Ctrl-C came
-            loop.wait()
+    return run_in_threads([loop.run for loop in loops], stop, "sampling")

@@ -2,6 +2,8 @@
 import threading
 from typing import Any, Callable, List, Sequence, TypeVar
 
+from meta_policy_search.utils.interrupts import interrupts_delayed
+
 Result = TypeVar("Result")
 
 
@@ -9,7 +11,7 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], stop: Callable[[], None
     """Runs each job in a thread of its own, or the only one in this thread; returns what they return, in their order.
 
     Ctrl-C at an unlucky moment leaves locks of `concurrent.futures` taken, which its threads then wait for. So these
-    are plain threads, none of which waits for what this one holds.
+    are plain threads, none of which waits for what this one holds. Ctrl-C again, while they end, has to wait for that.
 
     Args:
         jobs: what to run.
@@ -35,21 +37,19 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], stop: Callable[[], None
             under_way[i].release()
 
     try:
-        for i, lock in enumerate(under_way):
-            lock.acquire()
-            thread = threading.Thread(target=run, args=(i,), name=f"{name}_{i}", daemon=True)
-            thread.start()
-            threads.append(thread)
+        with interrupts_delayed():  # there is no telling whether a thread that was being started has begun
+            for i, lock in enumerate(under_way):
+                lock.acquire()
+                thread = threading.Thread(target=run, args=(i,), name=f"{name}_{i}", daemon=True)
+                thread.start()
+                threads.append(thread)
         for lock in under_way:
             lock.acquire()
-    except RuntimeError as error:
-        if isinstance(error.__context__, KeyboardInterrupt):
-            raise error.__context__ from None  # what `start` makes of Ctrl-C at times
-        raise
     finally:  # without effect unless one has failed, or Ctrl-C was pressed
-        stop()
-        for thread in threads:
-            thread.join()
+        with interrupts_delayed():
+            stop()
+            for thread in threads:
+                thread.join()
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome

@@ -4,6 +4,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import cloudpickle
@@ -14,7 +15,7 @@ from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvC
 from meta_policy_search.evaluation.recording import next_start_rngs
 from meta_policy_search.samplers import rollout_loop
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
-from tests.helpers.sampling import M, Scripted, Wanderer, assert_same, parallel, sampler_of
+from tests.helpers.sampling import BatchedWanderer, M, Scripted, Wanderer, assert_same, parallel, sampler_of
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 TASKS = [0.5, -0.5, 2.0]
@@ -104,6 +105,32 @@ def test_after_ctrl_c_workers_are_started_again_and_give_the_same_data(tmp_path)
         with pytest.raises(RuntimeError, match="paths with them; reset"):
             sampler.vec_env.step_envs(np.zeros((1, 2)), [0])
         assert_same(paths_of(sampler), expected)  # with the tasks that the others had
+
+
+class Impatient(Wanderer):
+    """Has Ctrl-C pressed again and again while it steps, in one of three threads."""
+
+    class batched_class(BatchedWanderer):
+        max_threads = 3
+        pressed = []
+
+        def step(self, actions, env_ids=None):
+            if not self.pressed:
+                self.pressed.append(True)
+                for _ in range(4):
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(0.1)
+                time.sleep(0.2)
+            return super().step(actions, env_ids)
+
+
+def test_ctrl_c_again_leaves_no_thread_behind_either():
+    """Given Ctrl-C, and more of it while threads end, then none of them steps the environments when that is raised."""
+    sampler, expected = sampler_of(Impatient()), paths_of(sampler_of(Wanderer()))
+    with pytest.raises(KeyboardInterrupt):
+        sampler.obtain_samples()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sampling")]
+    assert_same(paths_of(sampler), expected)
 
 
 def test_a_worker_that_was_killed_is_replaced_in_the_next_round():

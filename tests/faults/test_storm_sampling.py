@@ -25,7 +25,7 @@ class Storm:
     """Interrupts calls after random times, as Ctrl-C does."""
 
     def __init__(self, seed):
-        self._rng, self._is_on, self._longest, self.count = np.random.default_rng(seed), False, 0.0, 0
+        self._rng, self._is_on, self._usual, self.count = np.random.default_rng(seed), False, 0.0, 0
 
     def __enter__(self):
         self._before = signal.signal(signal.SIGALRM, self._strike)
@@ -39,19 +39,20 @@ class Storm:
         if self._is_on:
             self._is_on = False
             self.count += 1
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     def survive(self, function, restore):
         """Calls a function until it is not interrupted; calls `restore` after each time that it was."""
         while True:
             started = time.perf_counter()
             with contextlib.suppress(KeyboardInterrupt):
-                if self._longest and self._rng.random() < 0.7:
+                if self._usual and self._rng.random() < 0.7:
                     self._is_on = True
-                    signal.setitimer(signal.ITIMER_REAL, self._rng.uniform(1e-5, 1.2 * self._longest))
+                    signal.setitimer(signal.ITIMER_REAL, self._rng.uniform(1e-5, 1.3 * self._usual))
                 value = function()
                 self._is_on = False
-                self._longest = max(self._longest, time.perf_counter() - started)
+                took = time.perf_counter() - started
+                self._usual = 0.8 * (self._usual or took) + 0.2 * took
                 return value
             restore()
 
