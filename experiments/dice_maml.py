@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from experiments.command import run
-from experiments.parts import build_parts, build_trainer, maml_arguments, processor_arguments
-from experiments.settings import BASELINES, MetaConfig, setting
+from experiments.parts import (
+    build_parts,
+    build_trainer,
+    first_order_arguments,
+    maml_arguments,
+    processor_arguments,
+)
+from experiments.settings import BASELINES, FirstOrderConfig, setting
 from meta_policy_search import baselines
 from meta_policy_search.samplers import DiceMetaSampleProcessor
 
@@ -22,11 +28,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Config(MetaConfig):
+class Config(FirstOrderConfig):
     """The shared settings, with a baseline of time alone, as a state-dependent one would bias DiCE."""
 
     baseline: str = setting("LinearTimeBaseline", "class of the baseline of the rewards", BASELINES)
-    learning_rate: float = setting(1e-3, "step size of Adam on the meta-objective")
     outer_type: str = setting(
         "dice", "objective after adaptation: DiCE, or the policy gradient on advantages", ("dice", "log_likelihood")
     )
@@ -49,7 +54,7 @@ def build(config: Config) -> "Trainer":
     algo_class = VPG_DICEMAML if has_advantages else DICEMAML
     algo = algo_class(
         max_path_length=config.max_path_length,
-        learning_rate=config.learning_rate,
+        **first_order_arguments(config),
         **maml_arguments(config, parts),
     )
     return build_trainer(config, parts, algo)

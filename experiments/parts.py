@@ -4,7 +4,7 @@ TensorFlow is loaded when they are built, not before, so that `--help` and mista
 """
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from experiments.settings import ExploringConfig, MetaConfig
+from experiments.settings import ExploringConfig, FirstOrderConfig, MetaConfig
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, make_env, normalize
 from meta_policy_search.envs.spaces import is_discrete
@@ -78,6 +78,18 @@ def maml_arguments(config: MetaConfig, parts: Parts) -> dict[str, Any]:
         "num_inner_grad_steps": config.num_inner_grad_steps,
         "trainable_inner_step_size": config.trainable_inner_step_size,
         "first_order": config.first_order,
+    }
+
+
+def first_order_arguments(config: FirstOrderConfig) -> dict[str, Any]:
+    """Returns the arguments of algorithms whose meta-update is made of first-order steps."""
+    from meta_policy_search.tf_compat import tf
+    from meta_policy_search.utils.schedules import LinearSchedule
+
+    is_linear = config.learning_rate_schedule == "linear"
+    return {
+        "learning_rate": LinearSchedule(config.learning_rate, 0.0, config.n_itr) if is_linear else config.learning_rate,
+        "tf_optimizer_cls": getattr(tf.train, f"{config.meta_optimizer}Optimizer"),
     }
 
 

@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from experiments.command import run
-from experiments.parts import build_parts, build_trainer, maml_arguments
-from experiments.settings import MetaConfig, setting
+from experiments.parts import build_parts, build_trainer, first_order_arguments, maml_arguments
+from experiments.settings import FirstOrderConfig, setting
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Config(MetaConfig):
+class Config(FirstOrderConfig):
     """The published settings."""
 
-    learning_rate: float = setting(1e-3, "step size of Adam on the meta-objective")
     num_ppo_steps: int = setting(5, "gradient steps per meta-update, without sampling again")
     num_minibatches: int = setting(1, "parts that the samples after adaptation are split into in each step")
     clip_eps: float = setting(0.3, "half-width of the interval that likelihood ratios are clipped to")
@@ -41,7 +40,7 @@ def build(config: Config) -> "Trainer":
     parts = build_parts(config)
     algo = ProMP(
         **maml_arguments(config, parts),
-        learning_rate=config.learning_rate,
+        **first_order_arguments(config),
         num_ppo_steps=config.num_ppo_steps,
         num_minibatches=config.num_minibatches,
         clip_eps=config.clip_eps,

@@ -157,6 +157,19 @@ def _check_depth(name: str, value: Any, left: int) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
+class FirstOrderConfig(MetaConfig):
+    """The settings of algorithms whose meta-update is made of first-order steps."""
+
+    learning_rate: float = setting(1e-3, "step size on the meta-objective")
+    learning_rate_schedule: str = setting(
+        "constant", "whether it stays, or goes in a straight line to 0 after n_itr iterations", ("constant", "linear")
+    )
+    meta_optimizer: str = setting(
+        "Adam", "takes the steps; a tf.train.Optimizer", ("Adam", "GradientDescent", "RMSProp", "Adagrad")
+    )
+
+
+@dataclasses.dataclass(frozen=True)
 class ExploringConfig(MetaConfig):
     """The settings of algorithms with a choice of inner objective, and with E-MAML's exploration term."""
 

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from experiments.command import run
-from experiments.parts import build_parts, build_trainer, exploring_arguments
-from experiments.settings import ExploringConfig, setting
+from experiments.parts import build_parts, build_trainer, exploring_arguments, first_order_arguments
+from experiments.settings import ExploringConfig, FirstOrderConfig
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Config(ExploringConfig):
+class Config(FirstOrderConfig, ExploringConfig):
     """The settings that ProMP was compared with (arXiv:1810.06784)."""
-
-    learning_rate: float = setting(1e-3, "step size of Adam on the meta-objective")
 
 
 def build(config: Config) -> "Trainer":
@@ -27,7 +25,7 @@ def build(config: Config) -> "Trainer":
     from meta_policy_search.meta_algos import VPGMAML  # loads TensorFlow, which takes seconds
 
     parts = build_parts(config)
-    algo = VPGMAML(**exploring_arguments(config, parts), learning_rate=config.learning_rate)
+    algo = VPGMAML(**exploring_arguments(config, parts), **first_order_arguments(config))
     return build_trainer(config, parts, algo)
 
 

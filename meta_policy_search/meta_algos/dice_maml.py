@@ -2,7 +2,7 @@
 from typing import Any, Sequence, Tuple
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.base import MAMLAlgo, MAMLArguments
+from meta_policy_search.meta_algos.first_order import FirstOrderMAMLAlgo, FirstOrderMAMLArguments
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.samplers.samples import Samples
@@ -11,13 +11,7 @@ from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.signatures import Unpack
 
 
-class DICEArguments(MAMLArguments, total=False):
-    """Arguments that DiCE algorithms share, by name."""
-
-    learning_rate: float
-
-
-class DICEMAML(MAMLAlgo):
+class DICEMAML(FirstOrderMAMLAlgo):
     """MAML whose inner and outer objectives are DiCE objectives, so that second derivatives are unbiased.
 
     Per task, with `r'_pt` the adjusted reward of step t of path p and `T` the most steps that a path can have,
@@ -31,19 +25,18 @@ class DICEMAML(MAMLAlgo):
     Takes the samples of a `DiceMetaSampleProcessor`, with a baseline of time alone (`LinearTimeBaseline`); its notes
     say what would bias the gradient.
 
-    Logs `LossBefore`. (A DiCE objective has the same value for all parameters, by construction: only its derivatives
-    differ.)
+    Logs `LossBefore` and `LearningRate`. (A DiCE objective has the same value for all parameters, by construction: only
+    its derivatives differ.)
 
     Args:
         max_path_length (int): the most steps that a path can have, `T`; the sample processor's.
-        learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
     """
 
-    def __init__(self, max_path_length: int, *args: Any, name: str = "dice_maml", learning_rate: float = 1e-3,
-                 **kwargs: Unpack[MAMLArguments]) -> None:
+    def __init__(self, max_path_length: int, *args: Any, name: str = "dice_maml",
+                 **kwargs: Unpack[FirstOrderMAMLArguments]) -> None:
         super().__init__(*args, name=name, **kwargs)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self.optimizer = MAMLFirstOrderOptimizer(learning_rate=learning_rate, max_epochs=1)
+        self.optimizer = MAMLFirstOrderOptimizer(**self._step_arguments)
         self.build_graph()
 
     def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:

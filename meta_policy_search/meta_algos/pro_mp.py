@@ -4,7 +4,7 @@ from typing import Any, Dict, Mapping, Sequence
 import numpy as np
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.base import MAMLAlgo, MAMLArguments
+from meta_policy_search.meta_algos.first_order import FirstOrderMAMLAlgo, FirstOrderMAMLArguments
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLPPOOptimizer
 from meta_policy_search.tf_compat import tf
@@ -19,7 +19,7 @@ from meta_policy_search.utils.checks import (
 from meta_policy_search.utils.signatures import Unpack
 
 
-class ProMP(MAMLAlgo):
+class ProMP(FirstOrderMAMLAlgo):
     """Proximal Meta-Policy Search.
 
     Minimizes, in several gradient steps on the same samples, the mean over tasks of the clipped surrogate of the
@@ -29,10 +29,9 @@ class ProMP(MAMLAlgo):
 
     with the likelihood-ratio loss as inner objective, which gives low-variance second derivatives (section 5).
 
-    Logs `LossBefore`, `LossAfter`, `KLInner`, `KLOuter`, `KLCoeffInner` and `ClipEps`.
+    Logs `LossBefore`, `LossAfter`, `KLInner`, `KLOuter`, `KLCoeffInner`, `ClipEps` and `LearningRate`.
 
     Args:
-        learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
         num_ppo_steps (int): passes over the samples per meta-update, without sampling again; default 5.
         num_minibatches (int): parts that the adapted policies' samples are split into in each pass; default 1.
         clip_eps (float): half-width of the interval that likelihood ratios are clipped to, above 0; default 0.2.
@@ -64,14 +63,14 @@ class ProMP(MAMLAlgo):
         >>> algo.optimize_policy([before, after], log=False)
     """
 
-    def __init__(self, *args: Any, name: str = "ppo_maml", learning_rate: float = 1e-3, num_ppo_steps: int = 5,
-                 num_minibatches: int = 1, clip_eps: float = 0.2, target_inner_step: float = 0.01,
+    def __init__(self, *args: Any, name: str = "ppo_maml", num_ppo_steps: int = 5, num_minibatches: int = 1,
+                 clip_eps: float = 0.2, target_inner_step: float = 0.01,
                  init_inner_kl_penalty: float = 1e-2, adaptive_inner_kl_penalty: bool = True,
-                 anneal_factor: float = 1.0, **kwargs: Unpack[MAMLArguments]) -> None:
+                 anneal_factor: float = 1.0, **kwargs: Unpack[FirstOrderMAMLArguments]) -> None:
         super().__init__(*args, name=name, **kwargs)
         num_ppo_steps = check_positive_int("num_ppo_steps", num_ppo_steps)
-        self.optimizer = MAMLPPOOptimizer(learning_rate=learning_rate, max_epochs=num_ppo_steps,
-                                          num_minibatches=num_minibatches)
+        self.optimizer = MAMLPPOOptimizer(max_epochs=num_ppo_steps, num_minibatches=num_minibatches,
+                                          **self._step_arguments)
         self.clip_eps = check_positive("clip_eps", clip_eps)
         penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
         self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty, np.float32)
@@ -102,11 +101,10 @@ class ProMP(MAMLAlgo):
         return {**values, "clip_eps": np.float32(self.clip_eps), "inner_kl_coeff": self.inner_kl_coeff}
 
     def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
-        loss_before = self.optimizer.optimize(values)
+        figures = super()._update(values)
         stats = self.optimizer.compute_stats(values)
-        figures = {"LossBefore": loss_before, "LossAfter": stats.loss, "KLInner": float(np.mean(stats.inner_kl)),
-                   "KLOuter": stats.outer_kl, "KLCoeffInner": float(np.mean(self.inner_kl_coeff)),
-                   "ClipEps": self.clip_eps}
+        figures.update(LossAfter=stats.loss, KLInner=float(np.mean(stats.inner_kl)), KLOuter=stats.outer_kl,
+                       KLCoeffInner=float(np.mean(self.inner_kl_coeff)), ClipEps=self.clip_eps)
         if self.adaptive_inner_kl_penalty:
             self.inner_kl_coeff = self._adapted_kl_coeff(stats.inner_kl)
         self.clip_eps *= self.anneal_factor

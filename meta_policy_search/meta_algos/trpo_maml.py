@@ -35,6 +35,10 @@ class TRPOMAML(ExploringMAMLAlgo):
         self.optimizer = optimizer or ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp())
         self.build_graph()
 
+    @property
+    def learning_rate(self) -> None:
+        """None: how far a meta-update goes is limited by `step_size`."""
+
     def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
         """Builds the adapted policies' likelihood-ratio loss and divergence."""
         with tf.name_scope("meta_objective"):

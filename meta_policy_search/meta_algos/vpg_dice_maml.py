@@ -2,7 +2,8 @@
 from typing import Any, Tuple
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.dice_maml import DICEMAML, DICEArguments
+from meta_policy_search.meta_algos.dice_maml import DICEMAML
+from meta_policy_search.meta_algos.first_order import FirstOrderMAMLArguments
 from meta_policy_search.ops import losses
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.signatures import Unpack
@@ -18,7 +19,7 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (the name of the public code)
     """
 
     def __init__(self, max_path_length: int, *args: Any, name: str = "vpg_dice_maml",
-                 **kwargs: Unpack[DICEArguments]) -> None:
+                 **kwargs: Unpack[FirstOrderMAMLArguments]) -> None:
         super().__init__(max_path_length, *args, name=name, **kwargs)
 
     def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:

@@ -5,26 +5,27 @@ import numpy as np
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.exploring import ExploringArguments, ExploringMAMLAlgo
+from meta_policy_search.meta_algos.first_order import FirstOrderArguments, FirstOrderMAMLAlgo
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.signatures import Unpack
 
 
-class VPGMAML(ExploringMAMLAlgo):
+class VPGArguments(ExploringArguments, FirstOrderArguments, total=False):
+    """Arguments that VPG-MAML has from others, by name."""
+
+
+class VPGMAML(FirstOrderMAMLAlgo, ExploringMAMLAlgo):
     """MAML whose meta-update is one step of Adam along the policy gradient.
 
     Minimizes the mean over tasks of the adapted policies' log-likelihood loss (plus, with `exploration`, E-MAML's
-    term, see `ExploringMAMLAlgo`). Logs `LossBefore` and `LossAfter`.
-
-    Args:
-        learning_rate (float): step size of Adam on the meta-objective; default 1e-3.
+    term, see `ExploringMAMLAlgo`). Logs `LossBefore`, `LossAfter` and `LearningRate`.
     """
 
-    def __init__(self, *args: Any, name: str = "vpg_maml", learning_rate: float = 1e-3,
-                 **kwargs: Unpack[ExploringArguments]) -> None:
+    def __init__(self, *args: Any, name: str = "vpg_maml", **kwargs: Unpack[VPGArguments]) -> None:
         super().__init__(*args, name=name, **kwargs)
-        self.optimizer = MAMLFirstOrderOptimizer(learning_rate=learning_rate, max_epochs=1)
+        self.optimizer = MAMLFirstOrderOptimizer(**self._step_arguments)
         self.build_graph()
 
     def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:

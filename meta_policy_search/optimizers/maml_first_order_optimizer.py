@@ -9,6 +9,7 @@ from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_non_negative, check_positive, check_positive_int
+from meta_policy_search.utils.schedules import Schedule
 from meta_policy_search.utils.signatures import Unpack
 
 
@@ -21,7 +22,8 @@ class MAMLFirstOrderOptimizer(Optimizer):
     Args:
         tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): its further arguments.
-        learning_rate (float): step size, above 0; default 1e-3.
+        learning_rate (float or callable): step size, above 0, or a function of how often `optimize` was called before;
+            default 1e-3. The attribute of this name is that of the next call, and may be set.
         max_epochs (int): passes over the samples per call of `optimize`, at least 1; default 1.
         tolerance (float or None): if the loss falls by less than this from one epoch to the next, training stops;
             default 1e-6. None never stops early.
@@ -30,18 +32,31 @@ class MAMLFirstOrderOptimizer(Optimizer):
     """
 
     def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
-                 tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: float = 1e-3,
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: Schedule = 1e-3,
                  max_epochs: int = 1, tolerance: Optional[float] = 1e-6, num_minibatches: int = 1,
                  verbose: bool = False) -> None:
         if not (isinstance(tf_optimizer_cls, type) and issubclass(tf_optimizer_cls, tf.train.Optimizer)):
             raise TypeError(f"tf_optimizer_cls: expected a subclass of tf.train.Optimizer, got {tf_optimizer_cls!r}")
-        self._learning_rate = check_positive("learning_rate", learning_rate)
+        self._tf_optimizer_cls, self._tf_optimizer_args = tf_optimizer_cls, dict(tf_optimizer_args or {})
+        self.learning_rate = self._tf_optimizer_args.pop("learning_rate", learning_rate)
+        self._is_assigned, self._num_updates = False, 0
         self._max_epochs = check_positive_int("max_epochs", max_epochs)
         self._tolerance = None if tolerance is None else check_non_negative("tolerance", tolerance)
         self._num_minibatches = check_positive_int("num_minibatches", num_minibatches)
         self._verbose = check_bool("verbose", verbose)
-        arguments = {"learning_rate": self._learning_rate, **(tf_optimizer_args or {})}
-        self._tf_optimizer = tf_optimizer_cls(**arguments)
+        tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # which refuses wrong arguments here
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the next call of `optimize`; may be set, to a number or a function of the calls before it."""
+        rate = self._learning_rate
+        return check_non_negative("learning_rate", rate(self._num_updates)) if callable(rate) else rate
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: Schedule) -> None:
+        self._learning_rate = learning_rate if callable(learning_rate) else check_positive("learning_rate",
+                                                                                           learning_rate)
+        self._is_assigned = True
 
     def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
                     sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
@@ -65,8 +80,10 @@ class MAMLFirstOrderOptimizer(Optimizer):
             self._new_gradients = [tf.placeholder(g.dtype, variables[name].shape, name="gradient")
                                    for name, g in self._gradients.items()]
             steps = [(ph, variables[name]) for ph, name in zip(self._new_gradients, self._gradients)]
-            self._train_op = self._tf_optimizer.apply_gradients(steps)
-            own = OrderedDict((variable.name, variable) for variable in self._tf_optimizer.variables())
+            self._rate_ph = tf.placeholder(tf.float32, [], name="learning_rate")
+            optimizer = self._tf_optimizer_cls(learning_rate=self._rate_ph, **self._tf_optimizer_args)
+            self._train_op = optimizer.apply_gradients(steps)
+            own = OrderedDict((variable.name, variable) for variable in optimizer.variables())
             self._own_variables = VariableSet(own)
 
     def optimize(self, input_val_dict: InputValues) -> float:
@@ -76,7 +93,9 @@ class MAMLFirstOrderOptimizer(Optimizer):
             ValueError: also if there are fewer samples than minibatches.
         """
         with self._all_or_nothing():
-            return self._take_steps(input_val_dict)
+            loss_before = self._take_steps(input_val_dict)
+            self._num_updates += 1
+            return loss_before
 
     def _take_steps(self, input_val_dict: InputValues) -> float:
         loss_before = self.loss(input_val_dict) if self._num_minibatches > 1 else None
@@ -109,17 +128,26 @@ class MAMLFirstOrderOptimizer(Optimizer):
                 raise FloatingPointError(
                     f"the {quantity} is not finite, so the step was refused and the parameters are as they were; the "
                     f"first tensor of the loss that is not finite: {first or 'none (only the gradient is affected)'}")
-        session.run(self._train_op, dict(zip(self._new_gradients, gradients)))
+        feed = dict(zip(self._new_gradients, gradients))
+        session.run(self._train_op, {**feed, self._rate_ph: self.learning_rate})
         return float(loss)
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns the optimizer's own variables (such as Adam's moments) and random state."""
-        return {**super().get_state(), "variables": self._own_variables.read()}
+        """Returns the optimizer's own variables (such as Adam's moments), random state, and where a schedule stands.
+
+        A learning rate that was set is part of it if it is a number.
+        """
+        rate = self._learning_rate if self._is_assigned and not callable(self._learning_rate) else None
+        return {**super().get_state(), "variables": self._own_variables.read(), "num_updates": self._num_updates,
+                "learning_rate": rate}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restores what `get_state` returned."""
         super().set_state(state)
         self._own_variables.write(dict(zip(self._own_variables.variables, state["variables"].values())))
+        self._num_updates = state["num_updates"]
+        if state["learning_rate"] is not None:
+            self.learning_rate = state["learning_rate"]
 
 
 class MAMLPPOStats(NamedTuple):
@@ -135,7 +163,7 @@ class FirstOrderArguments(TypedDict, total=False):
 
     tf_optimizer_cls: Type[tf.train.Optimizer]
     tf_optimizer_args: Optional[Mapping[str, Any]]
-    learning_rate: float
+    learning_rate: Schedule
     max_epochs: int
     num_minibatches: int
     verbose: bool
