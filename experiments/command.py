@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, 
 from experiments import record, times
 from experiments.flags import Parser, given_settings, make_training_parser
 from experiments.settings import SMOKE, ConfigT, MetaConfig, RunConfig, make_config
+from meta_policy_search import run_folder
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.worker import exit_after_parent
@@ -149,8 +150,8 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     _configure_logger(folder, config)
     trainer = experiment.build(config)
     process = record.describe_process(command)
-    record.write_params(folder, {"script": experiment.name, "settings": dataclasses.asdict(config), **process,
-                                 "resumed": []})
+    run_folder.write_params(folder, {"script": experiment.name, "settings": dataclasses.asdict(config), **process,
+                                     "resumed": []})
     logger.log_settings({"script": experiment.name, **dataclasses.asdict(config)})
     return trainer, config
 
@@ -188,11 +189,11 @@ def _go_on(
                              f"{record.PARAMS_FILE}: {error}") from error
         _configure_logger(folder, config, positions=snapshot["state"]["outputs"])
     process = record.describe_process(command)
-    record.warn_of_changes(params, process)
+    run_folder.warn_of_changes(params, process)
     params["settings"] = dataclasses.asdict(config)
     params.pop("ended", None)
     params["resumed"].append({"itr": trainer.itr, **process})
-    record.write_params(folder, params)
+    run_folder.write_params(folder, params)
     logger.log_settings({"script": experiment.name, **params["settings"]})
     logger.log(f"Going on with iteration {trainer.itr} in {logger.get_dir()}")
     return trainer, config
@@ -205,6 +206,7 @@ def _configure_logger(folder: str, config: RunConfig, **how: Any) -> None:
 def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> None:
     """Trains to the end and says what came of it."""
     folder = str(logger.get_dir())
+    trainer.writes_params = False  # it is written already
     logger.log(f"{config.env}, seed {config.seed}: {config.n_itr - trainer.itr} iterations of "
                f"{experiment.run_type.describe(trainer, config)}")
     logger.log(f"Writing to {record.shortest(folder)}")
@@ -227,7 +229,7 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
     finally:
         trainer.sampler.close()
         with _warning("could not write down when the run ended"):
-            record.write_end(folder)
+            run_folder.record_end(folder)
     with _warning("could not draw the learning curve"):
         experiment.run_type.draw(folder, config)
     with _warning("could not sum up what came of the run"):

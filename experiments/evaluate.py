@@ -42,6 +42,7 @@ from experiments.settings import PARALLEL_SETTINGS, MetaConfig, find_script, mak
 from meta_policy_search.envs import MetaEnv, get_env_class
 from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.plotting import describe_task
+from meta_policy_search.run_folder import MADE_BY_TRAINER
 from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
@@ -84,6 +85,12 @@ def load_evaluator(
         SnapshotError: there is no such snapshot; lists those there are.
     """
     itr = None if snapshot in (LAST, None) else check_int_at_least("snapshot", snapshot, 0)
+    if record.is_run(run_folder) and record.read_params(run_folder).get("made_by") == MADE_BY_TRAINER:
+        from meta_policy_search import evaluation  # loads TensorFlow
+
+        option = dataclasses.replace(MetaConfig(), **parallel).parallel_option() if parallel else None
+        return evaluation.load_evaluator(
+            run_folder, snapshot, rollouts_per_meta_task, max_path_length, env, render_mode, option)
     script, config = _read_run(run_folder)
     sizes = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length}
     config = dataclasses.replace(config, **{name: size for name, size in sizes.items() if size is not None})

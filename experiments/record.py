@@ -4,22 +4,13 @@ A run folder also holds `progress.csv`, `log.txt`, snapshots, `learning_curve.pn
 `diagnostics.png`.
 """
 import glob
-import importlib.metadata
-import itertools
 import os
-import platform
 import shlex
-import subprocess
-import sys
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
-from experiments import times
-from experiments.settings import PARALLEL_SETTINGS, ConfigT, RunConfig, make_config, read_json, write_json
-from meta_policy_search import __version__
-from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine
+from experiments.settings import PARALLEL_SETTINGS, ConfigT, RunConfig, make_config, read_json
+from meta_policy_search import run_folder
 from meta_policy_search.plotting import read_progress
-from meta_policy_search.utils import logger
-from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.snapshotter import (
     check_same_version,
     holds_snapshot,
@@ -27,15 +18,12 @@ from meta_policy_search.utils.snapshotter import (
     load_snapshot,
 )
 
-PARAMS_FILE = "params.json"
+PARAMS_FILE = run_folder.PARAMS_FILE
 PROGRESS_FILE = "progress.csv"
 _PICTURES = ("learning_curve.png", "diagnostics.png")
 _PARAMS = {"script": str, "settings": dict, "versions": dict, "machine": dict, "tensorflow_flags": dict,
            "resumed": list}
 _SHOWING_SETTINGS = ("plot_gap", "progress_bar")
-_PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
-_FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
-          "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
 
 # Run folders -----------------------------------------------------------------------------------------------------
@@ -43,15 +31,7 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
 
 def make_default_folder(script: str, config: RunConfig) -> str:
     """Makes the folder of a run of a script that begins now, which no other run gets; returns its path."""
-    now = times.now().strftime("%Y-%m-%d_%H-%M-%S")
-    path = os.path.join("data", script, config.env, f"{now}_seed{config.seed}")
-    for number in itertools.count(2):
-        try:
-            os.makedirs(path)
-            break
-        except FileExistsError:
-            path = os.path.join("data", script, config.env, f"{now}_seed{config.seed}_{number}")
-    return path
+    return run_folder.make_run_folder(script, config.env, config.seed)
 
 
 def is_run(folder: str) -> bool:
@@ -62,16 +42,6 @@ def is_run(folder: str) -> bool:
 def read_params(folder: str) -> dict[str, Any]:
     """Returns what `params.json` says in a run folder; raises `ValueError` if it cannot be read."""
     return read_json(os.path.join(folder, PARAMS_FILE))
-
-
-def write_params(folder: str, params: Mapping[str, Any]) -> None:
-    """Writes `params.json` into a run folder, at once."""
-    write_json(os.path.join(folder, PARAMS_FILE), params)
-
-
-def write_end(folder: str) -> None:
-    """Adds to `params.json` that the run ended now, its training at least."""
-    write_params(folder, {**read_params(folder), "ended": times.as_text(times.now())})
 
 
 def count_rows(folder: str) -> int:
@@ -215,53 +185,6 @@ def resume_command(script_path: str, folder: str) -> str:
     return shlex.join(["python", shortest(script_path), "--resume", shortest(folder)])
 
 
-# What the numbers of a run may depend on --------------------------------------------------------------------------
-
-
 def describe_process(command: list[str]) -> dict[str, Any]:
-    """Returns what, beside the settings, the numbers of a run may depend on, and how it was started."""
-    return {
-        "command": command,
-        "started": times.as_text(times.now()),
-        "git_revision": _git_revision(),
-        "versions": {
-            "python": platform.python_version(),
-            "meta_policy_search": __version__,
-            **{name: _version(name) for name in _PACKAGES},
-        },
-        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores(),
-                    "physics_engine": chosen_engine()},
-        "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
-    }
-
-
-def _version(package: str) -> Optional[str]:
-    loaded = getattr(sys.modules.get(package), "__version__", None)
-    if loaded is not None:
-        return str(loaded)
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _git_revision() -> Optional[str]:
-    """Returns the commit that the scripts are of, with `-dirty` if files have changed since; None without git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        result = subprocess.run(command, cwd=os.path.dirname(os.path.abspath(__file__)), capture_output=True, text=True,
-                                timeout=10.0, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return result.stdout.strip()
-
-
-def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
-    """Warns of what differs between the process that began a run and the one that goes on with it."""
-    before, now = (
-        {"git_revision": said.get("git_revision"), **said["versions"], **said["machine"], **said["tensorflow_flags"]}
-        for said in (params, process)
-    )
-    changes = [f"{name} was {before.get(name)}, is {value}" for name, value in now.items() if before.get(name) != value]
-    if changes:
-        logger.warn("the run may not go on exactly as it would have: " + "; ".join(changes))
+    """Returns what, beside the settings, the numbers of a run may depend on; the revision is that of the scripts."""
+    return run_folder.describe_process(command, os.path.dirname(os.path.abspath(__file__)))

@@ -24,6 +24,7 @@ from .envs.mujoco_envs import HumanoidRandDirecEnv as HumanoidRandDirecEnv, Swim
 from .envs.mujoco_envs import Walker2DRandDirecEnv as Walker2DRandDirecEnv
 from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Walker2DRandVelEnv as Walker2DRandVelEnv
 from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator, Recording as Recording
+from .evaluation import load_evaluator as load_evaluator
 from .local_runner import LocalRunner as LocalRunner
 from .meta_algos import DICEMAML as DICEMAML, MAMLAlgo as MAMLAlgo, MetaAlgo as MetaAlgo, ProMP as ProMP
 from .meta_algos import TRPOMAML as TRPOMAML, VPG_DICEMAML as VPG_DICEMAML, VPGMAML as VPGMAML

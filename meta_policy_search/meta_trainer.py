@@ -1,10 +1,12 @@
 """The training loop: samples, adapts, samples again, and takes a meta-update."""
 import contextlib
+import os
 import threading
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
 
+from meta_policy_search import run_folder
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
@@ -26,6 +28,7 @@ from meta_policy_search.utils.checks import (
 from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
+from meta_policy_search.utils.signatures import SharedArguments, given_arguments, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
 from meta_policy_search.utils.timing import timed
@@ -78,6 +81,9 @@ class Trainer(TrainingLoop):
             `diagnostics` with an algorithm that has none, or with a single task.
     """
 
+    writes_params: bool = True
+    """Whether training writes `params.json` into the run folder, where there is one; the scripts write their own."""
+
     def __init__(
         self,
         algo: MetaAlgo,
@@ -113,6 +119,36 @@ class Trainer(TrainingLoop):
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
             getattr(type(algo), "build_diagnostics", MetaAlgo.build_diagnostics)(algo)
+        self._written_in: Optional[str] = None  # the folder with this run's `params.json`
+        parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
+        self._parts = {name: (type(part), given_arguments(part)) for name, part in parts.items()
+                       if isinstance(part, SharedArguments)}
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
+        """Returns a trainer that goes on from a snapshot, built as the one that took it.
+
+        Policy and environment are those of the snapshot, the other parts are built anew in the default graph. Load the
+        snapshot there, too, and configure the logger with `positions=snapshot["state"]["outputs"]`.
+
+        Args:
+            snapshot: what `utils.snapshotter.load_snapshot` read.
+            **arguments: of the trainer, in place of those it had, such as `n_itr`.
+
+        Raises:
+            ValueError: the snapshot does not say how its parts were built, or is of another version of this package.
+        """
+        state = snapshot["state"]
+        check_same_version("snapshot: the run", state.get("version"))
+        missing = {"algo", "sampler", "sample_processor", "trainer"} - set(state.get("parts", ()))
+        if missing:
+            raise ValueError(f"snapshot: expected one that says how {', '.join(sorted(missing))} were built, as those "
+                             "of a Trainer do whose parts are of this package")
+        own = {**state["parts"]["trainer"], **arguments}
+        parts = {name: part[0](**part[1]) for name, part in state["parts"].items() if name != "trainer"}
+        trainer = cls(env=snapshot["env"], policy=snapshot["policy"], **parts, **own)
+        trainer.restore(snapshot)
+        return trainer
 
     def _check_agreement(self) -> None:
         """Checks that what is given twice is the same everywhere."""
@@ -129,9 +165,30 @@ class Trainer(TrainingLoop):
             KeyboardInterrupt: Ctrl-C; the iteration is taken back, and a message says what was saved last.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
-        with self._running(), contextlib.closing(self._iterations(end)) as iterations:
-            for _ in iterations:
-                self.perform_itr()
+        self._write_params()
+        try:
+            with self._running(), contextlib.closing(self._iterations(end)) as iterations:
+                for _ in iterations:
+                    self.perform_itr()
+        finally:
+            if self._written_in is not None and os.path.isdir(self._written_in):
+                run_folder.record_end(self._written_in)
+
+    def _write_params(self) -> None:
+        """Writes `params.json`, where the logger has a folder that does not have it yet of this run."""
+        folder = logger.get_dir()
+        if folder is None or folder == self._written_in or not self.writes_params:
+            return
+        env = getattr(self.env, "unwrapped", self.env)
+        changed = present_arguments(env, only_changed=True) if isinstance(env, SharedArguments) else {}
+        settings = run_folder.settings_of(self.sampler, self.env, self.sample_processor, self.policy, self.algo, self)
+        for part in ("policy", "sampler", "sample_processor", "callbacks", "sess"):
+            settings.pop(part, None)
+        settings.update(env=type(env).__name__, env_kwargs=run_folder.as_json(changed), seed=self._root,
+                        snapshot_mode=logger.get_snapshot_mode())
+        run_folder.record_start(folder, type(self.algo).__name__, settings, self.itr - self.start_itr)
+        logger.log_settings({"script": type(self.algo).__name__, **settings})
+        self._written_in = folder
 
     def train_itr(self) -> Row:
         """Performs one iteration and saves its snapshot.
@@ -139,6 +196,7 @@ class Trainer(TrainingLoop):
         Returns:
             The row that was logged.
         """
+        self._write_params()
         with self._running():
             self._begin()
             self.perform_itr()
@@ -247,6 +305,8 @@ class Trainer(TrainingLoop):
                 "sampler": call_optional(self.sampler, "get_state"),
                 "policy_params": self.policy.get_param_values(),
                 "policy": call_optional(self.policy, "get_state"),
+                "parts": {**self._parts, "trainer": {
+                    "n_itr": self.n_itr, "start_itr": self.start_itr, "diagnostics": self.diagnostics}},
                 **self._loop_state(),
             },
         }

@@ -17,7 +17,7 @@ ROOMS = [  # a room imports from itself and from rooms before it; those of a lin
     ("optimizers", "policies"),
     ("np",),
     ("meta_algos",),
-    ("training_loop",),
+    ("run_folder",), ("training_loop",),
     ("local_runner", "meta_trainer"),
     ("algos",),
     ("evaluation",), ("meta_evaluator",),

@@ -322,6 +322,11 @@ def get_dir() -> Optional[str]:
     return _current.folder
 
 
+def get_snapshot_mode() -> str:
+    """Returns which iterations `save_itr_params` saves; `none` before `configure`."""
+    return "none" if _current.snapshotter is None else _current.snapshotter.mode
+
+
 def save_itr_params(itr: int, params: Any) -> Optional[str]:
     """Saves the snapshot of an iteration where the snapshot mode wants one.
 

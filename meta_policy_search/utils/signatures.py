@@ -34,7 +34,7 @@ if sys.version_info >= (3, 11):
 else:
     from typing_extensions import Unpack
 
-__all__ = ["SharedArguments", "Unpack", "merged_parameters"]
+__all__ = ["SharedArguments", "Unpack", "given_arguments", "merged_parameters", "present_arguments"]
 
 _PACKAGE = __name__.partition(".")[0] + "."
 _STARS: Dict[Any, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
@@ -203,21 +203,30 @@ def merged_parameters(cls: type) -> List[Parameter]:
 _LINE, _SHORT = 100, 60  # characters, at most: of a text in one line, of an argument
 
 
-def _describe(obj: SharedArguments) -> str:
-    """Returns the call that builds such an object, with the arguments that differ from their defaults."""
-    parameters = merged_parameters(type(obj))
+def given_arguments(obj: SharedArguments) -> Dict[str, Any]:
+    """Returns the arguments that an object was built with, by name, those that were not given left out."""
     try:
         args, kwargs = obj._given
-        given = inspect.Signature(parameters).bind_partial(*args, **kwargs).arguments
+        return dict(inspect.Signature(merged_parameters(type(obj))).bind_partial(*args, **kwargs).arguments)
     except (AttributeError, TypeError):  # it was not built by a call of its class
-        given = {}
-    shown = []
-    for p in parameters:
+        return {}
+
+
+def present_arguments(obj: SharedArguments, only_changed: bool = False) -> Dict[str, Any]:
+    """Returns the arguments that an object has now, by name, defaults included; or those that differ from them."""
+    given, found = given_arguments(obj), {}
+    for p in merged_parameters(type(obj)):
         value = given.get(p.name, p.default)
         if p.name in vars(obj) or isinstance(inspect.getattr_static(type(obj), p.name, None), property):
             value = getattr(obj, p.name, value)  # it may have changed since
-        if p.kind not in _STARS and value is not p.empty and not _is_same(value, p.default):
-            shown.append(f"{p.name}={_as_text(value)}")
+        if p.kind not in _STARS and value is not p.empty and not (only_changed and _is_same(value, p.default)):
+            found[p.name] = value
+    return found
+
+
+def _describe(obj: SharedArguments) -> str:
+    """Returns the call that builds such an object, with the arguments that differ from their defaults."""
+    shown = [f"{name}={_as_text(value)}" for name, value in present_arguments(obj, only_changed=True).items()]
     line = f"{type(obj).__name__}({', '.join(shown)})"
     if len(line) <= _LINE:
         return line

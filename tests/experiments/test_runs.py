@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments import cem, record, runs, times
+from meta_policy_search import run_folder
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.folder_lock import FolderLock, is_locked
 
@@ -150,7 +151,7 @@ def test_a_run_goes_on_with_the_command_that_is_named(tmp_path, monkeypatch, cap
     begun = record.read_params("data/run")
     assert times.read_time(begun["started"]) <= times.read_time(begun["ended"]) <= times.now()
     begun["settings"]["n_itr"] = 4
-    record.write_params("data/run", begun)
+    run_folder.write_params("data/run", begun)
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["iterations"], run["n_itr"], run["ended"]) == ("interrupted", 2, 4, begun["ended"])

@@ -1,0 +1,155 @@
+"""What a run writes down about itself in `params.json`: settings, command, versions, machine, and when it began."""
+import datetime
+import importlib.metadata
+import itertools
+import json
+import os
+import platform
+import reprlib
+import subprocess
+import sys
+from typing import Any, Dict, List, Mapping, Optional
+
+from meta_policy_search import __version__
+from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.files import write_text
+from meta_policy_search.utils.signatures import SharedArguments, present_arguments
+
+__all__ = ["MADE_BY_TRAINER", "PARAMS_FILE", "as_json", "describe_process", "make_run_folder", "record_end",
+           "record_start", "settings_of", "warn_of_changes", "write_params"]
+
+PARAMS_FILE = "params.json"
+MADE_BY_TRAINER = "Trainer"  # `made_by` in the `params.json` of a run that is not of a script
+_PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
+_FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
+          "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
+
+
+def make_run_folder(experiment: str, env: str, seed: int) -> str:
+    """Makes the folder of a run that begins now, which no other run gets; returns its path."""
+    now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    first = os.path.join("data", experiment, env, f"{now}_seed{seed}")
+    for number in itertools.count(1):
+        path = first if number == 1 else f"{first}_{number}"
+        try:
+            os.makedirs(path)
+            return path
+        except FileExistsError:
+            pass
+    raise AssertionError("unreachable")
+
+
+def write_params(folder: str, params: Mapping[str, Any]) -> None:
+    """Writes `params.json` into a run folder, at once."""
+    write_text(os.path.join(folder, PARAMS_FILE), json.dumps(params, indent=2) + "\n")
+
+
+def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) -> None:
+    """Writes down that a run begins, or goes on with iteration `itr` above 0, which was not started by a script.
+
+    Args:
+        folder: the run's.
+        name: what stands in the place of the script: the algorithm.
+        settings: by name, in the types that JSON has.
+        itr: the next iteration.
+    """
+    process = describe_process([sys.executable, *sys.argv], os.getcwd())
+    params = {"script": name, "made_by": MADE_BY_TRAINER, "settings": settings, **process, "resumed": []}
+    before = _read(folder) if itr else None
+    if before is not None and before.get("script") == name:
+        before.pop("ended", None)
+        params = {**before, "settings": settings, "resumed": [*before["resumed"], {"itr": itr, **process}]}
+    write_params(folder, params)
+
+
+def record_end(folder: str) -> None:
+    """Adds that the run ended now, its training at least."""
+    params = _read(folder)
+    if params is not None:
+        write_params(folder, {**params, "ended": _now()})
+
+
+def _read(folder: str) -> Optional[Dict[str, Any]]:
+    try:
+        with open(os.path.join(folder, PARAMS_FILE), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):  # there is none, or none that can be read
+        return None
+
+
+def settings_of(*parts: Any) -> Dict[str, Any]:
+    """Returns the arguments of objects that say them, in the types that JSON has; those of later ones count."""
+    return {name: as_json(value) for part in parts if isinstance(part, SharedArguments)
+            for name, value in present_arguments(part).items() if name != "name"}
+
+
+def as_json(value: Any) -> Any:
+    """Returns a setting in the types that JSON has: objects and functions by their names."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__
+    return repr(value) if isinstance(value, SharedArguments) else reprlib.repr(value)
+
+
+def _now() -> str:
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
+    """Returns what, beside the settings, the numbers of a run may depend on, and how it was started.
+
+    Args:
+        command: that started the process.
+        code_folder: whose git revision is that of the run.
+    """
+    return {
+        "command": command,
+        "started": _now(),
+        "git_revision": _git_revision(code_folder),
+        "versions": {
+            "python": platform.python_version(),
+            "meta_policy_search": __version__,
+            **{name: _version(name) for name in _PACKAGES},
+        },
+        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": available_cores(),
+                    "physics_engine": chosen_engine()},
+        "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
+    }
+
+
+def _version(package: str) -> Optional[str]:
+    loaded = getattr(sys.modules.get(package), "__version__", None)
+    if loaded is not None:
+        return str(loaded)
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _git_revision(folder: str) -> Optional[str]:
+    """Returns the commit that a folder is of, with `-dirty` if files have changed since; None without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10.0, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return result.stdout.strip()
+
+
+def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
+    """Warns of what differs between the process that began a run and the one that goes on with it."""
+    before, now = (
+        {"git_revision": said.get("git_revision"), **said["versions"], **said["machine"], **said["tensorflow_flags"]}
+        for said in (params, process)
+    )
+    changes = [f"{name} was {before.get(name)}, is {value}" for name, value in now.items() if before.get(name) != value]
+    if changes:
+        logger.warn("the run may not go on exactly as it would have: " + "; ".join(changes))

@@ -1,0 +1,140 @@
+"""A run that was made in Python is first class: its folder is evaluated, drawn and gone on with."""
+import json
+
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from experiments import evaluate, plot, render, runs
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger
+
+SIZES = {"rollouts_per_meta_task": 2, "meta_batch_size": None, "max_path_length": 5}
+
+
+def make_trainer(n_itr=2, seed=3, **arguments):
+    mps.set_seed(seed)
+    env = mps.normalize(mps.MetaPointEnvCorner(reward_type="dense"), normalization_scale=2.0)
+    policy = mps.MetaGaussianMLPPolicy.for_env(env, 3, hidden_sizes=(4,))
+    algo = mps.VPGMAML(policy, inner_lr=0.3, trainable_inner_step_size=True, learning_rate=0.01)
+    processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), discount=0.9, normalize_adv=True)
+    return mps.Trainer(algo, env, mps.MetaSampler(env, policy, **SIZES), processor, policy, n_itr, **arguments)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a run of two iterations, not to be written to; and its trainer."""
+    folder = tmp_path_factory.mktemp("run")
+    with tf.Graph().as_default(), logger.scoped_configure(folder, ["csv"], "all"):
+        trainer = make_trainer()
+        trainer.train()
+    return folder, trainer
+
+
+def test_params_json_says_what_was_trained(run):
+    params = json.loads((run[0] / "params.json").read_text())
+    settings = params["settings"]
+    assert (params["script"], params["resumed"]) == ("VPGMAML", [])
+    assert params["started"] <= params["ended"] and params["versions"]["meta_policy_search"] == mps.__version__
+    expected = {"env": "MetaPointEnvCorner", "env_kwargs": {"reward_type": "dense"}, "normalization_scale": 2.0,
+                "seed": 3, "n_itr": 2, "meta_batch_size": 3, "rollouts_per_meta_task": 2, "max_path_length": 5,
+                "discount": 0.9,
+                "baseline": "LinearFeatureBaseline()", "hidden_sizes": [4], "hidden_nonlinearity": "tanh",
+                "inner_lr": 0.3, "num_inner_grad_steps": 1, "learning_rate": 0.01, "snapshot_mode": "all"}
+    assert {name: settings.get(name) for name in expected} == expected
+
+
+def test_another_run_in_the_folder_is_written_down_anew_and_none_without_a_folder(tmp_path):
+    with logger.scoped_configure(tmp_path, ["csv"]):
+        make_trainer(1).train()
+    with logger.scoped_configure(tmp_path, ["csv"], overwrite=True):
+        make_trainer(1, seed=4).train()
+    params = json.loads((tmp_path / "params.json").read_text())
+    assert params["settings"]["seed"] == 4 and params["resumed"] == []
+    trainer = make_trainer(1)
+    trainer.writes_params = False
+    with logger.scoped_configure(tmp_path / "other", ["csv"]):
+        trainer.train_itr()
+    assert not (tmp_path / "other" / "params.json").exists()
+
+
+def test_the_evaluator_of_a_folder_is_that_of_its_trainer(run):
+    folder, trainer = run
+    evaluator = mps.load_evaluator(folder)
+    assert evaluator.name == f"{folder}, iteration 1"
+    expected = mps.MetaEvaluator.from_trainer(trainer).evaluate(tasks=2, num_steps=2)
+    np.testing.assert_allclose(evaluator.evaluate(tasks=2, num_steps=2).returns, expected.returns, rtol=1e-5)
+    assert mps.load_evaluator(folder, rollouts_per_meta_task=1, max_path_length=3).max_path_length == 3
+    np.testing.assert_array_equal(evaluate.load_evaluator(str(folder)).evaluate(tasks=2, num_steps=2).returns,
+                                  evaluator.evaluate(tasks=2, num_steps=2).returns)
+
+
+def test_the_random_initialisation_is_that_which_the_run_began_from(run):
+    with tf.Graph().as_default():
+        expected = make_trainer().policy.get_param_values()
+    policy = mps.load_evaluator(run[0], snapshot=None).algo.policy
+    for name, value in policy.get_param_values().items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+@pytest.mark.thorough
+def test_the_scripts_take_such_a_folder(run, tmp_path, capsys):
+    folder = str(run[0])
+    assert evaluate.main([folder, "--num_tasks", "2", "--reference", "random", "--output", str(tmp_path / "e")]) == 0
+    assert plot.main([folder, "--output", str(tmp_path / "curve.png")]) == 0
+    assert plot.main([folder, "--trajectories", "--output", str(tmp_path / "way.png")]) == 0
+    assert runs.main([folder]) == 0
+    assert "VPGMAML" in capsys.readouterr().out
+    drawn = mps.load_evaluator(folder, render_mode="rgb_array").env
+    drawn.reset()
+    assert drawn.render().ndim == 3
+    assert render.make_parser() is not None
+
+
+@pytest.mark.thorough
+def test_pictures_that_there_are_not(run):
+    with pytest.raises(ValueError, match=r"render_mode: there are no pictures \(human\) of MetaPointEnvCorner"):
+        mps.load_evaluator(run[0], render_mode="human")
+
+
+def test_a_run_goes_on_from_its_folder_as_if_it_had_not_been_stopped(run, tmp_path):
+    """Given a run of two iterations, and one of four, then the first gone on with has the rows of the second."""
+    with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "whole", ["csv"]):
+        make_trainer(4).train()
+    with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "parts", ["csv"]):
+        make_trainer(2).train()
+    with tf.Graph().as_default():
+        snapshot = mps.load_snapshot(tmp_path / "parts")
+        trainer = mps.Trainer.from_snapshot(snapshot, n_itr=4)
+        assert trainer.itr == 2
+        with logger.scoped_configure(tmp_path / "parts", ["csv"], positions=snapshot["state"]["outputs"]):
+            trainer.train()
+    whole, parts = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))
+    for name in whole:
+        if "Time" not in name:
+            np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
+    params = json.loads((tmp_path / "parts" / "params.json").read_text())
+    assert [each["itr"] for each in params["resumed"]] == [2] and params["settings"]["n_itr"] == 4
+
+
+class Foreign:
+    """A sample processor that is not of this package."""
+
+    baseline = None
+
+    def __init__(self):
+        self.inner = mps.MetaSampleProcessor(mps.ZeroBaseline())
+
+    def process_samples(self, *args, **kwargs):
+        return self.inner.process_samples(*args, **kwargs)
+
+
+def test_parts_of_another_kind_are_said_to_be_missing(tmp_path):
+    trainer = make_trainer(1)
+    trainer = mps.Trainer(trainer.algo, trainer.env, trainer.sampler, Foreign(), trainer.policy, 1)
+    with logger.scoped_configure(tmp_path, ["csv"]):
+        trainer.train()
+    with pytest.raises(ValueError, match="run_folder: expected the run of a Trainer whose parts are of this package"):
+        mps.load_evaluator(tmp_path)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="says how sample_processor were built"):
+        mps.Trainer.from_snapshot(mps.load_snapshot(tmp_path))
