@@ -46,6 +46,7 @@ from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Dist
 from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
 from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy
 from .policies import TaskPolicy as TaskPolicy
+from .run import Run as Run, load_run as load_run, train as train
 from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSampleProcessor as DiceSampleProcessor
 from .samplers import MetaSampleProcessor as MetaSampleProcessor, MetaSampler as MetaSampler
 from .samplers import OffPolicySampler as OffPolicySampler, RayOptions as RayOptions

@@ -58,7 +58,9 @@ def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) 
     process = describe_process([sys.executable, *sys.argv], os.getcwd())
     params = {"script": name, "made_by": MADE_BY_TRAINER, "settings": settings, **process, "resumed": []}
     before = _read(folder) if itr else None
-    if before is not None and before.get("script") == name:
+    if before is not None:
+        if before.get("made_by") != MADE_BY_TRAINER:  # a script's: the settings are those that it knows
+            settings = {**before["settings"], "n_itr": settings["n_itr"]}
         before.pop("ended", None)
         params = {**before, "settings": settings, "resumed": [*before["resumed"], {"itr": itr, **process}]}
     write_params(folder, params)

@@ -20,7 +20,7 @@ ROOMS = [  # a room imports from itself and from rooms before it; those of a lin
     ("run_folder",), ("training_loop",),
     ("local_runner", "meta_trainer"),
     ("algos",),
-    ("evaluation",), ("meta_evaluator",),
+    ("evaluation",), ("meta_evaluator", "run"),
 ]
 MOST_LINES = 450
 

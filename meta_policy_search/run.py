@@ -1,0 +1,180 @@
+"""The shortest start: trains with one call, and does with a run what one does with runs."""
+import difflib
+import inspect
+import os
+from typing import Any, Dict, Optional, Sequence, Type, Union
+
+from meta_policy_search import baselines
+from meta_policy_search.envs import MetaEnv, NormalizedEnv, make_env, normalize
+from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.evaluation import Evaluation, MetaEvaluator
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.plotting import plot_learning_curve
+from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, MetaPolicy
+from meta_policy_search.run_folder import make_run_folder
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger, seeding
+from meta_policy_search.utils.callbacks import Callback
+from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.utils import set_seed
+
+__all__ = ["ALGORITHMS", "Run", "load_run", "train"]
+
+ALGORITHMS: Dict[str, Type[MAMLAlgo]] = {
+    "promp": ProMP, "trpo_maml": TRPOMAML, "vpg_maml": VPGMAML, "dice_maml": DICEMAML, "vpg_dice_maml": VPG_DICEMAML}
+_SETTINGS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100, "hidden_sizes": (64, 64),
+             "normalize_adv": True, "progress_bar": True}
+_OUTPUTS = ("line", "log", "csv")
+_GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "action_dim", "name", "n_itr", "start_itr",
+          "sess", "callbacks"}  # what the parts are given here
+
+
+def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", n_itr: int = 100, seed: int = 1,
+          dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (), **settings: Any) -> "Run":
+    """Trains a policy to adapt to the tasks of an environment.
+
+    Everything is built in a graph of its own, from the classes that one would put together by hand: `normalize`, a
+    policy for the environment's spaces, `MetaSampler`, a sample processor, the algorithm and `Trainer`.
+
+    Args:
+        env: an environment, or its name (`available_envs`).
+        algo: `"promp"`, `"trpo_maml"`, `"vpg_maml"`, `"dice_maml"` or `"vpg_dice_maml"`; or its class.
+        n_itr: meta-updates; default 100.
+        seed: root of all random numbers; default 1.
+        dump_path: run folder; default None, `data/<algorithm>/<environment>/<time>_seed<seed>`.
+        callbacks: see `Trainer`.
+        **settings: arguments of these classes, by name, such as `inner_lr`, `hidden_sizes` or `discount`; each goes to
+            all that have it. The defaults are theirs, but for 20 tasks (`meta_batch_size`) with 20 paths each
+            (`rollouts_per_meta_task`) of at most 100 steps (`max_path_length`), two hidden layers of 64 units
+            (`hidden_sizes`), normalized advantages (`normalize_adv`), a progress bar, and as `baseline` a
+            `LinearFeatureBaseline`, for DiCE a `LinearTimeBaseline`.
+
+    Returns:
+        The run. After Ctrl-C, `load_run` has what was done until then.
+
+    Raises:
+        TypeError: none of the classes has such an argument; asks for the nearest.
+        ValueError: there is no such environment or algorithm, the folder holds a run, or a setting is out of range.
+    """
+    if not isinstance(algo, str) and not (isinstance(algo, type) and issubclass(algo, MAMLAlgo)):
+        raise TypeError(f"algo: expected an algorithm or its name, got {algo!r}")
+    name = algo if isinstance(algo, str) else algo.__name__
+    algo_class = ALGORITHMS[check_choice("algo", algo, ALGORITHMS)] if isinstance(algo, str) else algo
+    env_name = env if isinstance(env, str) else type(getattr(env, "unwrapped", env)).__name__
+    with tf.Graph().as_default():
+        set_seed(seed)
+        trainer = _make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings)
+        folder = make_run_folder(name, env_name, seed) if dump_path is None else dump_path
+        with logger.scoped_configure(folder, _OUTPUTS):
+            return Run(trainer, folder)._train()
+
+
+def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callbacks: Sequence[Callback],
+                  settings: Dict[str, Any]) -> Trainer:
+    is_dice = issubclass(algo_class, DICEMAML)
+    policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
+    processor_class = DiceMetaSampleProcessor if is_dice else MetaSampleProcessor
+    classes = (NormalizedEnv, policy_class, MetaSampler, processor_class, algo_class, Trainer)
+    taken = {cls: set(inspect.signature(cls).parameters) - _GIVEN for cls in classes}
+    _check_known(settings, set().union(*taken.values()), algo_class)
+    baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
+    settings = {**_SETTINGS, "baseline": baseline, **settings}
+    given = {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
+    if not is_dice and settings.get("inner_type") != "dice":  # the others do not depend on it
+        given[algo_class].pop("max_path_length", None)
+    if not isinstance(env, NormalizedEnv):
+        env = normalize(env, **given[NormalizedEnv])
+    if algo_class is VPG_DICEMAML:
+        given[processor_class].setdefault("return_baseline", baselines.LinearFeatureBaseline())
+    policy = policy_class.for_env(env, **given[policy_class])
+    return Trainer(algo_class(policy=policy, **given[algo_class]), env, MetaSampler(env, policy, **given[MetaSampler]),
+                   processor_class(**given[processor_class]), policy, n_itr, callbacks=callbacks, **given[Trainer])
+
+
+def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
+    """Returns the run of a `Trainer`, as it was after its last iteration; this runs code from the folder.
+
+    Args:
+        folder: the run folder.
+        itr: of another iteration, of which there is a snapshot; default None, the last one.
+
+    Raises:
+        SnapshotError: there is no such snapshot.
+        ValueError: it does not say how its parts were built, see `Trainer.from_snapshot`.
+    """
+    with seeding.evaluation_seed(0), tf.Graph().as_default():  # random numbers outside stay as they are
+        trainer = Trainer.from_snapshot(load_snapshot(folder, itr))
+        trainer.sampler.close()
+        return Run(trainer, folder)
+
+
+def _check_known(settings: Dict[str, Any], known: set, algo_class: type) -> None:
+    for name in set(settings) - known:
+        near = difflib.get_close_matches(name, known, n=1)
+        raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}"
+                        + (f"; did you mean {near[0]!r}?" if near else ""))
+
+
+class Run:
+    """A run: what was trained, and its folder; made by `train` and `load_run`.
+
+    Attributes:
+        trainer (Trainer): holds everything.
+        folder (str): the run folder.
+    """
+
+    def __init__(self, trainer: Trainer, folder: PathLike) -> None:
+        self.trainer, self.folder = trainer, os.path.abspath(os.fspath(folder))
+
+    @property
+    def policy(self) -> MetaPolicy:
+        """The policy, with the parameters before adaptation."""
+        return self.trainer.policy
+
+    @property
+    def env(self) -> MetaEnv:
+        """The environment."""
+        return self.trainer.env
+
+    def act(self, observation: Any, deterministic: bool = False) -> Any:
+        """Returns the policy's action before adaptation; see `policy.act`."""
+        return self.policy.act(observation, deterministic)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Evaluation:
+        """Returns what the policy returns in tasks it has not seen; arguments of `MetaEvaluator.evaluate`."""
+        return MetaEvaluator.from_trainer(self.trainer, name=os.path.basename(self.folder)).evaluate(*args, **kwargs)
+
+    def plot(self, path: Optional[PathLike] = None) -> str:
+        """Draws the learning curve; see `plotting.plot_learning_curve`."""
+        return plot_learning_curve(self.folder, path)
+
+    def resume(self, n_itr: int) -> "Run":
+        """Goes on from the last snapshot until iteration `n_itr`, as if the run had not been stopped; returns the run.
+
+        Raises:
+            SnapshotError: there is no snapshot.
+            ValueError: the run has done as many iterations, or does not say how its parts were built.
+        """
+        with tf.Graph().as_default():
+            snapshot = load_snapshot(self.folder)
+            if check_positive_int("n_itr", n_itr) <= snapshot["itr"] + 1:
+                raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} iterations that are done, got "
+                                 f"{n_itr}")
+            self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr)
+            positions = snapshot["state"]["outputs"]
+            with logger.scoped_configure(self.folder, {*_OUTPUTS, *positions}, positions=positions):
+                return self._train()
+
+    def _train(self) -> "Run":
+        try:
+            self.trainer.train()
+        finally:
+            self.trainer.sampler.close()
+        return self
+
+    def __repr__(self) -> str:
+        return f"<Run of {self.trainer.itr} iterations in {self.folder}>"

@@ -1,0 +1,72 @@
+"""The shortest start: one call trains, and what it returns acts, evaluates, draws and goes on."""
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+
+TINY = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": (4,)}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Two iterations, not to be gone on with."""
+    return mps.train("MetaPointEnvCorner", "vpg_maml", 2, seed=5, dump_path=tmp_path_factory.mktemp("run") / "a",
+                     inner_lr=0.2, discount=0.9, normalization_scale=2.0, num_inner_grad_steps=2, **TINY)
+
+
+def test_settings_go_to_the_classes_that_have_them(run):
+    trainer = run.trainer
+    assert type(trainer.algo) is mps.VPGMAML and trainer.algo.inner_lr == 0.2
+    assert trainer.num_inner_grad_steps == trainer.algo.num_inner_grad_steps == 2
+    assert trainer.sample_processor.discount == 0.9 and trainer.sample_processor.normalize_adv
+    assert run.env.action_space.high[0] == 2.0 and run.policy.hidden_sizes == (4,)
+    assert repr(run) == f"<Run of 2 iterations in {run.folder}>"
+    assert list(mps.plotting.read_progress(run.folder)["Itr"]) == [0, 1]
+
+
+def test_it_acts_evaluates_and_draws(run, tmp_path):
+    assert run.act(np.zeros(2)).shape == run.act(np.zeros(2), deterministic=True).shape == (2,)
+    assert run.evaluate(tasks=2).returns.shape == (1, 2, 3)
+    assert run.plot(tmp_path / "curve.png") == str(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_is_loaded_and_gone_on_with_as_if_it_had_not_been_stopped(tmp_path):
+    settings = {"env": mps.MetaBernoulliBanditEnv(num_arms=3), "algo": mps.VPGMAML, "seed": 5, **TINY}
+    whole = mps.train(n_itr=3, dump_path=tmp_path / "whole", **settings)
+    mps.train(n_itr=2, dump_path=tmp_path / "parts", **settings)
+    state = np.random.get_state()[1].tolist()
+    run = mps.load_run(tmp_path / "parts")
+    assert run.trainer.itr == 2 and np.random.get_state()[1].tolist() == state
+    assert type(run.policy) is mps.MetaCategoricalMLPPolicy and int(run.act(np.zeros(1))) in range(3)
+    assert run.resume(3) is run and run.trainer.itr == 3
+    for name, value in whole.policy.get_param_values().items():
+        np.testing.assert_array_equal(run.policy.get_param_values()[name], value)
+    before, after = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))
+    np.testing.assert_array_equal(after["AdaptationGain"], before["AdaptationGain"])
+    with pytest.raises(ValueError, match="n_itr: expected more than the 3 iterations that are done, got 3"):
+        run.resume(3)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("algo", ["promp", "trpo_maml", "dice_maml", "vpg_dice_maml"])
+def test_every_algorithm_by_its_name(algo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = mps.train("MetaPointEnvCorner", algo, n_itr=1, **TINY)
+    assert run.folder.startswith(str(tmp_path / "data" / algo / "MetaPointEnvCorner"))
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"inner_lrr": 1.0}, TypeError, "train: unknown argument 'inner_lrr' with ProMP; did you mean 'inner_lr'?"),
+    ({"learning_rate": 1.0, "algo": "trpo_maml"}, TypeError, "unknown argument 'learning_rate' with TRPOMAML"),
+    ({"algo": "pro_mp"}, ValueError, "algo: expected one of"),
+    ({"env": "Corner"}, ValueError, "expected one of"),
+    ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
+    ({"algo": mps.MetaEnv}, TypeError, "algo: expected an algorithm or its name, got"),
+])
+def test_mistakes_leave_no_folder(arguments, error, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error) as raised:
+        mps.train(**{"env": "MetaPointEnvCorner", **arguments})
+    assert message in str(raised.value)
+    assert not list(tmp_path.iterdir())
