@@ -18,10 +18,10 @@ The same seed gives the same tasks and the same returns. References are evaluate
 long paths. With --compare, the run's policy is also adapted without gradients: CEM or CMA-ES search in each task, from
 the same parameters and with as many paths in each step.
 
-In a notebook, within the checkout:
+In a notebook:
 
-    from experiments.evaluate import load_evaluator
-    evaluation = load_evaluator("RUN_FOLDER").evaluate(tasks=40, num_steps=3)
+    import meta_policy_search as mps
+    evaluation = mps.load_evaluator("RUN_FOLDER").evaluate(tasks=40, num_steps=3)
     print(evaluation)
 
 Loading a snapshot runs code that it contains: evaluate runs that you trust.

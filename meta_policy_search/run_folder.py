@@ -17,8 +17,8 @@ from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.signatures import SharedArguments, present_arguments
 
-__all__ = ["MADE_BY_TRAINER", "PARAMS_FILE", "as_json", "describe_process", "make_run_folder", "record_end",
-           "record_start", "settings_of", "warn_of_changes", "write_params"]
+__all__ = ["MADE_BY_TRAINER", "PARAMS_FILE", "as_json", "describe_process", "make_run_folder", "now",
+           "record_end", "record_start", "settings_of", "warn_of_changes", "write_params"]
 
 PARAMS_FILE = "params.json"
 MADE_BY_TRAINER = "Trainer"  # `made_by` in the `params.json` of a run that is not of a script
@@ -29,8 +29,7 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
 
 def make_run_folder(experiment: str, env: str, seed: int) -> str:
     """Makes the folder of a run that begins now, which no other run gets; returns its path."""
-    now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    first = os.path.join("data", experiment, env, f"{now}_seed{seed}")
+    first = os.path.join("data", experiment, env, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
     for number in itertools.count(1):
         path = first if number == 1 else f"{first}_{number}"
         try:
@@ -70,7 +69,7 @@ def record_end(folder: str) -> None:
     """Adds that the run ended now, its training at least."""
     params = _read(folder)
     if params is not None:
-        write_params(folder, {**params, "ended": _now()})
+        write_params(folder, {**params, "ended": now().isoformat(timespec="seconds")})
 
 
 def _read(folder: str) -> Optional[Dict[str, Any]]:
@@ -100,8 +99,9 @@ def as_json(value: Any) -> Any:
     return repr(value) if isinstance(value, SharedArguments) else reprlib.repr(value)
 
 
-def _now() -> str:
-    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+def now() -> datetime.datetime:
+    """Returns the time, in the zone of this machine."""
+    return datetime.datetime.now().astimezone()
 
 
 def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
@@ -113,7 +113,7 @@ def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
     """
     return {
         "command": command,
-        "started": _now(),
+        "started": now().isoformat(timespec="seconds"),
         "git_revision": _git_revision(code_folder),
         "versions": {
             "python": platform.python_version(),

@@ -1,33 +1,50 @@
-"""The example at the top of the README, with smaller sizes."""
+"""The example at the top of the README, and the tutorial's longer form of it, with smaller sizes."""
 import ast
 import re
 from pathlib import Path
 
 from meta_policy_search.plotting import read_progress
+from meta_policy_search.utils import logger
+from tests.test_documented_code import blocks_of
 
 ROOT = Path(__file__).resolve().parent.parent
-SMALLER = {"=20": "=2", "max_path_length=100": "max_path_length=10", "(64, 64)": "(8,)", "n_itr=50": "n_itr=2"}
+SMALLER = {"n_itr=50": "n_itr=2, meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=9, hidden_sizes=(8,)",
+           "tasks=40": "tasks=2"}
+BY_HAND = {"=20": "=2", "max_path_length=100": "max_path_length=10", "(64, 64)": "(8,)", "n_itr=50": "n_itr=2"}
 
 
 def the_example():
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## In ten lines\n")[1]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## In five lines\n")[1]
     return re.search(r"```python\n(.*?)```", section, flags=re.DOTALL)[1]
 
 
-def test_the_example_takes_ten_lines():
-    statements = [node for node in ast.parse(the_example()).body if not isinstance(node, (ast.Import, ast.ImportFrom))]
-    assert len(statements) <= 10
+def run_smaller(example, replacements, folder, monkeypatch, capsys):
+    for text, smaller in replacements.items():
+        assert text in example
+        example = example.replace(text, smaller)
+    monkeypatch.chdir(folder)
+    exec(compile(example, "README.md", "exec"), {"__name__": "notebook"})
+    said = capsys.readouterr().out
+    assert len(re.findall(r"^itr ", said, flags=re.MULTILINE)) == 2
+    (run_folder,) = (folder / "data").iterdir()
+    assert list(read_progress(run_folder)["Itr"]) == [0, 1]
+    return said, run_folder
+
+
+def test_the_example_takes_five_lines():
+    statements = ast.parse(the_example()).body
+    assert len(statements) <= 5
     assert all(node.lineno == node.end_lineno for node in statements)
 
 
-def test_the_example_trains(tmp_path, monkeypatch, capsys):
-    """Given the example with smaller sizes, then it prints a line per iteration and leaves a run folder."""
-    example = the_example()
-    for text, smaller in SMALLER.items():
-        assert text in example
-        example = example.replace(text, smaller)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(example, "README.md", "exec"), {"__name__": "notebook"})
-    assert len(re.findall(r"^itr ", capsys.readouterr().out, flags=re.MULTILINE)) == 2
-    (folder,) = (tmp_path / "data").iterdir()
-    assert list(read_progress(folder)["Itr"]) == [0, 1]
+def test_the_example_trains_evaluates_draws_and_acts(tmp_path, monkeypatch, capsys):
+    said, folder = run_smaller(the_example(), SMALLER, tmp_path, monkeypatch, capsys)
+    assert "quickstart" in said and "gain" in said
+    assert {"params.json", "learning_curve.png", "params.pkl"} <= {path.name for path in folder.iterdir()}
+
+
+def test_the_longer_example_trains(tmp_path, monkeypatch, capsys):
+    (by_hand,) = blocks_of("quickstart.rst")
+    with logger.scoped_configure(tmp_path / "other"):  # configured anew by the example
+        _, folder = run_smaller(by_hand, BY_HAND, tmp_path, monkeypatch, capsys)
+    assert (folder / "params.json").exists()

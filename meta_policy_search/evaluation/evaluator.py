@@ -1,9 +1,9 @@
 """Meta-testing: what a policy returns in tasks of its own, after 0, 1, 2, ... adaptation steps on each.
 
-In a notebook, for a run of the scripts in `experiments/` and within that checkout::
+In a notebook, for a run of a `Trainer`, those of the scripts in `experiments/` among them::
 
-    from experiments.evaluate import load_evaluator
-    evaluation = load_evaluator("data/my_run").evaluate(tasks=40, num_steps=3)
+    import meta_policy_search as mps
+    evaluation = mps.load_evaluator("data/my_run").evaluate(tasks=40, num_steps=3)
     print(evaluation)
 
 and from any snapshot::
