@@ -181,7 +181,7 @@ class Trainer(TrainingLoop):
             return
         env = getattr(self.env, "unwrapped", self.env)
         changed = present_arguments(env, only_changed=True) if isinstance(env, SharedArguments) else {}
-        settings = run_folder.settings_of(self.sampler, self.env, self.sample_processor, self.policy, self.algo, self)
+        settings = run_folder.settings_of(self.env, self.sample_processor, self.policy, self.algo, self.sampler, self)
         for part in ("policy", "sampler", "sample_processor", "callbacks", "sess"):
             settings.pop(part, None)
         settings.update(env=type(env).__name__, env_kwargs=run_folder.as_json(changed), seed=self._root,
