@@ -53,6 +53,29 @@ def assert_same_bits(state, other):
     np.testing.assert_array_equal(state.qvel, other.qvel)
 
 
+def test_without_a_search_for_islands_all_bits_are_those_with_it():
+    """Given half cheetahs on the ground, when MuJoCo's own steps search, then they lead to the same states."""
+    mujoco = pytest.importorskip("mujoco")
+    flags = mujoco.mjtDisableBit
+    if not hasattr(flags, "mjDSBL_ISLAND"):
+        pytest.skip("this MuJoCo does not search")
+    engine, controls = cheetahs(3), controls_for(3, 40)
+    model, start = copy.copy(engine.model), engine.get_state()
+    assert model.opt.disableflags & flags.mjDSBL_ISLAND.value
+    model.opt.disableflags &= ~flags.mjDSBL_ISLAND.value
+    for held in controls:
+        engine.step(held)
+    reached = engine.get_state()
+    for i in range(3):
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = start.qpos[i], start.qvel[i]
+        for held in controls[:, i]:
+            data.ctrl[:], data.qacc_warmstart[:] = held, 0.0
+            mujoco.mj_step(model, data, engine.frame_skip)
+        np.testing.assert_array_equal(data.qpos, reached.qpos[i])
+        np.testing.assert_array_equal(data.qvel, reached.qvel[i])
+
+
 def floating(robot, num_envs, **kwargs):
     """Robots with a free joint in different, moving states near the ground."""
     engine = MujocoEngine(robot, num_envs, 5, **kwargs)

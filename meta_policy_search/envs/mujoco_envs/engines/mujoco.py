@@ -223,7 +223,8 @@ def compile_model(robot: str, inertials: str) -> Any:
     """Returns the compiled model of a robot, the same object for the same arguments.
 
     The half cheetah's file gives its total mass in a compiler attribute that MuJoCo 4 warns of and is to drop. It is
-    taken out and applied afterwards, with the same result.
+    taken out and applied afterwards, with the same result. Constraints are solved without a search for groups of bodies
+    that do not touch each other: a robot is one group, so the search finds nothing, and takes time.
     """
     mujoco = _import_mujoco()
     write_no_warnings()
@@ -239,5 +240,8 @@ def compile_model(robot: str, inertials: str) -> Any:
             getattr(model, name)[:] = values
     if tuple(map(int, mujoco.__version__.split(".")[:2])) >= (3, 5):
         model.geom_margin[:] *= 0.5
+    islands = getattr(mujoco.mjtDisableBit, "mjDSBL_ISLAND", None)  # older versions do not search
+    if islands is not None:
+        model.opt.disableflags |= islands.value
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model
