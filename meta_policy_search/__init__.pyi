@@ -6,7 +6,8 @@ from .actors import Actor as Actor, actor_of as actor_of
 from .algos import DDPG as DDPG, GradientAdaptation as GradientAdaptation
 from .baselines import Baseline as Baseline, LinearFeatureBaseline as LinearFeatureBaseline
 from .baselines import LinearTimeBaseline as LinearTimeBaseline, ZeroBaseline as ZeroBaseline
-from .envs import BatchableMetaEnv as BatchableMetaEnv, BatchedEnv as BatchedEnv, EnvSpec as EnvSpec
+from .envs import BatchableMetaEnv as BatchableMetaEnv, BatchedEnv as BatchedEnv, CartPoleMassEnv as CartPoleMassEnv
+from .envs import EnvSpec as EnvSpec, PendulumMassEnv as PendulumMassEnv
 from .envs import GymnasiumMetaEnv as GymnasiumMetaEnv, MetaBernoulliBanditEnv as MetaBernoulliBanditEnv
 from .envs import MetaEnv as MetaEnv, MetaPointEnv as MetaPointEnv, MetaPointEnvCorner as MetaPointEnvCorner
 from .envs import MetaPointEnvCornerGoals as MetaPointEnvCornerGoals, MetaPointEnvMomentum as MetaPointEnvMomentum

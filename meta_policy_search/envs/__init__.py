@@ -3,6 +3,7 @@
 Nothing here imports TensorFlow, nor a physics engine before a robot is made.
 """
 from meta_policy_search.envs.adapters import GymnasiumMetaEnv, SingleTaskEnv
+from meta_policy_search.envs.control_envs import CartPoleMassEnv, PendulumMassEnv
 from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
@@ -24,6 +25,7 @@ from meta_policy_search.envs.registry import available_envs, get_env_class, make
 __all__ = [
     "BatchableMetaEnv",
     "BatchedEnv",
+    "CartPoleMassEnv",
     "EnvSpec",
     "GymnasiumMetaEnv",
     "MetaBernoulliBanditEnv",
@@ -41,6 +43,7 @@ __all__ = [
     "MetaWorldML10",
     "MetaWorldML45",
     "NormalizedEnv",
+    "PendulumMassEnv",
     "PhysicsError",
     "RandomEnv",
     "SingleTaskEnv",

@@ -52,7 +52,7 @@ def assert_is_picture(picture):
 def test_robots_and_points_have_pictures():
     assert set(ONE_PER_ROBOT) <= set(DRAWN) and len(POINTS) == 7
     assert NOT_DRAWN == [
-        name for name in available_envs() if any(kind in name for kind in ("Bandit", "MDP", "MetaWorld"))]
+        name for name in available_envs() if any(kind in name for kind in ("Bandit", "MDP", "Mass", "MetaWorld"))]
 
 
 @needs_opengl

@@ -1,0 +1,74 @@
+"""Cart and pole, and pendulum, of different masses: what moves how, next to gym's own, and the tasks."""
+import numpy as np
+import pytest
+
+from meta_policy_search.envs import CartPoleMassEnv, PendulumMassEnv
+from meta_policy_search.utils.gym_import import gym
+
+
+def gyms(name, task):
+    """Gym's environment, with the masses of a task."""
+    env = gym.make(name, disable_env_checker=True).unwrapped
+    if name == "Pendulum-v1":
+        (env.m,) = task
+    else:
+        env.masscart, env.masspole = task
+        env.total_mass, env.polemass_length = sum(task), task[1] * env.length
+    return env
+
+
+@pytest.mark.parametrize("cls, name, task", [
+    (CartPoleMassEnv, "CartPole-v1", (1.0, 0.1)), (CartPoleMassEnv, "CartPole-v1", (2.0, 0.05)),
+    (PendulumMassEnv, "Pendulum-v1", (1.0,)), (PendulumMassEnv, "Pendulum-v1", (1.7,)),
+])
+def test_they_move_as_those_of_gym(cls, name, task):
+    env, theirs = cls(), gyms(name, task)
+    env.set_task(task)
+    rng = np.random.default_rng(0)
+    for path in range(5):
+        env.reset(seed=path)
+        theirs.reset(seed=path)
+        theirs.state = env._batched._states[0].copy()
+        for _ in range(50):
+            action = rng.integers(2) if name == "CartPole-v1" else rng.uniform(-3.0, 3.0, 1)
+            observation, reward, terminated, _, _ = env.step(action)
+            expected = theirs.step(action)
+            np.testing.assert_allclose(observation, expected[0], rtol=1e-5, atol=1e-6)
+            assert reward == pytest.approx(expected[1], rel=1e-6)
+            assert terminated == expected[2]
+            if terminated:
+                break
+
+
+def test_untouched_they_are_those_of_gym():
+    assert CartPoleMassEnv().get_task().tolist() == [1.0, 0.1] and PendulumMassEnv().get_task().tolist() == [1.0]
+
+
+@pytest.mark.parametrize("cls, low, high", [
+    (CartPoleMassEnv, [0.5, 0.05], [2.0, 0.2]), (PendulumMassEnv, [0.5], [2.0]),
+])
+def test_masses_are_uniform_in_their_ranges(cls, low, high):
+    tasks = np.array(cls().sample_tasks(4000, rng=np.random.default_rng(0)))
+    assert (tasks >= low).all() and (tasks <= high).all()
+    np.testing.assert_allclose(tasks.mean(axis=0), np.add(low, high) / 2, rtol=0.03)
+    np.testing.assert_allclose(tasks.std(axis=0), np.subtract(high, low) / np.sqrt(12), rtol=0.05)
+
+
+@pytest.mark.parametrize("cls, action", [(CartPoleMassEnv, 1), (PendulumMassEnv, [2.0])])
+def test_heavier_bodies_are_moved_less(cls, action):
+    env, speeds = cls(), []
+    for factor in (0.6, 1.0, 1.8):
+        env.set_task(np.multiply(factor, cls().get_task()))
+        env.reset(seed=3)
+        before = env._batched._states[0].copy()
+        env.step(action)
+        change = env._batched._states[0] - before
+        speeds.append(change[1])
+    assert speeds[0] > speeds[1] > speeds[2]
+
+
+@pytest.mark.parametrize("cls, task", [(CartPoleMassEnv, (1.0,)), (CartPoleMassEnv, (1.0, 0.0)), (PendulumMassEnv, 1.0),
+                                       (PendulumMassEnv, (-1.0,)), (PendulumMassEnv, (np.nan,))])
+def test_tasks_are_checked(cls, task):
+    with pytest.raises(ValueError, match="task"):
+        cls().set_task(task)
