@@ -136,10 +136,11 @@ def skip_field(app, what, name, obj, skip, options):
     return skip or type(obj).__name__ == "_tuplegetter" or None
 
 
-def leave_out_signature(app, what, name, obj, options, signature, return_annotation):
-    """Leaves out the signature of a protocol, which nobody constructs: it would be `(*args, **kwargs)`."""
+def repair_signature(app, what, name, obj, options, signature, return_annotation):
+    """Names functions that are defaults; leaves out `(*args, **kwargs)` of a protocol, which nobody constructs."""
     if inspect.isclass(obj) and vars(obj).get("_is_protocol"):
         return "", None
+    return signature and re.sub(r"<function (\w+)>", r"\1", signature), return_annotation
 
 
 _TITLE = re.compile(r"(?<=<h1>)[^<]+")
@@ -156,5 +157,5 @@ def setup(app):
     """Connects the above, before napoleon reads the docstrings."""
     app.connect("html-page-context", break_titles)
     app.connect("autodoc-process-docstring", list_fields, priority=400)
-    app.connect("autodoc-process-signature", leave_out_signature)
+    app.connect("autodoc-process-signature", repair_signature)
     app.connect("autodoc-skip-member", skip_field)
