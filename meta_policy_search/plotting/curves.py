@@ -79,7 +79,8 @@ def _draw_returns(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
 
 
 def _draw_epoch_returns(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
-    _draw_line(axes, timesteps, *columns(progress, "AverageReturn"), style.GAIN_COLOR, "mean")
+    (returns,) = columns(progress, "AverageReturn")
+    _draw_line(axes, timesteps, returns, style.GAIN_COLOR, "mean")
     others = {"BestCandidateReturn": "best candidate", "Evaluation-AverageReturn": "without exploration"}
     for color, (key, label) in zip(style.REFERENCE_COLORS[1:], others.items()):
         if key in progress:

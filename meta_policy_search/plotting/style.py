@@ -13,8 +13,8 @@ GAIN_COLOR, NOISE_COLOR = "#009e73", "#d55e00"
 REFERENCE_COLORS = ("#555555", "#d55e00", "#0072b2", "#e69f00")
 GRID_COLOR = "#dddddd"
 NOTE_STYLE = {"fontsize": 9, "color": "#555555"}
-_LOOK = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "#777777",
-         "svg.hashsalt": "meta_policy_search"}
+_LOOK: Any = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "#777777",
+              "svg.hashsalt": "meta_policy_search"}
 
 
 @contextlib.contextmanager
