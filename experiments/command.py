@@ -207,7 +207,8 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
     """Trains to the end and says what came of it."""
     folder = str(logger.get_dir())
     trainer.writes_params = False  # it is written already
-    logger.log(f"{config.env}, seed {config.seed}: {config.n_itr - trainer.itr} iterations of "
+    number = config.n_itr - trainer.itr
+    logger.log(f"{config.env}, seed {config.seed}: {number} iteration{'s' * (number != 1)} of "
                f"{experiment.run_type.describe(trainer, config)}")
     logger.log(f"Writing to {record.shortest(folder)}")
     first, began = trainer.itr, time.monotonic()
@@ -215,8 +216,8 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
     def say_how_long(_: Any, row: logger.Row) -> None:
         took, left = time.monotonic() - began, config.n_itr - trainer.itr
         if trainer.itr == first + 1 and left:
-            logger.log(f"The first iteration took {took:.1f} s, start-up included, so the other {left} take up to "
-                       f"{times.duration(left * took)}")
+            logger.log(f"The first iteration took {took:.1f} s, start-up included; up to "
+                       f"{times.duration(left * took)} for the {left} left")
 
     def draw_at_times(_: Any, row: logger.Row) -> None:
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
