@@ -18,7 +18,7 @@ IN_ONE_GO = {  # page: what makes its code take less time
     "migration.rst": {},
     "rllib.rst": {},
     **{f"environments/{page}.rst": {}
-       for page in ("ant", "discrete", "half_cheetah", "hopper", "humanoid", "point", "swimmer", "walker")},
+       for page in ("ant", "control", "discrete", "half_cheetah", "hopper", "humanoid", "point", "swimmer", "walker")},
 }
 ELSEWHERE = {  # page: the test that runs its code
     "environments/gymnasium.rst": "tests/envs/test_meta_world.py",
