@@ -119,14 +119,14 @@ def names_in(folder):
 class Training:
     """Five iterations of a `Trainer` and a picture, again and again from the same start."""
 
-    def __init__(self, algo_cls, **arguments):
+    def __init__(self, algo_cls, draws, **arguments):
         set_seed(1)
         env = MetaPointEnvCorner(reward_type="dense")
         policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
         algo = algo_cls(policy, meta_batch_size=2, trainable_inner_step_size=True, **arguments)
         self._trainer = Trainer(algo, env, MetaSampler(env, policy, 2, 2, 4),
                                 MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True), policy, NUM_ITR,
-                                callbacks=[draw_once])
+                                callbacks=[draw_once] * draws)
         self._start = self._trainer.get_itr_snapshot(-1)
 
     def begin(self, folder):
@@ -238,7 +238,7 @@ def check_storm(run, num_interrupts, tmp_path):
 @pytest.mark.thorough(but="ProMP, short")
 def test_a_storm_leaves_no_trace_in_training(algo_cls, arguments, num_interrupts, tmp_path):
     with tf.Graph().as_default():
-        check_storm(Training(algo_cls, **arguments), num_interrupts, tmp_path)
+        check_storm(Training(algo_cls, num_interrupts > 10, **arguments), num_interrupts, tmp_path)
 
 
 @pytest.mark.parametrize("kind, algo_cls, num_interrupts", [

@@ -76,6 +76,7 @@ def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
 @pytest.mark.parametrize("arguments", [
     {}, {"num_inner_grad_steps": 2, "trainable_inner_step_size": True}, {"inner_type": "dice"},
 ])
+@pytest.mark.thorough(but="arguments0")
 def test_gauss_newton_products_are_exact_where_a_step_begins(arguments):
     policy, hvps = make_policy(), (GaussNewtonHvp(), ExactHvp())
     algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp), **arguments)

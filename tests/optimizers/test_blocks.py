@@ -41,6 +41,7 @@ def fed_tasks(optimizer, monkeypatch):
 
 
 @pytest.mark.parametrize("algo_cls, arguments", CASES)
+@pytest.mark.thorough(but=("ProMP, 1 steps", "VPG_DICEMAML, 2 steps"))
 def test_blocks_add_up_to_all_tasks(algo_cls, arguments, monkeypatch):
     algo = algo_cls(policy=make_policy(), meta_batch_size=M, **arguments)
     set_theta(algo.policy)
@@ -68,6 +69,7 @@ def test_blocks_are_as_large_as_a_layer_may_be(size, expected, monkeypatch):
 
 
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
+@pytest.mark.thorough(but="ProMP")
 def test_results_are_the_same_bits_for_any_number_of_threads(algo_cls, monkeypatch):
     algo = algo_cls(make_policy(), meta_batch_size=M)
     data = collect(algo)

@@ -37,6 +37,7 @@ def test_what_does_not_fit_is_refused(make, error, message):
 
 
 @pytest.mark.parametrize("given", [{}, {"meta_batch_size": None}, {"meta_batch_size": 3}])
+@pytest.mark.thorough(but="given2")
 def test_the_number_of_tasks_is_the_policy_s(given):
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
     assert mps.TRPOMAML(policy, **given).meta_batch_size == 3
