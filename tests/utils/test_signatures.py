@@ -242,16 +242,17 @@ def test_the_names_that_editors_know_are_those_that_the_constructors_take(cls):
 
 MAML = "policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size, first_order"
 EXPLORING = "inner_type, exploration, exploration_coeff, max_path_length"
+STEPS = "learning_rate, tf_optimizer_cls, tf_optimizer_args"
 NETWORK = "obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity, output_nonlinearity"
 
 
 @pytest.mark.parametrize("cls, by_position, by_name", [
-    (ProMP, MAML, "name, learning_rate, num_ppo_steps, num_minibatches, clip_eps, target_inner_step, "
-                  "init_inner_kl_penalty, adaptive_inner_kl_penalty, anneal_factor"),
+    (ProMP, MAML, "name, num_ppo_steps, num_minibatches, clip_eps, target_inner_step, init_inner_kl_penalty, "
+                  f"adaptive_inner_kl_penalty, anneal_factor, {STEPS}"),
     (TRPOMAML, MAML, f"name, step_size, optimizer, {EXPLORING}"),
-    (VPGMAML, MAML, f"name, learning_rate, {EXPLORING}"),
-    (DICEMAML, f"max_path_length, {MAML}", "name, learning_rate"),
-    (VPG_DICEMAML, f"max_path_length, {MAML}", "name, learning_rate"),
+    (VPGMAML, MAML, f"name, {EXPLORING}, {STEPS}"),
+    (DICEMAML, f"max_path_length, {MAML}", f"name, {STEPS}"),
+    (VPG_DICEMAML, f"max_path_length, {MAML}", f"name, {STEPS}"),
     (MetaGaussianMLPPolicy, f"meta_batch_size, {NETWORK}", "init_std, min_std"),
     (MetaCategoricalMLPPolicy, f"meta_batch_size, {NETWORK}", ""),
     (mujoco_envs.AntRandGoalEnv, "goal", "engine, inertials, num_threads, render_mode, contact_forces"),
