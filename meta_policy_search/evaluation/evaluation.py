@@ -1,5 +1,6 @@
 """What a policy returned in held-out tasks, as tables, files and pictures."""
 import dataclasses
+import html
 import json
 import os
 from typing import Any, List, Optional, Sequence, Tuple
@@ -70,6 +71,14 @@ class Evaluation:
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """Returns the mean returns and gains as notebooks show them."""
+        rows = {"adaptation steps": [str(step) for step in range(self.returns.shape[-1])],
+                "return": [_as_text(*pair) for pair in zip(*self.mean_return, strict=True)],
+                "gain": ["", *[_as_text(*pair, "+") for pair in zip(*self.gain, strict=True)][1:]]}
+        lines = "".join(f"<tr><td>{'</td><td>'.join([name, *cells])}</td></tr>" for name, cells in rows.items())
+        return f"<table><caption>{html.escape(self.name)}, {self._describe()}</caption>{lines}</table>"
 
     def table(self, *references: "Evaluation") -> str:
         """Returns the mean returns as a table to print, a row for each policy, and what adaptation gained.
