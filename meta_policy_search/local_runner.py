@@ -15,8 +15,6 @@ from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
 from meta_policy_search.utils.timing import timed
 
-__all__ = ["LocalRunner"]
-
 
 class LocalRunner(TrainingLoop):
     """Trains an algorithm, epoch by epoch, in this process.

@@ -16,8 +16,6 @@ from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.signatures import SharedArguments
 from meta_policy_search.utils.snapshotter import list_snapshots
 
-__all__ = ["TrainingLoop"]
-
 
 class _Before(NamedTuple):
     """How it was when an iteration began."""

@@ -8,8 +8,6 @@ from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Infos, Path
 
-__all__ = ["TrajectoryBatch"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrajectoryBatch:

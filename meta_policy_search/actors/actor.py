@@ -6,8 +6,6 @@ import numpy as np
 
 from meta_policy_search.types import Infos
 
-__all__ = ["Actor", "join_tasks"]
-
 
 class Actor(abc.ABC):
     """Acts in `M` tasks at once, on arrays, with parameters that are fixed when it is made.

@@ -13,8 +13,6 @@ from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
 from meta_policy_search.utils.signatures import SharedArguments
 
-__all__ = ["FlatPolicy"]
-
 P = TypeVar("P", bound="FlatPolicy")
 
 

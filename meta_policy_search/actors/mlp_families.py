@@ -8,8 +8,6 @@ from meta_policy_search.actors.stacked_mlp import StackedCategoricalMLP, Stacked
 from meta_policy_search.types import Params
 from meta_policy_search.utils.checks import check_positive
 
-__all__ = ["LOG_STD", "CategoricalFamily", "GaussianFamily"]
-
 LOG_STD = "log_std_network/log_std_var"
 """Name of the parameter that is the logarithm of the standard deviation."""
 

@@ -12,9 +12,6 @@ from meta_policy_search.actors.actor import Actor, join_tasks
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.types import Infos
 
-__all__ = ["MetaPolicyActor", "PolicyActor", "SequentialActor", "action_shape_of", "actor_of", "actors_of",
-           "check_spaces", "make_actors"]
-
 
 def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Actor:
     """Returns what acts as a policy does, with its parameters as they are now.

@@ -7,8 +7,6 @@ from meta_policy_search.actors.actor import Actor, join_tasks
 from meta_policy_search.actors.of_policies import action_shape_of, actor_of
 from meta_policy_search.types import Infos
 
-__all__ = ["PerTaskActor", "TaskPolicies"]
-
 
 class TaskPolicies:
     """A policy for each task, which may be replaced at any time (`policies`).

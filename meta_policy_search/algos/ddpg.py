@@ -15,8 +15,6 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_fraction, check_positive
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["DDPG"]
-
 Variables = Mapping[str, tf.Variable]
 
 

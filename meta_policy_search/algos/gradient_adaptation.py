@@ -14,8 +14,6 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.duck_typing import call_optional
 
-__all__ = ["GradientAdaptation"]
-
 
 class GradientAdaptation(MetaRLAlgorithm):
     """Adapts a meta-policy to single tasks by the gradient steps of an algorithm such as `ProMP` or `TRPOMAML`.

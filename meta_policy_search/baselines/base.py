@@ -6,8 +6,6 @@ import numpy as np
 from meta_policy_search.types import Path
 from meta_policy_search.utils.signatures import SharedArguments
 
-__all__ = ["Baseline"]
-
 
 class Baseline(SharedArguments):
     """Predicts a quantity for every step of a path, such as the discounted rewards to come.

@@ -13,8 +13,6 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_non_negative
 from meta_policy_search.utils.utils import explained_variance_1d
 
-__all__ = ["LinearBaseline", "LinearFeatureBaseline", "LinearTimeBaseline"]
-
 _DAMPINGS = 10.0 ** np.arange(5)  # multiples of reg_coeff that are tried in turn
 _OBSERVATION_LIMIT = 10.0
 _TIME_SCALE = 100.0

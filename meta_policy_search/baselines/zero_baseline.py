@@ -6,8 +6,6 @@ import numpy as np
 from meta_policy_search.baselines.base import Baseline
 from meta_policy_search.types import Path
 
-__all__ = ["ZeroBaseline"]
-
 
 class ZeroBaseline(Baseline):
     """Predicts zero: for training without a baseline."""

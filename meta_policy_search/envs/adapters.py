@@ -12,8 +12,6 @@ from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["GymnasiumMetaEnv", "SingleTaskEnv"]
-
 
 class SingleTaskEnv(WrappingEnv):
     """An environment without tasks as a meta-environment that has a single one, None.

@@ -5,8 +5,6 @@ import numpy as np
 
 from meta_policy_search.envs.spaces import is_discrete
 
-__all__ = ["EnvSpec", "check_env_spec"]
-
 
 class EnvSpec:
     """The spaces of an environment.

@@ -12,9 +12,6 @@ from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["batched_form", "check_meta_env", "own_generators", "reset_env", "reset_with_info", "sample_tasks",
-           "set_rng", "step_env"]
-
 
 def check_meta_env(env: Any, name: str = "env") -> None:
     """Raises a `TypeError`, which calls `env` by `name`, unless `env` implements `sample_tasks` and `set_task`."""

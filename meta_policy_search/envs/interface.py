@@ -11,8 +11,6 @@ from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import check_own_pickle
 from meta_policy_search.utils.signatures import SharedArguments
 
-__all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv", "PhysicsError"]
-
 
 class PhysicsError(RuntimeError):
     """A simulation diverged; the step that raises this error has moved none of its environments.

@@ -13,9 +13,6 @@ from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import check_own_pickle
 
-__all__ = ["BatchedNormalizedEnv", "NormalizedEnv", "normalize"]
-
-
 _ONLY = slice(None)  # the row of a single environment
 _EPSILON = 1e-8  # keeps the division by a standard deviation finite
 

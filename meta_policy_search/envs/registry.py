@@ -5,8 +5,6 @@ from typing import Any, List, Type
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.utils.checks import did_you_mean
 
-__all__ = ["available_envs", "get_env_class", "make_env"]
-
 _PACKAGE = "meta_policy_search.envs"
 _MODULES = {
     "AntRandDirec2DEnv": "mujoco_envs.ant_rand_direc_2d",

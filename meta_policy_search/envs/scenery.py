@@ -7,8 +7,6 @@ from typing import Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-__all__ = ["Scenery", "check_is_planar", "draw", "draw_scenery"]
-
 SIZE = 480  # pixels, width and height of a picture
 _DPI = 100
 _TRAIL_COLOR, _GOAL_COLOR, _OTHER_COLOR = "#4472a8", "#2a7f62", "#bbbbbb"

@@ -3,8 +3,6 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-__all__ = ["as_array", "check_action", "check_has_spaces", "is_box", "is_discrete"]
-
 
 def check_has_spaces(env: Any) -> None:
     """Raises `TypeError` unless an environment has an observation and an action space, each with a shape."""

@@ -4,8 +4,6 @@ from typing import Any
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.utils.duck_typing import call_optional
 
-__all__ = ["WrappingEnv"]
-
 
 class WrappingEnv(MetaEnv):
     """An environment around another one, `wrapped_env`, whose attributes it takes where it has none of its own."""

@@ -7,8 +7,6 @@ from meta_policy_search.actors.stacked_mlp import StackedMLP
 from meta_policy_search.np.policies import FlatMLP
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["MLPQFunction"]
-
 
 class MLPQFunction(FlatMLP):
     """The value of an action in a state, `Q(o, a) = mlp([o, a])`, a sum of rewards to come.

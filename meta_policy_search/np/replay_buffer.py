@@ -10,8 +10,6 @@ from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.signatures import SharedArguments
 
-__all__ = ["ReplayBuffer"]
-
 
 class ReplayBuffer(SharedArguments):
     """Holds the latest transitions, and returns random ones.

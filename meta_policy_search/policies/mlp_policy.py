@@ -15,8 +15,6 @@ from meta_policy_search.types import Infos, Params
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 
-__all__ = ["MLPPolicy", "MetaMLPPolicy"]
-
 
 class MLPPolicy(Policy):
     """A policy with a multi-layer perceptron of the observation, whose output is `action_dim` numbers.

@@ -10,8 +10,6 @@ from meta_policy_search.actors.parameters import flatten_params, unflatten_param
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.types import Infos, Params
 
-__all__ = ["TaskPolicy"]
-
 
 class TaskPolicy(FlatPolicy):
     """The policy of one task: acts as a meta-policy does, with parameters of its own.

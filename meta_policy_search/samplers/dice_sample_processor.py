@@ -32,8 +32,6 @@ from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.utils import finite_std
 
-__all__ = ["DiceMetaSampleProcessor", "DiceSampleProcessor"]
-
 _EPSILON = 1e-8
 
 

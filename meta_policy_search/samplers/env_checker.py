@@ -9,8 +9,6 @@ from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor, make_local_executor
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 
-__all__ = ["check_env"]
-
 
 def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
     """Checks that a path depends on task, random numbers and actions alone.

@@ -6,8 +6,6 @@ from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler, c
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["OffPolicySampler"]
-
 _EVALUATION = 1
 
 

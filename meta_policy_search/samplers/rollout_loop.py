@@ -13,9 +13,6 @@ from meta_policy_search.types import Infos, Rows
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.threads import divide, run_in_threads
 
-__all__ = ["MANY_STEPS", "OnSteps", "PathRngs", "RolloutLoop", "RolloutRequest", "collect", "draw_path_noise"]
-
-
 Steps = Union[int, np.ndarray]
 """Which step of each of these paths."""
 

@@ -8,8 +8,6 @@ import numpy as np
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils.lazy_dict import LazyDict
 
-__all__ = ["RolloutArrays", "Rollouts", "missing_value"]
-
 _NUMBERS = ("observations", "actions", "rewards")
 _INFOS = ("env_infos", "agent_infos")
 

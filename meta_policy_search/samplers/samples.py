@@ -7,8 +7,6 @@ from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.lazy_dict import LazyDict
 
-__all__ = ["Samples", "path_starts", "stack_rollouts", "stack_tasks", "task_mask"]
-
 
 class Samples(list):
     """The samples of `M` tasks: a list with a dict for each task, over arrays `[M, N, ...]`.

@@ -14,8 +14,6 @@ from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.signatures import SharedArguments
 
-__all__ = ["SingleTaskSampler", "count_paths"]
-
 
 class SingleTaskSampler(SharedArguments):
     """Collects paths for the algorithms that a `LocalRunner` runs, in one task of one environment.

@@ -7,8 +7,6 @@ from meta_policy_search.utils.checks import check_bool, check_finite, check_non_
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.signatures import SharedArguments
 
-__all__ = ["Callback", "EarlyStopping"]
-
 Callback = Callable[[Any, Row], Optional[bool]]
 """Is called with the trainer and the row that it has logged; True stops training."""
 

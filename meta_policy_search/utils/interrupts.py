@@ -4,8 +4,6 @@ import signal
 import threading
 from typing import Iterator
 
-__all__ = ["interrupts_delayed"]
-
 
 @contextlib.contextmanager
 def interrupts_delayed() -> Iterator[None]:

@@ -2,8 +2,6 @@
 import functools
 from typing import Any, Callable, Dict, Mapping, Optional
 
-__all__ = ["LazyDict"]
-
 
 class LazyDict(dict):
     """A dict that fills itself on first use, and knows whether it was changed since.

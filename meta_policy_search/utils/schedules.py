@@ -3,8 +3,6 @@ from typing import Callable, Union
 
 from meta_policy_search.utils.checks import check_non_negative, check_positive_int
 
-__all__ = ["LinearSchedule", "Schedule"]
-
 Schedule = Union[float, Callable[[int], float]]
 """A number, or a function of the index of the meta-update, counted from 0."""
 

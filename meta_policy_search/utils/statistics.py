@@ -6,8 +6,6 @@ from scipy.special import stdtrit
 
 from meta_policy_search.types import PathsMetaBatch
 
-__all__ = ["Interval", "half_width_of_mean", "mean_interval", "running_mean", "task_returns", "task_timesteps"]
-
 
 class Interval(NamedTuple):
     """Means of independent values, and their 95% intervals."""

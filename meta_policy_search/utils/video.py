@@ -7,8 +7,6 @@ import numpy as np
 from meta_policy_search.utils.checks import check_positive
 from meta_policy_search.utils.files import PathLike, atomic_path
 
-__all__ = ["check_encoder", "gif_file", "mp4_file"]
-
 _GIF_FPS, _GIF_WIDTH = 10.0, 640  # pictures per second, pixels
 
 

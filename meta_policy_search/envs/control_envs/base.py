@@ -8,8 +8,6 @@ from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import BatchedStep, Task
 
-__all__ = ["BatchedMassEnv"]
-
 
 class BatchedMassEnv(BatchedEnv):
     """`num_envs` systems with masses that differ between tasks.

@@ -7,8 +7,6 @@ from meta_policy_search.envs.control_envs.base import BatchedMassEnv
 from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["BatchedCartPoleMassEnv", "CartPoleMassEnv"]
-
 GRAVITY, FORCE, TIME_STEP = 9.8, 10.0, 0.02  # m/s^2, N, s
 HALF_LENGTH = 0.5  # of the pole, m
 MAX_POSITION, MAX_ANGLE = 2.4, np.radians(12.0)

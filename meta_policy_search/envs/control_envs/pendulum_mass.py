@@ -7,8 +7,6 @@ from meta_policy_search.envs.control_envs.base import BatchedMassEnv
 from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["BatchedPendulumMassEnv", "PendulumMassEnv"]
-
 GRAVITY, LENGTH, TIME_STEP = 10.0, 1.0, 0.05  # m/s^2, m, s
 MAX_TORQUE, MAX_SPIN = 2.0, 8.0  # N m, rad/s
 

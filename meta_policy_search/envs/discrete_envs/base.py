@@ -8,8 +8,6 @@ from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["BatchedDiscreteEnv"]
-
 
 class BatchedDiscreteEnv(BatchedEnv):
     """`num_envs` environments in which one of a few actions is chosen at each step; a path never ends by itself.

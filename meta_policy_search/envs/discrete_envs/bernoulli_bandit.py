@@ -9,8 +9,6 @@ from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["BatchedMetaBernoulliBanditEnv", "MetaBernoulliBanditEnv"]
-
 
 class BatchedMetaBernoulliBanditEnv(BatchedDiscreteEnv):
     """Many `MetaBernoulliBanditEnv`, stepped together; arguments as there."""

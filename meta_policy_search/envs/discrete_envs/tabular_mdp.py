@@ -10,8 +10,6 @@ from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.utils import draw_index
 
-__all__ = ["BatchedMetaTabularMDPEnv", "MetaTabularMDPEnv"]
-
 _KEYS = ("transitions", "reward_means")
 _TOLERANCE = 1e-6  # how far the sum of probabilities may be from one
 

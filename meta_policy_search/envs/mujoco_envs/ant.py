@@ -8,8 +8,6 @@ from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import logger
 
-__all__ = ["BatchedAntEnv"]
-
 CONTACT_COST = 0.5e-3  # reward lost per squared unit of clipped contact force and torque, per step
 LARGEST_CONTACT = 1.0  # N and N m; contact forces and torques are clipped to it
 

@@ -6,8 +6,6 @@ from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMet
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["AntRandDirecEnv", "BatchedAntRandDirecEnv"]
-
 
 class BatchedAntRandDirecEnv(DirectionTasks, BatchedAntEnv):
     """`num_envs` copies of `AntRandDirecEnv`."""

@@ -6,8 +6,6 @@ from meta_policy_search.envs.mujoco_envs.base import ContactArguments, MujocoMet
 from meta_policy_search.envs.mujoco_envs.tasks import PlanarDirectionTasks
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["AntRandDirec2DEnv", "BatchedAntRandDirec2DEnv"]
-
 
 class BatchedAntRandDirec2DEnv(PlanarDirectionTasks, BatchedAntEnv):
     """`num_envs` copies of `AntRandDirec2DEnv`."""

@@ -11,8 +11,6 @@ from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Infos, Rows, Task
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["AntRandGoalEnv", "BatchedAntRandGoalEnv"]
-
 LARGEST_DISTANCE = 3.0  # m, of goals from the origin
 
 

@@ -14,9 +14,6 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["BatchedContactEnv", "BatchedGoalEnv", "BatchedMujocoEnv", "ContactArguments", "MujocoMetaEnv",
-           "RobotArguments", "flattened"]
-
 _FREE_ROBOTS = ("ant", "humanoid", "swimmer")  # positions begin with x and y on the ground
 
 MAX_THREADS = 4

@@ -1,8 +1,6 @@
 """The half cheetah: a planar two-legged runner (Wawrzynski 2009, doi:10.1109/ISIE.2009.5214007)."""
 from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv
 
-__all__ = ["BatchedHalfCheetahEnv"]
-
 
 class BatchedHalfCheetahEnv(BatchedMujocoEnv):
     """The robot of the half-cheetah environments: model, observation, start state and the parts of their rewards.

@@ -6,8 +6,6 @@ from meta_policy_search.envs.mujoco_envs.half_cheetah import BatchedHalfCheetahE
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["BatchedHalfCheetahRandDirecEnv", "HalfCheetahRandDirecEnv"]
-
 
 class BatchedHalfCheetahRandDirecEnv(DirectionTasks, BatchedHalfCheetahEnv):
     """`num_envs` copies of `HalfCheetahRandDirecEnv`."""

@@ -4,8 +4,6 @@ from meta_policy_search.envs.mujoco_envs.half_cheetah import BatchedHalfCheetahE
 from meta_policy_search.envs.mujoco_envs.tasks import VelocityTasks
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["BatchedHalfCheetahRandVelEnv", "HalfCheetahRandVelEnv"]
-
 
 class BatchedHalfCheetahRandVelEnv(VelocityTasks, BatchedHalfCheetahEnv):
     """`num_envs` copies of `HalfCheetahRandVelEnv`."""

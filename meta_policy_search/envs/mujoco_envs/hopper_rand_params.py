@@ -4,8 +4,6 @@ import numpy as np
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.envs.mujoco_envs.random_env import BatchedRandomEnv, RandomEnv
 
-__all__ = ["BatchedHopperRandParamsEnv", "HopperRandParamsEnv"]
-
 LOWEST_HEIGHT = 0.7  # m, above which the torso has to stay
 LARGEST_PITCH = 0.2  # rad, to either side
 LARGEST_STATE = 100.0  # rad, m/s, rad/s, of everything but the position of the torso

@@ -7,8 +7,6 @@ from meta_policy_search.envs.mujoco_envs.base import BatchedContactEnv, flattene
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.types import Infos
 
-__all__ = ["BatchedHumanoidEnv"]
-
 VELOCITY_REWARD = 1.25  # per m/s: a quarter of the distance per simulation step, over the duration of one
 IMPACT_COST = 0.5e-6  # reward lost per squared unit of contact force and torque, per step
 LARGEST_IMPACT_COST = 10.0  # per step

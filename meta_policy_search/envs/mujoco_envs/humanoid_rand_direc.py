@@ -4,8 +4,6 @@ from meta_policy_search.envs.mujoco_envs.humanoid import BatchedHumanoidEnv
 from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["BatchedHumanoidRandDirecEnv", "HumanoidRandDirecEnv"]
-
 
 class BatchedHumanoidRandDirecEnv(DirectionTasks, BatchedHumanoidEnv):
     """`num_envs` copies of `HumanoidRandDirecEnv`."""

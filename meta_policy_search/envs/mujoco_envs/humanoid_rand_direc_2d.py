@@ -6,8 +6,6 @@ from meta_policy_search.envs.mujoco_envs.humanoid import BatchedHumanoidEnv
 from meta_policy_search.envs.mujoco_envs.tasks import PlanarDirectionTasks
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["BatchedHumanoidRandDirec2DEnv", "HumanoidRandDirec2DEnv"]
-
 
 class BatchedHumanoidRandDirec2DEnv(PlanarDirectionTasks, BatchedHumanoidEnv):
     """`num_envs` copies of `HumanoidRandDirec2DEnv`."""

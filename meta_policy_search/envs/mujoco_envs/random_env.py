@@ -9,8 +9,6 @@ from meta_policy_search.types import Infos, Rows, Task
 from meta_policy_search.utils.checks import check_choice, check_non_negative
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["BatchedRandomEnv", "RandomEnv"]
-
 SCALE_BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_friction": 1.5}
 """Physical parameters that can differ between tasks, each with the base of its random multipliers."""
 

@@ -3,8 +3,6 @@ from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, RobotArgumen
 from meta_policy_search.envs.mujoco_envs.tasks import VelocityTasks
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["BatchedSwimmerRandVelEnv", "SwimmerRandVelEnv"]
-
 
 class BatchedSwimmerRandVelEnv(VelocityTasks):
     """`num_envs` copies of `SwimmerRandVelEnv`."""

@@ -15,8 +15,6 @@ from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Infos, Rows, Task
 from meta_policy_search.utils.checks import check_choice, check_finite
 
-__all__ = ["DirectionTasks", "PlanarDirectionTasks", "VelocityTasks"]
-
 DIRECTIONS = (-1.0, 1.0)  # backward, forward
 
 

@@ -4,8 +4,6 @@ import numpy as np
 from meta_policy_search.envs.mujoco_envs.base import BatchedMujocoEnv
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 
-__all__ = ["BatchedWalker2DEnv"]
-
 HEIGHTS = (0.8, 2.0)  # m, between which the torso has to stay
 PITCHES = (-1.0, 1.0)  # rad, the same
 

@@ -4,8 +4,6 @@ from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
 from meta_policy_search.envs.mujoco_envs.walker2d import BatchedWalker2DEnv
 from meta_policy_search.utils.signatures import Unpack
 
-__all__ = ["BatchedWalker2DRandDirecEnv", "Walker2DRandDirecEnv"]
-
 
 class BatchedWalker2DRandDirecEnv(DirectionTasks, BatchedWalker2DEnv):
     """`num_envs` copies of `Walker2DRandDirecEnv`."""

@@ -2,8 +2,6 @@
 from meta_policy_search.envs.mujoco_envs.random_env import BatchedRandomEnv, RandomEnv
 from meta_policy_search.envs.mujoco_envs.walker2d import BatchedWalker2DEnv
 
-__all__ = ["BatchedWalker2DRandParamsEnv", "Walker2DRandParamsEnv"]
-
 
 class BatchedWalker2DRandParamsEnv(BatchedRandomEnv, BatchedWalker2DEnv):
     """`num_envs` copies of `Walker2DRandParamsEnv`."""

@@ -14,9 +14,6 @@ from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_choice, check_positive
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["CORNERS", "REWARD_TYPES", "BatchedCornerTaskEnv", "BatchedPointEnv", "PointMetaEnv", "as_point",
-           "distances"]
-
 CORNERS = np.array([[-2.0, -2.0], [2.0, -2.0], [-2.0, 2.0], [2.0, 2.0]])  # [4, 2]
 CORNERS.setflags(write=False)
 

@@ -8,8 +8,6 @@ from meta_policy_search.envs.point_envs.point_env_2d_navigation import BatchedMe
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Task
 
-__all__ = ["BatchedMetaPointEnvCornerGoals", "MetaPointEnv", "MetaPointEnvCornerGoals"]
-
 
 class BatchedMetaPointEnvCornerGoals(BatchedMetaPointEnvNavigation):
     """Many `MetaPointEnvCornerGoals`, stepped together."""

@@ -5,8 +5,6 @@ import numpy as np
 
 from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, distances
 
-__all__ = ["BatchedMetaPointEnvCorner", "MetaPointEnvCorner"]
-
 
 class BatchedMetaPointEnvCorner(BatchedCornerTaskEnv):
     """Many `MetaPointEnvCorner`, stepped together; arguments as there."""

@@ -5,8 +5,6 @@ import numpy as np
 
 from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, distances
 
-__all__ = ["BatchedMetaPointEnvMomentum", "MetaPointEnvMomentum"]
-
 
 class BatchedMetaPointEnvMomentum(BatchedCornerTaskEnv):
     """Many `MetaPointEnvMomentum`, stepped together; arguments as there."""

@@ -10,8 +10,6 @@ import numpy as np
 from meta_policy_search.envs.point_envs.base import BatchedPointEnv, PointMetaEnv, distances
 from meta_policy_search.types import Task
 
-__all__ = ["BatchedMetaPointEnvNavigation", "MetaPointEnvNavigation"]
-
 
 class BatchedMetaPointEnvNavigation(BatchedPointEnv):
     """Many `MetaPointEnvNavigation`, stepped together.

@@ -4,8 +4,6 @@ from typing import Optional
 from meta_policy_search.envs.point_envs.base import PointMetaEnv
 from meta_policy_search.envs.point_envs.point_env_2d_navigation import BatchedMetaPointEnvNavigation
 
-__all__ = ["BatchedMetaPointEnvV2", "MetaPointEnv", "MetaPointEnvV2"]
-
 
 class BatchedMetaPointEnvV2(BatchedMetaPointEnvNavigation):
     """Many `MetaPointEnvV2`, stepped together."""

@@ -7,8 +7,6 @@ from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointM
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Task
 
-__all__ = ["BatchedMetaPointEnvWalls", "MetaPointEnvWalls"]
-
 _KEYS = ("goal", "gap_1", "gap_2")
 
 

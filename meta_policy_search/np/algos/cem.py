@@ -9,8 +9,6 @@ from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_fraction, check_non_negative, check_positive
 
-__all__ = ["CEM"]
-
 
 class CEM(PopulationAlgorithm):
     """Cross Entropy Method: iteratively optimizes a gaussian distribution of policy parameters.

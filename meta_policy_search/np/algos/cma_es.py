@@ -8,8 +8,6 @@ from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive
 
-__all__ = ["CMAES"]
-
 
 class CMAES(PopulationAlgorithm):
     """Covariance Matrix Adaptation Evolution Strategy.

@@ -5,8 +5,6 @@ from typing import Any
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 
-__all__ = ["MetaRLAlgorithm"]
-
 
 class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
     """Base class for meta-RL algorithms.

@@ -8,8 +8,6 @@ from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_positive_int
 
-__all__ = ["NOP"]
-
 
 class NOP(RLAlgorithm):
     """NOP (no optimization performed): a reference for returns without training, and for the cost of all the rest.

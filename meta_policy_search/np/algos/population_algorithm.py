@@ -16,8 +16,6 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.utils import explained_variance_1d
 
-__all__ = ["PopulationAlgorithm"]
-
 SearchT = TypeVar("SearchT", bound="PopulationAlgorithm")
 
 

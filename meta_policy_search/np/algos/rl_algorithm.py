@@ -7,8 +7,6 @@ import numpy as np
 from meta_policy_search.types import Path
 from meta_policy_search.utils.signatures import SharedArguments
 
-__all__ = ["RLAlgorithm", "Runner"]
-
 
 class Runner(Protocol):
     """What an algorithm asks of the `LocalRunner` that trains it, which documents each of these."""

@@ -12,8 +12,6 @@ from meta_policy_search.envs.spaces import is_box
 from meta_policy_search.np.policies import Policy
 from meta_policy_search.types import Infos
 
-__all__ = ["ExplorationPolicy"]
-
 
 class ExplorationPolicy(Policy):
     """Acts like another policy (by the mean, if that is Gaussian), with noise added to its actions.

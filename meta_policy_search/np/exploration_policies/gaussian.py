@@ -6,8 +6,6 @@ import numpy as np
 from meta_policy_search.np.exploration_policies.base import ExplorationPolicy
 from meta_policy_search.utils.checks import check_non_negative
 
-__all__ = ["GaussianNoisePolicy"]
-
 
 class GaussianNoisePolicy(ExplorationPolicy):
     """Adds Gaussian noise to another policy's actions: `x_t = sigma n_t`, each `n_t` standard normal.

@@ -7,8 +7,6 @@ import numpy as np
 from meta_policy_search.np.exploration_policies.base import ExplorationPolicy
 from meta_policy_search.utils.checks import check_finite, check_non_negative, check_positive
 
-__all__ = ["OrnsteinUhlenbeckPolicy"]
-
 
 class OrnsteinUhlenbeckPolicy(ExplorationPolicy):
     """Adds noise from an Ornstein-Uhlenbeck process to another policy's actions, so that it explores with momentum.

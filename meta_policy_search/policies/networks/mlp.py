@@ -4,8 +4,6 @@ from typing import Mapping
 from meta_policy_search.policies.networks.nonlinearities import Nonlinearity
 from meta_policy_search.tf_compat import tf
 
-__all__ = ["forward_mlp"]
-
 
 def forward_mlp(params: Mapping[str, tf.Tensor], inputs: tf.Tensor, scope: str, num_hidden_layers: int,
                 hidden_nonlinearity: Nonlinearity = tf.tanh, output_nonlinearity: Nonlinearity = None) -> tf.Tensor:

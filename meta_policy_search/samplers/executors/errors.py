@@ -2,8 +2,6 @@
 import traceback
 from typing import List, NamedTuple, NoReturn, Sequence
 
-__all__ = ["FAULTS", "EnvValueError", "EnvWorkerError", "Failure", "failure_of", "tasks_text"]
-
 FAULTS = (Exception, SystemExit)
 """What the code of an environment may raise, to be told as its fault: `sys.exit` in it must not end training."""
 

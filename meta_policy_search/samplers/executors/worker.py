@@ -30,8 +30,6 @@ from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.cores import THREAD_VARIABLES
 
-__all__ = ["WorkerProcess", "exit_after_parent", "main", "stop_workers"]
-
 _START = (
     "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
     f"from {__name__} import main; main(fd)"

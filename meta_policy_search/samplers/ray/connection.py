@@ -10,8 +10,6 @@ from typing import Any, Dict, Iterator, Optional
 from meta_policy_search.samplers.ray.options import RayOptions, check_address
 from meta_policy_search.utils.cores import available_cores
 
-__all__ = ["CONNECT_TIMEOUT", "check_cluster", "check_cpus", "connect", "import_ray"]
-
 CONNECT_TIMEOUT = 5.0
 """Seconds that a cluster may take to answer at its address."""
 

@@ -19,8 +19,6 @@ from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Task
 from meta_policy_search.utils.threads import divide
 
-__all__ = ["RayExecutor"]
-
 _NUMBERS = itertools.count()  # of samplers
 
 

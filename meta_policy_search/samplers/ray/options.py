@@ -4,8 +4,6 @@ from typing import Any, Optional, Union
 
 from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
 
-__all__ = ["RayOptions", "check_address", "check_parallel"]
-
 
 @dataclasses.dataclass(frozen=True)
 class RayOptions:

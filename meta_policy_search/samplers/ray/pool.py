@@ -21,8 +21,6 @@ from meta_policy_search.samplers.ray.packing import Packed
 from meta_policy_search.samplers.ray.worker import Share, make_worker_class
 from meta_policy_search.utils import logger
 
-__all__ = ["MAX_LOSSES", "Answer", "WorkerPool", "keep_workers"]
-
 MAX_LOSSES = 3
 """So many workers may be lost over the same tasks in a round, before their environment is held to be the cause."""
 

@@ -11,8 +11,6 @@ from meta_policy_search.samplers.ray.packing import Packed, pack
 from meta_policy_search.samplers.rollout_loop import collect
 from meta_policy_search.utils.cores import THREAD_VARIABLES
 
-__all__ = ["Share", "Worker", "make_worker_class"]
-
 
 class Share(NamedTuple):
     """The tasks that one worker samples in a round, and what it needs to have environments for them."""

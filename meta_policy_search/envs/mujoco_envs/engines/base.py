@@ -17,8 +17,6 @@ from meta_policy_search.envs.mujoco_envs.engines.models import INERTIALS, ROBOTS
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.cores import available_cores
 
-__all__ = ["START_TIME", "Engine", "Simulator", "State", "normalize_quaternions"]
-
 START_TIME = -1000.0
 """The clock at the start of every control step, s: far from zero, where MuJoCo resets it to."""
 

@@ -3,8 +3,6 @@ from typing import Any, List, Mapping, Sequence
 
 import numpy as np
 
-__all__ = ["DERIVED", "DerivedState"]
-
 DERIVED = ("cfrc_ext", "cinert", "cvel", "qfrc_actuator", "subtree_com")
 """What a state can come with besides positions and velocities, by MuJoCo's names, each for one robot:
 

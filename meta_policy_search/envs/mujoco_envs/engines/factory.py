@@ -10,8 +10,6 @@ from typing import Any, Optional
 from meta_policy_search.envs.mujoco_envs.engines.base import Engine
 from meta_policy_search.utils.checks import check_choice
 
-__all__ = ["ENGINES", "ENGINE_VARIABLE", "chosen_engine", "make_engine"]
-
 ENGINES = ("mujoco", "mujoco-py")
 
 ENGINE_VARIABLE = "META_POLICY_SEARCH_ENGINE"

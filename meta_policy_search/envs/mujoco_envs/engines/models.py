@@ -5,8 +5,6 @@ from typing import Dict
 
 import numpy as np
 
-__all__ = ["INERTIALS", "INERTIAL_ARRAYS", "ROBOTS", "mujoco210_inertials", "model_file"]
-
 ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
 """Robots that can be simulated, by the names of Gymnasium's model files."""
 

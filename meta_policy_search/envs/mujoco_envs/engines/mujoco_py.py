@@ -22,8 +22,6 @@ from meta_policy_search.envs.mujoco_envs.engines.build import engine_folder
 from meta_policy_search.envs.mujoco_envs.engines.models import INERTIAL_ARRAYS, model_file
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
 
-__all__ = ["MujocoPyEngine", "import_mujoco_py"]
-
 _PATH_VARIABLE = "MUJOCO_PY_MUJOCO_PATH"  # where mujoco-py looks for MuJoCo 2.1.0 before it looks in the home folder
 _one_at_a_time = threading.Lock()  # mujoco-py keeps warnings in a global variable
 
