@@ -2,13 +2,15 @@
 import contextlib
 import os
 import threading
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search import run_folder
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
+from meta_policy_search.optimizers.base import Optimizer
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import HessianVectorProduct
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.sessions import adopt_session
@@ -36,6 +38,25 @@ from meta_policy_search.utils.timing import timed
 __all__ = ["EarlyStopping", "Trainer"]
 
 _MOMENT = 1.0  # seconds of sampling, after which it gets a progress bar
+
+
+class _Recipe(NamedTuple):
+    """How a part is built: the class and the arguments, optimizers among them as recipes, as these hold tensors."""
+
+    part_class: type
+    arguments: Dict[str, Any]
+
+    @classmethod
+    def of(cls, part: SharedArguments) -> "_Recipe":
+        """Returns how a part was built."""
+        return cls(type(part), {
+            name: cls.of(value) if isinstance(value, (Optimizer, HessianVectorProduct)) else value
+            for name, value in given_arguments(part).items()})
+
+    def build(self) -> Any:
+        """Builds the part again."""
+        return self.part_class(**{name: value.build() if isinstance(value, _Recipe) else value
+                                  for name, value in self.arguments.items()})
 
 
 class Trainer(TrainingLoop):
@@ -121,8 +142,7 @@ class Trainer(TrainingLoop):
             getattr(type(algo), "build_diagnostics", MetaAlgo.build_diagnostics)(algo)
         self._written_in: Optional[str] = None  # the folder with this run's `params.json`
         parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
-        self._parts = {name: (type(part), given_arguments(part)) for name, part in parts.items()
-                       if isinstance(part, SharedArguments)}
+        self._parts = {name: _Recipe.of(part) for name, part in parts.items() if isinstance(part, SharedArguments)}
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
@@ -145,7 +165,7 @@ class Trainer(TrainingLoop):
             raise ValueError(f"snapshot: expected one that says how {', '.join(sorted(missing))} were built, as those "
                              "of a Trainer do whose parts are of this package")
         own = {**state["parts"]["trainer"], **arguments}
-        parts = {name: part[0](**part[1]) for name, part in state["parts"].items() if name != "trainer"}
+        parts = {name: part.build() for name, part in state["parts"].items() if name != "trainer"}
         trainer = cls(env=snapshot["env"], policy=snapshot["policy"], **parts, **own)
         trainer.restore(snapshot)
         return trainer

@@ -51,23 +51,23 @@ def load_evaluator(
             raise ValueError(f"run_folder: expected the run of a Trainer whose parts are of this package, and say how "
                              f"they were built, got {run_folder}")
         name = f"{run_folder}, iteration {content['itr']}"
-        (algo_class, given), (processor_class, processor_given) = parts["algo"], parts["sample_processor"]
+        recipe = parts["algo"]
         if snapshot is None:
             name = "random initialisation"
             seeding.set_root(content["state"]["seeding"]["root"])
-            given = {**given, "policy": content["policy"].clone()}
-        algo = algo_class(**given)
+            recipe = recipe._replace(arguments={**recipe.arguments, "policy": content["policy"].clone()})
+        algo = recipe.build()
         if snapshot is not None:
             algo.policy.switch_to_pre_update()
             algo.set_state(content["state"]["algo"])
         env = content["env"] if env is None else env
         if render_mode is not None:
             _draw(env, render_mode)
-        sampler = parts["sampler"][1]
+        sampler = parts["sampler"].arguments
         rollouts = rollouts_per_meta_task or sampler["rollouts_per_meta_task"]
         envs_per_task = sampler.get("envs_per_task")
         return MetaEvaluator(
-            algo, env, processor_class(**processor_given), rollouts,
+            algo, env, parts["sample_processor"].build(), rollouts,
             max_path_length or sampler["max_path_length"], envs_per_task and min(envs_per_task, rollouts),
             sampler.get("parallel", False) if parallel is None else parallel, name)
 

@@ -31,6 +31,20 @@ def run(tmp_path_factory):
     return folder, trainer
 
 
+def test_an_optimizer_that_was_given_is_built_again(tmp_path):
+    """Given an optimizer, which holds tensors, then the run has snapshots, and goes on with one like it."""
+    with tf.Graph().as_default(), logger.scoped_configure(tmp_path, ["csv"]):
+        env = mps.MetaPointEnvCorner()
+        policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=())
+        optimizer = mps.ConjugateGradientOptimizer(cg_iters=3, hvp_approach=mps.FiniteDifferenceHvp(base_eps=0.02))
+        algo = mps.TRPOMAML(policy, meta_batch_size=2, optimizer=optimizer)
+        processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
+        mps.Trainer(algo, env, mps.MetaSampler(env, policy, 2, 2, 5), processor, policy, n_itr=1).train()
+    again = mps.load_run(tmp_path).trainer.algo.optimizer
+    assert repr(again) == repr(optimizer) and again is not optimizer
+    assert repr(mps.load_evaluator(tmp_path).algo.optimizer) == repr(optimizer)
+
+
 def test_params_json_says_what_was_trained(run):
     params = json.loads((run[0] / "params.json").read_text())
     settings = params["settings"]
