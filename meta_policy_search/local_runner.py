@@ -60,19 +60,12 @@ class LocalRunner(TrainingLoop):
 
     _unit = _short_unit = "epoch"
 
-    def __init__(
-        self,
-        snapshot_dir: Optional[PathLike] = None,
-        snapshot_mode: str = "last",
-        snapshot_gap: int = 1,
-        callbacks: Sequence[Callback] = (),
-        progress_bar: bool = False,
-    ) -> None:
+    def __init__(self, snapshot_dir: Optional[PathLike] = None, snapshot_mode: str = "last", snapshot_gap: int = 1,
+                 callbacks: Sequence[Callback] = (), progress_bar: bool = False) -> None:
         super().__init__(callbacks, progress_bar)
         if hasattr(snapshot_dir, "snapshot_dir"):
             config = snapshot_dir
-            snapshot_dir, snapshot_mode, snapshot_gap = (
-                config.snapshot_dir, config.snapshot_mode, config.snapshot_gap)
+            snapshot_dir, snapshot_mode, snapshot_gap = (config.snapshot_dir, config.snapshot_mode, config.snapshot_gap)
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
         self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
@@ -101,13 +94,8 @@ class LocalRunner(TrainingLoop):
         """Number of the epoch that is under way, or of the next one: that of the epochs done."""
         return self.itr
 
-    def setup(
-        self,
-        algo: RLAlgorithm,
-        env: Any,
-        sampler_cls: Optional[Any] = None,
-        sampler_args: Optional[Mapping[str, Any]] = None,
-    ) -> None:
+    def setup(self, algo: RLAlgorithm, env: Any, sampler_cls: Optional[Any] = None,
+              sampler_args: Optional[Mapping[str, Any]] = None) -> None:
         """Sets what is to be trained, and makes the sampler.
 
         Args:
@@ -159,9 +147,8 @@ class LocalRunner(TrainingLoop):
         self._begin_counting()
         return self._run()
 
-    def resume(
-        self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None, store_paths: Optional[bool] = None
-    ) -> Any:
+    def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None,
+               store_paths: Optional[bool] = None) -> Any:
         """Goes on with a run that was restored, or trained here before.
 
         Args:
@@ -183,11 +170,8 @@ class LocalRunner(TrainingLoop):
         n_epochs = self._plan["n_epochs"] if n_epochs is None else check_int_at_least("n_epochs", n_epochs, 1)
         if n_epochs < self.epoch:
             raise ValueError(f"n_epochs: expected at least {self.epoch}, the number of epochs done, got {n_epochs}")
-        self._plan = _check_plan(
-            n_epochs,
-            self._plan["batch_size"] if batch_size is None else batch_size,
-            self._plan["store_paths"] if store_paths is None else store_paths,
-        )
+        self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
+                                 self._plan["store_paths"] if store_paths is None else store_paths)
         return self._run()
 
     def _run(self) -> Any:
@@ -237,9 +221,8 @@ class LocalRunner(TrainingLoop):
         (paths,) = self._sample("obtain_samples", batch_size, lambda steps: [self.sampler.obtain_samples(itr, steps)])
         return paths
 
-    def obtain_population_samples(
-        self, itr: int, flat_params: np.ndarray, batch_size: Optional[int] = None
-    ) -> List[List[Path]]:
+    def obtain_population_samples(self, itr: int, flat_params: np.ndarray,
+                                  batch_size: Optional[int] = None) -> List[List[Path]]:
         """Collects paths with the algorithm's policy, once for each of several sets of parameters.
 
         A sampler without such a method does it one candidate after the other, and leaves the policy with the last.
@@ -381,11 +364,9 @@ class LocalRunner(TrainingLoop):
 
 
 def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:
-    return {
-        "n_epochs": n_epochs,
-        "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size),
-        "store_paths": check_bool("store_paths", store_paths),
-    }
+    return {"n_epochs": n_epochs,
+            "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size),
+            "store_paths": check_bool("store_paths", store_paths)}
 
 
 def _find_epoch(folder: PathLike, from_epoch: Union[int, str]) -> Optional[int]:

@@ -91,7 +91,6 @@ class PolicyActor(Actor):
         self._policy = policy
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `Actor.act`."""
         actions, infos = self._policy.get_actions(observations[0])
         return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in (infos or {}).items()}
 
@@ -107,7 +106,6 @@ class SequentialActor(PolicyActor):
         self._flat_params = flat_params
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `Actor.act`."""
         answers, own = [], self._policy.get_flat_params()
         for flat_params, rows in zip(self._flat_params, observations, strict=True):
             self._policy.set_flat_params(flat_params)
@@ -128,7 +126,6 @@ class MetaPolicyActor(Actor):
         self.noise_dim = getattr(policy, "action_dim", int(np.prod(self._action_shape)))
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `Actor.act`."""
         actions, agent_infos = self._policy.get_actions(list(observations))
         num_tasks, num_paths = observations.shape[:2]
         shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *self._action_shape)

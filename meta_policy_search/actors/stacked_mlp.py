@@ -71,7 +71,6 @@ class StackedGaussianMLP(StackedMLP, Actor):
         self.noise_dim = self._std.shape[-1]
 
     def for_tasks(self, start: int, stop: int) -> "StackedGaussianMLP":
-        """See `StackedMLP.for_tasks`."""
         part = super().for_tasks(start, stop)
         part._log_std, part._std = self._log_std[start:stop], self._std[start:stop]
         return part

@@ -36,9 +36,7 @@ class PerTaskActor(Actor):
         self.can_divide = all(actor.can_divide for actor in actors)
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `Actor.act`."""
         return join_tasks([actor.act(observations[i, None], noise[i, None]) for i, actor in enumerate(self._actors)])
 
     def for_tasks(self, start: int, stop: int) -> "PerTaskActor":
-        """See `Actor.for_tasks`."""
         return PerTaskActor(self._actors[start:stop])

@@ -151,7 +151,6 @@ class DDPG(OffPolicyRLAlgorithm):
         return self._variables.read()
 
     def set_learnt(self, learnt: Mapping[str, np.ndarray]) -> None:
-        """See `OffPolicyRLAlgorithm.set_learnt`."""
         self._variables.write(learnt)
 
     def __getstate__(self) -> Dict[str, Any]:

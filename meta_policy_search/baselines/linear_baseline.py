@@ -69,7 +69,6 @@ class LinearBaseline(Baseline):
 
     def fit_predict(self, paths: Sequence[Path], observations: np.ndarray, returns: np.ndarray,
                     path_lengths: np.ndarray) -> Sequence[np.ndarray]:
-        """See `Baseline.fit_predict`."""
         if (type(self).fit, type(self).predict) != (LinearBaseline.fit, LinearBaseline.predict):
             return super().fit_predict(paths, observations, returns, path_lengths)
         longest, steps = int(path_lengths.max()), np.concatenate([np.arange(length) for length in path_lengths])

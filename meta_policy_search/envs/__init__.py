@@ -22,33 +22,8 @@ from meta_policy_search.envs.point_envs import (
 )
 from meta_policy_search.envs.registry import available_envs, get_env_class, make_env
 
-__all__ = [
-    "BatchableMetaEnv",
-    "BatchedEnv",
-    "CartPoleMassEnv",
-    "EnvSpec",
-    "GymnasiumMetaEnv",
-    "MetaBernoulliBanditEnv",
-    "MetaEnv",
-    "MetaPointEnv",
-    "MetaPointEnvCorner",
-    "MetaPointEnvCornerGoals",
-    "MetaPointEnvMomentum",
-    "MetaPointEnvNavigation",
-    "MetaPointEnvOrigin",
-    "MetaPointEnvV2",
-    "MetaPointEnvWalls",
-    "MetaTabularMDPEnv",
-    "MetaWorldML1",
-    "MetaWorldML10",
-    "MetaWorldML45",
-    "NormalizedEnv",
-    "PendulumMassEnv",
-    "PhysicsError",
-    "RandomEnv",
-    "SingleTaskEnv",
-    "available_envs",
-    "get_env_class",
-    "make_env",
-    "normalize",
-]
+__all__ = ["BatchableMetaEnv", "BatchedEnv", "CartPoleMassEnv", "EnvSpec", "GymnasiumMetaEnv", "MetaBernoulliBanditEnv",
+           "MetaEnv", "MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals", "MetaPointEnvMomentum",
+           "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvV2", "MetaPointEnvWalls", "MetaTabularMDPEnv",
+           "MetaWorldML1", "MetaWorldML10", "MetaWorldML45", "NormalizedEnv", "PendulumMassEnv", "PhysicsError",
+           "RandomEnv", "SingleTaskEnv", "available_envs", "get_env_class", "make_env", "normalize"]

@@ -179,11 +179,9 @@ class BatchableMetaEnv(MetaEnv):
         return self._batched.sample_tasks(n_tasks, self.np_random if rng is None else rng)
 
     def set_task(self, task: Task) -> None:
-        """See `MetaEnv.set_task`."""
         self._batched.set_tasks([task])
 
     def get_task(self) -> Task:
-        """See `MetaEnv.get_task`."""
         return self._batched.get_tasks()[0]
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
@@ -218,5 +216,4 @@ class BatchableMetaEnv(MetaEnv):
         raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """See `MetaEnv.log_diagnostics`."""
         self._batched.log_diagnostics(paths, prefix)

@@ -100,11 +100,9 @@ class NormalizedEnv(WrappingEnv):
         return gym_compat.sample_tasks(self.wrapped_env, n_tasks, rng)
 
     def set_task(self, task: Task) -> None:
-        """See `MetaEnv.set_task`."""
         self.wrapped_env.set_task(task)
 
     def get_task(self) -> Task:
-        """See `MetaEnv.get_task`."""
         return self.wrapped_env.get_task()
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
@@ -143,15 +141,12 @@ class BatchedNormalizedEnv(BatchedEnv):
         self.action_space = self._normalizer.action_space
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """See `BatchedEnv.sample_tasks`."""
         return self._batched_env.sample_tasks(n_tasks, rng)
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """See `BatchedEnv.set_tasks`."""
         self._batched_env.set_tasks(tasks)
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         return self._batched_env.get_tasks()
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:

@@ -65,13 +65,11 @@ class JointAdaptation(Adaptation):
         self._sample_processor = sample_processor
 
     def begin(self, num_tasks: int) -> Any:
-        """See `Adaptation.begin`."""
         self._algo_of_tasks = self._algo.with_meta_batch_size(num_tasks)
         self._processor = copy.deepcopy(self._sample_processor)
         return self._algo_of_tasks.policy
 
     def step(self, sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float] = None) -> PathsMetaBatch:
-        """See `Adaptation.step`."""
         samples = self._processor.process_samples(paths)
         self._algo_of_tasks.adapt(samples, **({} if step_size is None else {"step_size": step_size}))
         return paths
@@ -85,7 +83,6 @@ class TaskwiseAdaptation(Adaptation):
         self._env_spec = env_spec
 
     def begin(self, num_tasks: int) -> TaskPolicies:
-        """See `Adaptation.begin`."""
         self._acting = TaskPolicies([self._algo.get_initial_policy() for _ in range(num_tasks)])
         return self._acting
 

@@ -164,7 +164,6 @@ class Policy(Serializable, FlatPolicy):
         return flatten_params(self.get_param_values())
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
-        """See `FlatPolicy.set_flat_params`."""
         self.set_params(self._unflatten("flat_params", flat_params, ndim=1))
 
     def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:
@@ -358,7 +357,6 @@ class MetaPolicy(Policy):
         return {**super().__getstate__(), "adapted": self._stacked_values}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        """See `Policy.__setstate__`."""
         super().__setstate__(state)
         self._stacked_values = state["adapted"]
 

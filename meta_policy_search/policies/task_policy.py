@@ -44,7 +44,6 @@ class TaskPolicy(FlatPolicy):
         return self._flat_params.copy()
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
-        """See `FlatPolicy.set_flat_params`."""
         self._flat_params = flatten_params(unflatten_params("flat_params", flat_params, self._shapes, ndim=1))
 
     def with_params(self, params: Params) -> "TaskPolicy":

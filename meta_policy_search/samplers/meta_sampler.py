@@ -21,11 +21,8 @@ from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, given_or_of_part
 
-EXECUTORS = {
-    "iterative": MetaIterativeEnvExecutor,
-    "batched": MetaBatchedEnvExecutor,
-    "parallel": MetaParallelEnvExecutor,
-}
+EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
+             "parallel": MetaParallelEnvExecutor}
 
 ExecutorFactory = Callable[[MetaEnv, int, int, int], MetaEnvExecutor]
 
@@ -50,8 +47,7 @@ class MetaSampler(Sampler):
             more time. Default, and where more are given: `rollouts_per_meta_task`.
         parallel (bool, str or RayOptions): True for environments that are stepped in worker processes, `'ray'` for
             workers on a Ray cluster that collect whole paths; `RayOptions` says which cluster, see there. By default
-            they are stepped in this process, as arrays where the environment has such a form, else one after the
-            other.
+            they are stepped in this process, as arrays where the environment has such a form, else one after the other.
         executor (str, callable or None): forces an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
             `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`.
 

@@ -35,8 +35,7 @@ class OffPolicySampler(SingleTaskSampler):
         policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
         length = self._length("max_path_length", algo.max_path_length)
         num_paths = count_paths(batch_size, length)
-        return self._collect_paths(policy, itr, num_paths, length,
-                                   envs_at_once=min(algo.rollout_batch_size, num_paths))
+        return self._collect_paths(policy, itr, num_paths, length, envs_at_once=min(algo.rollout_batch_size, num_paths))
 
     def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
         """Collects `num_paths` paths of the policy itself, of at most `max_eval_path_length` steps.

@@ -64,9 +64,8 @@ OnSteps = Callable[[int], None]
 """Is told how many more steps of the round are done, or will not be taken as their path has ended."""
 
 
-def collect(
-    executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, tasks: range, on_steps: Optional[OnSteps] = None
-) -> Rollouts:
+def collect(executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, tasks: range,
+            on_steps: Optional[OnSteps] = None) -> Rollouts:
     """Collects the paths of tasks, divided among as many threads as the executor wants.
 
     Args:
@@ -294,12 +293,9 @@ class RolloutLoop:
         shape = (self._num_tasks, self._num_rollouts)
         infos = ({key: buffer.reshape(*shape, *buffer.shape[1:]) for key, buffer in self._buffers[kind].items()}
                  for kind in _KINDS)
-        rollouts = Rollouts(self._tasks, RolloutArrays(
-            *infos,
-            lengths=self._lengths.reshape(shape),
-            terminated=self._terminated.reshape(shape),
-            last_observations=self._last_observations.reshape(*shape, -1),
-        ))
+        rollouts = Rollouts(self._tasks, RolloutArrays(*infos, lengths=self._lengths.reshape(shape),
+                                                       terminated=self._terminated.reshape(shape),
+                                                       last_observations=self._last_observations.reshape(*shape, -1)))
         rollouts.policy_time, rollouts.env_time = self.policy_time, self.env_time
         return rollouts
 

@@ -72,14 +72,9 @@ def _unconfigured(level: int = INFO) -> _Logger:
     return _Logger(folder=None, outputs={"stdout": FORMATS["stdout"]("", None)}, snapshotter=None, level=level)
 
 
-def configure(
-    dir: Optional[PathLike] = None,
-    format_strs: Optional[Iterable[str]] = _DEFAULT_FORMATS,
-    snapshot_mode: str = "last",
-    snapshot_gap: int = 1,
-    positions: Optional[Mapping[str, Position]] = None,
-    overwrite: bool = False,
-) -> None:
+def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = _DEFAULT_FORMATS,
+              snapshot_mode: str = "last", snapshot_gap: int = 1, positions: Optional[Mapping[str, Position]] = None,
+              overwrite: bool = False) -> None:
     """Sets where this process logs from now on.
 
     No other process can write to the folder until this one ends, configures another folder or calls `reset`.
@@ -144,9 +139,8 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     return folder
 
 
-def _make_room(
-    folder: str, formats: Sequence[str], positions: Optional[Mapping[str, Position]], overwrite: bool
-) -> None:
+def _make_room(folder: str, formats: Sequence[str], positions: Optional[Mapping[str, Position]],
+               overwrite: bool) -> None:
     """Refuses, or deletes, what an earlier run left in the folder and this one neither goes on from nor replaces."""
     written = written_files(folder)
     rows = [path for format in ("csv", "json") if format not in (positions or {}) for path in written[format]]

@@ -47,17 +47,14 @@ class BatchedMassEnv(BatchedEnv):
         self._masses = masses
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         return list(self._masses.copy())
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`."""
         for env_id, rng in zip(env_ids, rngs, strict=True):
             self._states[env_id] = self._start(rng)
         return self._observe(self._states[env_ids])
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`."""
         actions, ids = self._rows(actions, env_ids)
         after, rewards, terminated = self._move(self._states[ids], actions, self._masses[ids])
         self._states[ids] = after

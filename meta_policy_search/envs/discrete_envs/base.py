@@ -27,7 +27,6 @@ class BatchedDiscreteEnv(BatchedEnv):
         self._rngs: List[Optional[np.random.Generator]] = [None] * self.num_envs
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`."""
         for env_id, rng in zip(env_ids, rngs, strict=True):
             self._rngs[env_id] = rng
         self._start(env_ids)

@@ -33,7 +33,6 @@ class BatchedMetaBernoulliBanditEnv(BatchedDiscreteEnv):
         self._probabilities = probabilities
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         return list(self._probabilities.copy())
 
     def _start(self, ids: np.ndarray) -> None:

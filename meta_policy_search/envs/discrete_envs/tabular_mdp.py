@@ -40,7 +40,6 @@ class BatchedMetaTabularMDPEnv(BatchedDiscreteEnv):
         self._transitions, self._reward_means = (np.array([task[key] for task in checked]) for key in _KEYS)
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         return [dict(zip(_KEYS, values)) for values in zip(self._transitions.copy(), self._reward_means.copy())]
 
     def _check_task(self, name: str, task: Any) -> Dict[str, np.ndarray]:

@@ -14,8 +14,7 @@ class BatchedAntRandDirec2DEnv(PlanarDirectionTasks, BatchedAntEnv):
 class AntRandDirec2DEnv(MujocoMetaEnv):
     """An ant that is to run in a direction of its task's own.
 
-    The direction is not observed: an agent learns it from rewards alone. One of the tasks of ProMP
-    (arXiv:1810.06784).
+    The direction is not observed: an agent learns it from rewards alone. One of the tasks of ProMP (arXiv:1810.06784).
 
     Reward:
         `direction . (p' - p) / 0.05 s - 0.5 * |action|^2 - 0.0005 * |c|^2 + 1` per step, with `p` and `p'` the

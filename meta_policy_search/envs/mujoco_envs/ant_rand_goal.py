@@ -36,7 +36,6 @@ class BatchedAntRandGoalEnv(BatchedGoalEnv, BatchedAntEnv):
         return list(distances[:, None] * np.stack((np.cos(angles), np.sin(angles)), axis=1))
 
     def scenery(self, env_id: int) -> Scenery:
-        """See `BatchedMujocoEnv.scenery`."""
         return Scenery(half_width=LARGEST_DISTANCE, goal=self.goals[env_id])
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:

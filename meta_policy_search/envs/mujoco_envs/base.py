@@ -117,7 +117,6 @@ class BatchedMujocoEnv(BatchedEnv):
         return np.zeros(len(state.qpos), dtype=bool)
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`."""
         qpos, qvel = np.empty((len(rngs), self.engine.nq)), np.empty((len(rngs), self.engine.nv))
         for i, rng in enumerate(rngs):
             qpos[i], qvel[i] = self._start_state(rng)
@@ -224,12 +223,10 @@ class BatchedGoalEnv(BatchedMujocoEnv):
         """Returns the task as a number or float64 `[d]`; raises `ValueError`, which calls it `name`, if it is none."""
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """See `BatchedEnv.set_tasks`."""
         self._check_count(tasks)
         self.goals = np.array([self._check_task(f"task {i}", task) for i, task in enumerate(tasks)], dtype=np.float64)
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         return self.goals.tolist() if self.goals.ndim == 1 else list(self.goals.copy())
 
 

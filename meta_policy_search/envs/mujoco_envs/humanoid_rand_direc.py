@@ -12,8 +12,7 @@ class BatchedHumanoidRandDirecEnv(DirectionTasks, BatchedHumanoidEnv):
 class HumanoidRandDirecEnv(MujocoMetaEnv):
     """A humanoid that is to walk forward, along x, in one half of the tasks and backward in the other.
 
-    The direction is not observed: an agent learns it from rewards alone. One of the tasks of ProMP
-    (arXiv:1810.06784).
+    The direction is not observed: an agent learns it from rewards alone. One of the tasks of ProMP (arXiv:1810.06784).
 
     Reward:
         `1.25 * direction * v - 0.1 * |action|^2 - min(5e-7 * |c|^2, 10) + 5` per step, with the mean velocity

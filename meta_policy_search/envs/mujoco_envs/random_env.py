@@ -16,9 +16,8 @@ SCALE_BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_
 class BatchedRandomEnv(BatchedMujocoEnv):
     """`num_envs` copies of a `RandomEnv`, whose arguments it takes; by default the reward is for velocity."""
 
-    def __init__(
-        self, num_envs: int, *, log_scale_limit: float, rand_params: Sequence[str] = tuple(SCALE_BASES), **engine: Any
-    ) -> None:
+    def __init__(self, num_envs: int, *, log_scale_limit: float, rand_params: Sequence[str] = tuple(SCALE_BASES),
+                 **engine: Any) -> None:
         self.log_scale_limit = check_non_negative("log_scale_limit", log_scale_limit)
         names = {check_choice("rand_params", name, SCALE_BASES) for name in rand_params}
         if not names:
@@ -42,7 +41,6 @@ class BatchedRandomEnv(BatchedMujocoEnv):
         self.engine.set_parameters(self._tasks)
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         return [{name: values.copy() for name, values in task.items()} for task in self._tasks]
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:

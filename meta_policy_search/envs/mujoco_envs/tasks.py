@@ -36,7 +36,6 @@ class DirectionTasks(BatchedGoalEnv):
         return rng.choice(DIRECTIONS, n_tasks).tolist()
 
     def scenery(self, env_id: int) -> Scenery:
-        """See `BatchedMujocoEnv.scenery`."""
         return Scenery(direction=np.array([self.goals[env_id], 0.0]))
 
     def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
@@ -67,7 +66,6 @@ class PlanarDirectionTasks(BatchedGoalEnv):
         return list(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
     def scenery(self, env_id: int) -> Scenery:
-        """See `BatchedMujocoEnv.scenery`."""
         return Scenery(direction=self.goals[env_id])
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:

@@ -12,8 +12,7 @@ class BatchedWalker2DRandDirecEnv(DirectionTasks, BatchedWalker2DEnv):
 class Walker2DRandDirecEnv(MujocoMetaEnv):
     """A walker that is to walk forward in one half of the tasks and backward in the other.
 
-    The direction is not observed: an agent learns it from rewards alone. One of the tasks of ProMP
-    (arXiv:1810.06784).
+    The direction is not observed: an agent learns it from rewards alone. One of the tasks of ProMP (arXiv:1810.06784).
 
     Reward:
         `direction * (x' - x) / 0.016 s - 0.001 * |action|^2 + 1` per step, with `x` and `x'` the positions of the torso

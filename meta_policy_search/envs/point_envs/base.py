@@ -49,11 +49,9 @@ class BatchedPointEnv(BatchedEnv):
         self._goals = np.array([self._check_goal(f"task {i}", task) for i, task in enumerate(tasks)])
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         return list(self._goals.copy())
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`."""
         for env_id, rng in zip(env_ids, rngs, strict=True):
             self._states[env_id] = self._start(rng)
         return self._states[env_ids]
@@ -160,14 +158,12 @@ class PointMetaEnv(BatchableMetaEnv):
         self._trail: List[np.ndarray] = []  # positions since the last reset, if there is a render mode
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
-        """See `BatchableMetaEnv.reset`."""
         observation, info = super().reset(seed=seed, options=options)
         if self.render_mode is not None:
             self._trail = [observation[:2].copy()]
         return observation, info
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        """See `BatchableMetaEnv.step`."""
         answer = super().step(action)
         if self.render_mode is not None:
             self._trail.append(answer[0][:2].copy())

@@ -27,14 +27,12 @@ class BatchedMetaPointEnvOrigin(BatchedMetaPointEnvNavigation):
                 raise ValueError(f"task {i}: expected an empty dict, the only task, got {task!r}")
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         return [{} for _ in range(self.num_envs)]
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-self.start_range, self.start_range, size=2)
 
     def scenery(self, env_id: int) -> Scenery:
-        """See `BatchedPointEnv.scenery`."""
         return super().scenery(env_id)._replace(half_width=self.start_range)
 
 

@@ -36,7 +36,6 @@ class BatchedMetaPointEnvWalls(BatchedCornerTaskEnv):
         self._goals, self._gaps = points[0], points[1:]
 
     def get_tasks(self) -> List[Task]:
-        """See `BatchedEnv.get_tasks`."""
         points = zip(self._goals.copy(), *self._gaps.copy(), strict=True)
         return [dict(zip(_KEYS, of_one, strict=True)) for of_one in points]
 

@@ -143,7 +143,6 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         return learnt, stored, self.policy.get_flat_params(), self.qf.get_flat_params(), figures
 
     def set_state(self, state: Tuple) -> None:
-        """See `RLAlgorithm.set_state`."""
         learnt, stored, policy_params, qf_params, (returns, successes, self._average_return) = state
         self.set_learnt(learnt)
         self.replay_buffer.set_state(stored)
@@ -215,11 +214,9 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
               or `['success']`) at any step, else 0.
             * `complete` (list of bool): whether the path has come to its end.
         """
-        return {
-            "undiscounted_returns": Rollouts.of({None: paths}).path_returns(0).tolist(),
-            "success_history": [float(_has_success(path)) for path in paths],
-            "complete": [bool(path.get("complete", True)) for path in paths],
-        }
+        return {"undiscounted_returns": Rollouts.of({None: paths}).path_returns(0).tolist(),
+                "success_history": [float(_has_success(path)) for path in paths],
+                "complete": [bool(path.get("complete", True)) for path in paths]}
 
     def log_diagnostics(self, paths: Sequence[Path]) -> None:
         """Logs figures of an epoch, and of the policy on the paths of its last cycle."""

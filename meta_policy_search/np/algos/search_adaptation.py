@@ -210,7 +210,6 @@ class RoundRobinActor(Actor):
         return self
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `Actor.act`."""
         rows, n = np.arange(observations.shape[1]), self._num_candidates
         per_candidate = -(-len(rows) // n)
         # [n, R / n]: whose rows are whose; where they do not come out even, the last rows are asked for twice

@@ -19,5 +19,4 @@ class GaussianNoisePolicy(ExplorationPolicy):
         self.sigma = check_non_negative("sigma", sigma)
 
     def next_noise(self, noise: Optional[np.ndarray], normal: np.ndarray) -> np.ndarray:
-        """See `ExplorationPolicy.next_noise`."""
         return self.sigma * normal

@@ -37,6 +37,5 @@ class OrnsteinUhlenbeckPolicy(ExplorationPolicy):
         self.x0 = self.mu if x0 is None else check_finite("x0", x0)
 
     def next_noise(self, noise: Optional[np.ndarray], normal: np.ndarray) -> np.ndarray:
-        """See `ExplorationPolicy.next_noise`."""
         before = self.x0 if noise is None else noise
         return before + self.theta * (self.mu - before) * self.dt + self.sigma * math.sqrt(self.dt) * normal

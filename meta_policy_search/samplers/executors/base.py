@@ -49,8 +49,7 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
             more than one where that is faster.
 
     Raises:
-        TypeError: `env` has no `sample_tasks` and `set_task`, or no spaces with a shape; or a size is not an
-            integer.
+        TypeError: `env` has no `sample_tasks` and `set_task`, or no spaces with a shape; or a size is not an integer.
         ValueError: a size is smaller than one.
     """
 
@@ -167,8 +166,7 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
     def reset(self) -> List[np.ndarray]:
         """Resets all environments.
 
-        Their generators derive from the seed (`set_seed`), the number of calls of `reset` since, environment
-        and path.
+        Their generators derive from the seed (`set_seed`), the number of calls of `reset` since, environment and path.
 
         Returns:
             List of `num_envs` start observations, each float64 `[O]`.

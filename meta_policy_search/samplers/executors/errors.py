@@ -51,12 +51,9 @@ def failure_of(error: BaseException) -> Failure:
     """Returns the `Failure` that tells about an exception."""
     cause = error.__cause__ or error
     is_told = isinstance(error, EnvWorkerError)
-    return Failure(
-        message=str(error) if is_told else f"{type(error).__name__}: {error}",
-        traceback="".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip(),
-        env_ids=error.env_ids if is_told else [],
-        is_value_error=isinstance(error, ValueError),
-    )
+    return Failure(message=str(error) if is_told else f"{type(error).__name__}: {error}",
+                   traceback="".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip(),
+                   env_ids=error.env_ids if is_told else [], is_value_error=isinstance(error, ValueError))
 
 
 def tasks_text(first: int, last: int) -> str:

@@ -44,7 +44,6 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
         return observations
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        """See `MetaEnvExecutor.advance`."""
         n = len(env_ids)
         observations, rewards = np.empty((n, *self._observation_shape)), np.empty(n)
         terminated, truncated, infos = np.empty(n, dtype=bool), np.empty(n, dtype=bool), []
@@ -103,7 +102,6 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
         return observations
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        """See `MetaEnvExecutor.advance`."""
         try:
             answer = self._batched.step(actions, env_ids)
             self._check_observation(answer.observations, (len(env_ids), *self._observation_shape))
@@ -131,9 +129,8 @@ def _flags(name: str, values: Any, count: int) -> np.ndarray:
     return array.astype(bool)
 
 
-def make_local_executor(
-    env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int
-) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
+def make_local_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int,
+                        max_path_length: int) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
     """Returns the fastest executor within this process: the batched one if `env` has a batched form."""
     kind = MetaIterativeEnvExecutor if batched_form(env) is None else MetaBatchedEnvExecutor
     return kind(env, meta_batch_size, envs_per_task, max_path_length)

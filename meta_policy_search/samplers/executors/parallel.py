@@ -34,14 +34,8 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         EnvWorkerError: a worker could not build its environments.
     """
 
-    def __init__(
-        self,
-        env: MetaEnv,
-        meta_batch_size: int,
-        envs_per_task: int,
-        max_path_length: int,
-        num_processes: Optional[int] = None,
-    ) -> None:
+    def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
+                 num_processes: Optional[int] = None) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
         wanted = available_cores() if num_processes is None else check_positive_int("num_processes", num_processes)
         self.num_processes = min(wanted, self.meta_batch_size)
@@ -87,7 +81,6 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         return np.concatenate(answers)[_inverse(rows)]
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        """See `MetaEnvExecutor.advance`."""
         if not self._are_usable:
             raise RuntimeError("step: the worker processes have ended, and the paths with them; reset the environments")
         rows = self._rows(env_ids)

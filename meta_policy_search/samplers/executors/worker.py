@@ -30,10 +30,8 @@ from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.cores import THREAD_VARIABLES
 
-_START = (
-    "import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
-    f"from {__name__} import main; main(fd)"
-)
+_START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
+          f"from {__name__} import main; main(fd)")
 _GRACE = 2.0  # seconds that a worker may take to close its environments before it is killed
 
 

@@ -46,9 +46,8 @@ class RayExecutor:
         EnvWorkerError: the workers did not start.
     """
 
-    def __init__(
-        self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int, options: RayOptions
-    ) -> None:
+    def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
+                 options: RayOptions) -> None:
         pickled = pickle_env(env)
         self._sizes = (envs_per_task, max_path_length)
         self._meta_batch_size = meta_batch_size

@@ -37,10 +37,8 @@ _VERSION = 210  # what MuJoCo 2.1.0 calls itself
 _NEWEST_PYTHON = (3, 12)
 _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _INSTALL = 'run `make mujoco-py`, or `pip install "meta_policy_search[mujoco-py]"` first'
-_CHECK = (
-    "from meta_policy_search.envs.mujoco_envs.engines.mujoco_py import import_mujoco_py; "
-    f"version = import_mujoco_py().functions.mj_version(); assert version == {_VERSION}, version"
-)
+_CHECK = ("from meta_policy_search.envs.mujoco_envs.engines.mujoco_py import import_mujoco_py; "
+          f"version = import_mujoco_py().functions.mj_version(); assert version == {_VERSION}, version")
 
 
 class BuildError(Exception):
