@@ -6,6 +6,7 @@ approximation of the divergence epsilon, and a backtracking line search finds a 
 the constraint.
 """
 import abc
+import functools
 import pdb
 import sys
 from collections import OrderedDict
@@ -129,9 +130,8 @@ class GaussNewtonHvp(HessianVectorProduct):
         dual = [tf.zeros_like(y) for y in outputs]
         pulled_back = optimizer.build_flat_gradient(outputs, dual)
         self._x_ph = tf.placeholder(tf.float32, pulled_back.shape, name="direction")
-        pushed_forward = tf.gradients(pulled_back, dual, self._x_ph)
-        slopes = tf.gradients(f, outputs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        curved = tf.gradients(slopes, outputs, [tf.stop_gradient(u) for u in pushed_forward])
+        pushed_forward = _gradients(pulled_back, dual, self._x_ph)
+        curved = _gradients(_gradients(f, outputs), outputs, [tf.stop_gradient(u) for u in pushed_forward])
         self._product = optimizer.build_flat_gradient(outputs, [tf.stop_gradient(c) for c in curved])
 
     def at(self, input_val_dict: InputValues) -> Product:
@@ -222,8 +222,7 @@ class ConjugateGradientOptimizer(Optimizer):
 
         Of several tensors with `weights` of the same shapes, it is that of their products' sum.
         """
-        gradients = tf.gradients(f, list(self._variables.variables.values()), weights,
-                                 unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        gradients = _gradients(f, list(self._variables.variables.values()), weights)
         return tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], axis=0)
 
     def compute(self, fetch: tf.Tensor, input_val_dict: InputValues,
@@ -319,6 +318,7 @@ class ConjugateGradientOptimizer(Optimizer):
         return LineSearch(loss_before, loss, constraint, 0.0, self._max_backtracks)
 
 
+_gradients = functools.partial(tf.gradients, unconnected_gradients=tf.UnconnectedGradients.ZERO)
 _REFUSED = "is not finite, so the step was refused and the parameters are as they were"
 
 
