@@ -64,7 +64,7 @@ class LocalRunner(TrainingLoop):
                  callbacks: Sequence[Callback] = (), progress_bar: bool = False) -> None:
         super().__init__(callbacks, progress_bar)
         if hasattr(snapshot_dir, "snapshot_dir"):
-            config = snapshot_dir
+            config: Any = snapshot_dir
             snapshot_dir, snapshot_mode, snapshot_gap = (config.snapshot_dir, config.snapshot_mode, config.snapshot_gap)
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
@@ -244,7 +244,7 @@ class LocalRunner(TrainingLoop):
     def _sample_one_by_one(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
         population = []
         for number, candidate in enumerate(flat_params, start=itr):
-            self.algo.policy.set_flat_params(candidate)
+            self._algo("obtain_population_samples").policy.set_flat_params(candidate)
             population.append(self.sampler.obtain_samples(number, batch_size))
         return population
 

@@ -122,8 +122,8 @@ class Trainer(TrainingLoop):
     ) -> None:
         self.algo = algo
         self.env = env
-        self.sampler = sampler
-        self.sample_processor = sample_processor
+        self.sampler: Any = sampler
+        self.sample_processor: Any = sample_processor
         self.policy = policy
         self.n_itr = check_positive_int("n_itr", n_itr)
         self.start_itr = check_int_at_least("start_itr", start_itr, 0)

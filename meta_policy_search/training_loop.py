@@ -2,7 +2,7 @@
 import abc
 import contextlib
 import time
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class TrainingLoop(SharedArguments, abc.ABC):
     def _save(self, itr: int) -> Any:
         """Saves the snapshot of an iteration, where the logger's mode wants one; holds what `_loop_state` returns."""
 
-    def _iterations(self, end: int) -> Iterator[int]:
+    def _iterations(self, end: int) -> Generator[int, None, None]:
         """Yields the number of each iteration before `end`, to be performed and logged, and commits it.
 
         It ends earlier where a callback returns True, Python's or NumPy's.
@@ -132,11 +132,12 @@ class TrainingLoop(SharedArguments, abc.ABC):
                     f"snapshot; {self._unit}s before it are complete")
         else:
             said = f"Interrupted in {self._unit} {self.itr}, which is taken back; {self._unit}s before it are complete"
-        snapshots = list_snapshots(logger.get_dir()) if logger.get_dir() is not None else []
+        folder = logger.get_dir()
+        snapshots = list_snapshots(folder) if folder is not None else []
         if not snapshots:
             return said
         last = max(snapshot.itr for snapshot in snapshots)
-        return f"{said}, and the last snapshot, of {self._unit} {last}, is in {logger.get_dir()}"
+        return f"{said}, and the last snapshot, of {self._unit} {last}, is in {folder}"
 
     def _start_clock(self) -> None:
         """Begins to count the time of the run."""

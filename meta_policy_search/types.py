@@ -62,6 +62,10 @@ class TaskSamples(TypedDict, total=False):
     agent_infos: Infos  # each [N, ...]
     path_lengths: np.ndarray  # int [P], sums to N
     adj_avg_rewards: np.ndarray  # [N], rewards standardized over all tasks; used by E-MAML
+    mask: np.ndarray  # [P, T], one for steps that were taken; these are of DiCE, where all entries are so padded
+    discounted_rewards: np.ndarray  # [P, T]
+    adjusted_rewards: np.ndarray  # [P, T]
+    adjusted_rewards_after_end: np.ndarray  # [P]
 
 
 class BatchedStep(NamedTuple):

@@ -109,7 +109,7 @@ class FlatPolicy(SharedArguments, abc.ABC):
         """
         action, info = self.get_action(observation)
         if check_bool("deterministic", deterministic):
-            action = info.get("mean", np.argmax(info["log_prob"]) if "log_prob" in info else action)
+            return info["mean"] if "mean" in info else np.argmax(info["log_prob"]) if "log_prob" in info else action
         return action
 
     def _check_observations(self, argument: str, observations: Any, ndim: int) -> np.ndarray:
@@ -124,6 +124,7 @@ class FlatPolicy(SharedArguments, abc.ABC):
     def _act(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Does what `get_actions` does, with observations that have been checked."""
         actor = self.make_actor()
+        assert actor is not None, "`get_actions` is a subclass's own"
         actions, infos = actor.act(observations[None], self._draw_noise(actor, len(observations))[None])
         return actions[0], {key: value[0] for key, value in infos.items()}
 

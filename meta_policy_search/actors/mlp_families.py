@@ -39,7 +39,7 @@ class GaussianFamily:
         if not self.learn_std:
             num_tasks = len(next(iter(params.values())))
             params = {**params, LOG_STD: np.broadcast_to(self._initial_log_std(), (num_tasks, self.action_dim))}
-        return StackedGaussianMLP(params, *network, math.log(self.min_std))
+        return StackedGaussianMLP(params, *network, math.log(self.min_std))  # type: ignore[call-arg]
 
 
 class CategoricalFamily:

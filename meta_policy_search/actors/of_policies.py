@@ -122,8 +122,9 @@ class MetaPolicyActor(Actor):
     """
 
     def __init__(self, policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> None:
-        self._policy, self._action_shape = policy, action_shape_of(policy) if action_shape is None else action_shape
-        self.noise_dim = getattr(policy, "action_dim", int(np.prod(self._action_shape)))
+        self._policy = policy
+        self._action_shape: Any = action_shape_of(policy) if action_shape is None else action_shape
+        self.noise_dim = getattr(policy, "action_dim", int(np.prod(self._action_shape)))  # type: ignore[arg-type]
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         actions, agent_infos = self._policy.get_actions(list(observations))

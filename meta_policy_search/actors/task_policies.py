@@ -32,7 +32,8 @@ class PerTaskActor(Actor):
 
     def __init__(self, actors: Sequence[Actor]) -> None:
         self._actors = actors
-        self.noise_dim, self.draw_noise = actors[0].noise_dim, actors[0].draw_noise
+        self.noise_dim = actors[0].noise_dim
+        self.draw_noise = actors[0].draw_noise  # type: ignore[method-assign]
         self.can_divide = all(actor.can_divide for actor in actors)
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:

@@ -136,7 +136,8 @@ class DDPG(OffPolicyRLAlgorithm):
             feed = {placeholder: batch[name] for name, placeholder in self._inputs.items()}
             _, figures = session.run((self._update, list(self._figures.values())), feed)
             rows.append(figures)
-        means = dict(zip(self._figures, np.mean(rows, axis=0, dtype=np.float64).tolist(), strict=True))
+        means = dict(zip(self._figures, np.mean(rows, axis=0, dtype=np.float64).tolist(),  # type: ignore[arg-type]
+                         strict=True))
         for name, value in means.items():
             if not np.isfinite(value):
                 raise FloatingPointError(f"{name} is {value}: learning has diverged; smaller step sizes (policy_lr, "

@@ -19,7 +19,7 @@ class Adaptation(abc.ABC):
     takes_step_sizes = False  # whether `step` can be given one
 
     def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm]) -> None:
-        self._algo = algo
+        self._algo: Any = algo
 
     @property
     def num_steps(self) -> int:

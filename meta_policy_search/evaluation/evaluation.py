@@ -3,7 +3,7 @@ import dataclasses
 import html
 import json
 import os
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -111,7 +111,7 @@ class Evaluation:
 
         `timesteps` is the mean over tasks of the environment steps taken in a task to adapt to it.
         """
-        rows = [("policy", "step", "timesteps", "return", "return_ci95", "gain", "gain_ci95")]
+        rows: List[Sequence[Any]] = [("policy", "step", "timesteps", "return", "return_ci95", "gain", "gain_ci95")]
         for evaluation in (self, *references):
             columns = zip(evaluation.mean_timesteps, *evaluation.mean_return, *evaluation.gain, strict=True)
             rows += [(evaluation.name, step, *map(float, row)) for step, row in enumerate(columns)]
@@ -119,7 +119,7 @@ class Evaluation:
 
     def write_tasks_csv(self, path: PathLike, *references: "Evaluation") -> None:
         """Writes the return of each task and seed, a row for each step; `value` is the task itself, as JSON."""
-        rows = [("policy", "seed", "task", "value", "step", "timesteps", "return")]
+        rows: List[Sequence[Any]] = [("policy", "seed", "task", "value", "step", "timesteps", "return")]
         for evaluation in (self, *references):
             for (s, m, step), value in np.ndenumerate(evaluation.returns):
                 task = json.dumps(_as_json(evaluation.tasks[s][m]))
@@ -147,9 +147,9 @@ class Evaluation:
         """
         folder = os.fspath(folder)
         os.makedirs(folder, exist_ok=True)
-        writers = {"evaluation.json": self.write_json, "returns.csv": self.write_csv,
-                   "task_returns.csv": self.write_tasks_csv, "adaptation_curve.png": self.plot,
-                   "return_over_timesteps.png": self.plot_timesteps}
+        writers: Dict[str, Callable[..., Any]] = {
+            "evaluation.json": self.write_json, "returns.csv": self.write_csv, "task_returns.csv": self.write_tasks_csv,
+            "adaptation_curve.png": self.plot, "return_over_timesteps.png": self.plot_timesteps}
         for name, write in writers.items():
             write(os.path.join(folder, name), *references)
         return folder

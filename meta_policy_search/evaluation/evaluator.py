@@ -134,10 +134,11 @@ class MetaEvaluator(SharedArguments):
             rngs, paths = next_start_rngs(sampler), sampler.obtain_samples()
             return paths, (paths, rngs)
 
-        seen, _, given, _ = self._adapt(*_check_seeds([seed]), num_tasks, given, sizes, next_paths)
+        (seed,) = _check_seeds([seed])
+        seen, _, given, _ = self._adapt(seed, num_tasks, given, sizes, next_paths)
         return Recording(self.name, copy.deepcopy(self.env), given, *map(list, zip(*seen, strict=True)))
 
-    def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Optional[float], ...]:
+    def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Any, ...]:
         """Returns the size of each step, None for the algorithm's own."""
         num_steps = check_positive_int("num_steps", self._adaptation.num_steps if num_steps is None else num_steps)
         if step_sizes is None:
@@ -167,13 +168,14 @@ class MetaEvaluator(SharedArguments):
                              self.max_path_length, self.envs_per_task, self.parallel) as sampler:
                 sampler.update_tasks(given)
                 paths, first = collect(sampler)
-                kept, timesteps = [first], [np.zeros(num_tasks, int)]
+                kept = [first]
+                timesteps: List[np.ndarray] = [np.zeros(num_tasks, int)]
                 for step_size in step_sizes:
                     paths = self._adaptation.step(sampler, paths, step_size)
                     timesteps.append(timesteps[-1] + task_timesteps(paths))
                     paths, latest = collect(sampler)
                     kept.append(latest)
-                return kept, timesteps, sampler.tasks, sampler.total_timesteps_sampled
+                return kept, timesteps, sampler.tasks or [], sampler.total_timesteps_sampled
 
 
 def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:

@@ -9,7 +9,7 @@ its size does not depend on their number.
 """
 import abc
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from meta_policy_search.meta_algos.meta_parameters import MetaParameters
 from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.optimizers.blocks import TaskBlocks
-from meta_policy_search.policies.base import MetaPolicy, Policy
+from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
@@ -47,7 +47,11 @@ class MetaAlgo(SharedArguments, abc.ABC):
         policy (MetaPolicy): the policy to optimize.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    meta_batch_size: int
+    num_inner_grad_steps: int
+    compute_diagnostics: Callable[..., Dict[str, float]]  # where there are any, see `build_diagnostics`
+
+    def __init__(self, policy: MetaPolicy) -> None:
         self.policy = policy
 
     @abc.abstractmethod
@@ -144,7 +148,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
             check_positive("inner_lr", inner_lr)
         self.first_order = check_bool("first_order", first_order)
         self.name = name
-        self._diagnostics: Optional[diagnostics.AdaptationDiagnostics] = None
+        self._diagnostics: Any = None  # `AdaptationDiagnostics`, once they are built
 
     def build_graph(self) -> None:
         """Builds the algorithm's graph: the inner step for sampling, and the meta-objective; called once.
@@ -413,11 +417,11 @@ class MAMLAlgo(Serializable, MetaAlgo):
         self.build_diagnostics()
         values = self.meta_input_values(all_samples_data)
         size = self.meta_batch_size // 2
-        halves = [self.optimizer.gradient(self._take_tasks(values, tasks))
-                  for tasks in (slice(None, size), slice(size, None))]
+        first, second = (self.optimizer.gradient(self._take_tasks(values, tasks))
+                         for tasks in (slice(None, size), slice(size, None)))
         pre_gradients, post_gradients, step_kl = self.optimizer.evaluate_tasks(self._diagnostics, values)
         return {
-            **diagnostics.compare_halves(*halves, size, self.meta_batch_size - size),
+            **diagnostics.compare_halves(first, second, size, self.meta_batch_size - size),
             "PrePostGradCosine": diagnostics.mean_cosine(pre_gradients, post_gradients),
             **{f"Step_{step}-AdaptationKL": float(kl) for step, kl in enumerate(step_kl.mean(axis=0))},
         }

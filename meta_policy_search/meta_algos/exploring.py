@@ -57,7 +57,7 @@ class ExploringMAMLAlgo(MAMLAlgo):
     def __init__(self, *args: Any, name: str = "maml", inner_type: str = "likelihood_ratio", exploration: bool = False,
                  exploration_coeff: Optional[float] = None, max_path_length: Optional[int] = None,
                  **kwargs: Unpack[MAMLArguments]) -> None:
-        super().__init__(*args, name=name, **kwargs)
+        super().__init__(*args, name=name, **kwargs)  # type: ignore[misc]  # `args` end before it
         self.inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
         self.exploration = check_bool("exploration", exploration)
         self.exploration_coeff = None if exploration_coeff is None else check_non_negative(

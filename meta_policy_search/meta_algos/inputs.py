@@ -1,5 +1,5 @@
 """The samples of one adaptation step as inputs of the graph."""
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -35,7 +35,8 @@ class StepInputs(NamedTuple):
 
     def values(self, samples: Samples) -> Dict[str, np.ndarray]:
         """Returns what the placeholders are fed, by their names."""
-        made = {"mask": samples.mask, "path_starts": samples.path_starts, "longest_path": samples.longest_path}
+        made: Dict[str, Callable[[], Any]] = {
+            "mask": samples.mask, "path_starts": samples.path_starts, "longest_path": samples.longest_path}
         keys = [name[len(self.name) + 1:] for name in self.placeholders]
         return {f"{self.name}/{key}": made[key]() if key in made else samples.stacked(key) for key in keys}
 

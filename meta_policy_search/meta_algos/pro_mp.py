@@ -69,8 +69,8 @@ class ProMP(FirstOrderMAMLAlgo):
                  anneal_factor: float = 1.0, **kwargs: Unpack[FirstOrderMAMLArguments]) -> None:
         super().__init__(*args, name=name, **kwargs)
         num_ppo_steps = check_positive_int("num_ppo_steps", num_ppo_steps)
-        self.optimizer = MAMLPPOOptimizer(max_epochs=num_ppo_steps, num_minibatches=num_minibatches,
-                                          **self._step_arguments)
+        self.optimizer: MAMLPPOOptimizer = MAMLPPOOptimizer(
+            max_epochs=num_ppo_steps, num_minibatches=num_minibatches, **self._step_arguments)
         self.clip_eps = check_positive("clip_eps", clip_eps)
         penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
         self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty, np.float32)
@@ -98,7 +98,7 @@ class ProMP(FirstOrderMAMLAlgo):
     def meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
         """Adds the present clipping and penalties."""
         values = super().meta_input_values(all_samples_data)
-        return {**values, "clip_eps": np.float32(self.clip_eps), "inner_kl_coeff": self.inner_kl_coeff}
+        return {**values, "clip_eps": np.array(self.clip_eps, np.float32), "inner_kl_coeff": self.inner_kl_coeff}
 
     def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
         figures = super()._update(values)

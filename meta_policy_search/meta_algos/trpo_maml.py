@@ -32,7 +32,8 @@ class TRPOMAML(ExploringMAMLAlgo):
         self.step_size = check_positive("step_size", step_size)
         if optimizer is not None and not isinstance(optimizer, ConjugateGradientOptimizer):
             raise TypeError(f"optimizer: expected a ConjugateGradientOptimizer or None, got {optimizer!r}")
-        self.optimizer = optimizer or ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp())
+        optimizer = optimizer or ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp())
+        self.optimizer: ConjugateGradientOptimizer = optimizer
         self.build_graph()
 
     @property

@@ -5,11 +5,12 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
+from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy as Policy
 from meta_policy_search.actors.mlp_families import LOG_STD, CategoricalFamily, GaussianFamily
 from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.actors.parameters import flatten_params, initial_mlp_values, unflatten_params
-from meta_policy_search.actors.stacked_mlp import StackedDeterministicMLP, StackedMLP
+from meta_policy_search.actors.stacked_mlp import StackedDeterministicMLP
 from meta_policy_search.types import Params
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_choice, check_positive_int
@@ -79,10 +80,10 @@ class MLPPolicy(FlatMLP, Policy):
                          output_nonlinearity)
 
     @abc.abstractmethod
-    def _stack_params(self, params: Params, *network: Any) -> StackedMLP:
+    def _stack_params(self, params: Params, *network: Any) -> Actor:
         """Returns what acts; parameters `[M, ...]`, and the network's depth and nonlinearities by name."""
 
-    def make_actors(self, flat_params: np.ndarray) -> StackedMLP:
+    def make_actors(self, flat_params: np.ndarray) -> Actor:
         """See `Policy.make_actors`."""
         return self._stack_params(self._unflatten(flat_params, ndim=2), *self.network)
 
@@ -137,4 +138,4 @@ class DeterministicMLPPolicy(MLPPolicy):
         return () if self.is_discrete else (self.action_dim,)
 
     def _stack_params(self, params: Params, *network: Any) -> StackedDeterministicMLP:
-        return StackedDeterministicMLP(params, *network, self.is_discrete)
+        return StackedDeterministicMLP(params, *network, self.is_discrete)  # type: ignore[call-arg]

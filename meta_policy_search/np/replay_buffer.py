@@ -1,5 +1,5 @@
 """A memory of transitions, for off-policy algorithms."""
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -78,12 +78,12 @@ class ReplayBuffer(SharedArguments):
         rows = self._rng.integers(self.n_transitions_stored, size=batch_size)
         return {name: column[rows] for name, column in self._columns.items()}
 
-    def get_state(self) -> Tuple[int, int, Dict[str, Any]]:
+    def get_state(self) -> Tuple[int, int, Mapping[str, Any]]:
         """Returns what `set_state` goes back to; from now on it keeps what is overwritten, until the next call."""
         self._overwritten = []
         return self.n_transitions_stored, self._next_row, self._rng.bit_generator.state
 
-    def set_state(self, state: Tuple[int, int, Dict[str, Any]]) -> None:
+    def set_state(self, state: Tuple[int, int, Mapping[str, Any]]) -> None:
         """Goes back to what it was at the latest call of `get_state`, which returned `state`."""
         for rows, values in reversed(self._overwritten or ()):
             for name, column in self._columns.items():

@@ -10,7 +10,7 @@ import functools
 import pdb
 import sys
 from collections import OrderedDict
-from typing import Callable, Collection, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Collection, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -179,8 +179,8 @@ class ConjugateGradientOptimizer(Optimizer):
         if hvp_approach is not None and not isinstance(hvp_approach, HessianVectorProduct):
             raise TypeError(f"hvp_approach: expected a HessianVectorProduct or None, got {hvp_approach!r}")
         self.hvp_approach = FiniteDifferenceHvp() if hvp_approach is None else hvp_approach
-        self.last_search: Optional[LineSearch] = None
-        self.constraint_before: Optional[float] = None
+        self.last_search: Any = None  # a `LineSearch`
+        self.constraint_before: Any = None  # a number
 
     def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
                     leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None,

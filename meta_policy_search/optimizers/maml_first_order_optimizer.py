@@ -109,6 +109,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
             if self._tolerance is not None and last_loss is not None and last_loss - loss < self._tolerance:
                 break
             last_loss = loss
+        assert loss_before is not None, "there is at least one epoch"
         return loss_before
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
@@ -177,11 +178,12 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
     """
 
     def __init__(self, *args: Any, tolerance: Optional[float] = None, **kwargs: Unpack[FirstOrderArguments]) -> None:
-        super().__init__(*args, tolerance=tolerance, **kwargs)
+        super().__init__(*args, tolerance=tolerance, **kwargs)  # type: ignore[misc]  # `args` end before it
 
-    def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor], inner_kl: tf.Tensor,
-                    outer_kl: tf.Tensor, sample_axes: Optional[Mapping[str, int]] = None,
-                    task_inputs: Collection[str] = ()) -> None:
+    def build_graph(  # type: ignore[override]  # with two more
+        self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor], inner_kl: tf.Tensor,
+        outer_kl: tf.Tensor, sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()
+    ) -> None:
         """Sets what `MAMLFirstOrderOptimizer.build_graph` does, and the divergences to report.
 
         `inner_kl` `[K]` is the divergence between sampling and current policy at each inner step, `outer_kl`, a

@@ -176,7 +176,7 @@ class Policy(Serializable, FlatPolicy):
     def save_npz(self, path: PathLike) -> None:
         """Writes all parameters to a file of arrays by name, which holds no code; see `load_npz`."""
         with atomic_file(path) as file:
-            np.savez(file, **self.get_param_values())
+            np.savez(file, **self.get_param_values())  # type: ignore[arg-type]
 
     def load_npz(self, path: PathLike) -> None:
         """Sets all parameters from a file that `save_npz` wrote, of a policy of the same sizes; runs no code from it.
@@ -235,7 +235,7 @@ class MetaPolicy(Policy):
     _replaced = dict.fromkeys(("_get_pre_update_actions", "_get_post_update_actions"), "get_actions")
 
     @classmethod
-    def for_env(cls: Type[P], env: Any, meta_batch_size: int, **arguments: Any) -> P:
+    def for_env(cls: Type[P], env: Any, meta_batch_size: int, **arguments: Any) -> P:  # type: ignore[override]
         """Returns a policy for `meta_batch_size` tasks of an environment; see `FlatPolicy.for_env`."""
         return super().for_env(env, meta_batch_size=meta_batch_size, **arguments)
 
@@ -337,7 +337,9 @@ class MetaPolicy(Policy):
         """Samples an action with the parameters of a task, from 0 to `M - 1`; else as `Policy.get_action`."""
 
     @abc.abstractmethod
-    def get_actions(self, observations: Sequence[np.ndarray]) -> Tuple[List[np.ndarray], List[List[Infos]]]:
+    def get_actions(  # type: ignore[override]  # in all tasks
+        self, observations: Sequence[np.ndarray]
+    ) -> Tuple[List[np.ndarray], List[List[Infos]]]:
         """Samples actions for every task.
 
         Args:

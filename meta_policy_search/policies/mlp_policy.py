@@ -104,7 +104,9 @@ class MetaMLPPolicy(MLPPolicy, MetaPolicy):
         actions, infos = self._run({self._obs_ph: observation[None, None], **feed})
         return actions[0, 0], {key: value[0, 0] for key, value in infos.items()}
 
-    def get_actions(self, observations: Sequence[np.ndarray]) -> Tuple[List[np.ndarray], List[List[Infos]]]:
+    def get_actions(  # type: ignore[override]  # in all tasks
+        self, observations: Sequence[np.ndarray]
+    ) -> Tuple[List[np.ndarray], List[List[Infos]]]:
         """See `MetaPolicy.get_actions`; actions and infos are float32."""
         if len(observations) != self.meta_batch_size:
             raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "

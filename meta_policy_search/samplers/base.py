@@ -1,5 +1,5 @@
 """Interface of the samplers, and the processing of one task's paths: returns, baseline, advantages."""
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -194,7 +194,7 @@ def predict_by_task(rollouts: Rollouts, baseline: Any, returns: np.ndarray) -> n
     return values
 
 
-def check_predictions(name: str, predictions: Sequence[Any], lengths: Sequence[int]) -> np.ndarray:
+def check_predictions(name: str, predictions: Sequence[Any], lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
     """Returns what a baseline predicted for each path of a task, one after the other, float64 `[N]`.
 
     Args:

@@ -58,6 +58,8 @@ class DiceSampleProcessor(SampleProcessor):
         Foerster et al. 2018, "DiCE: The Infinitely Differentiable Monte Carlo Estimator", arXiv:1802.05098.
     """
 
+    max_path_length: int
+
     def __init__(self, baseline: Any, max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
                  normalize_adv: bool = True, positive_adv: bool = False, return_baseline: Any = None) -> None:
         super().__init__(baseline, discount, gae_lambda, normalize_adv, positive_adv)
@@ -152,7 +154,7 @@ class DiceSampleProcessor(SampleProcessor):
         return values
 
 
-class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
+class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):  # type: ignore[misc]  # of several tasks
     """Turns the paths of a meta-batch into padded samples for DiCE, one dict per task.
 
     Their entry `adj_avg_rewards` `[P, T]` is zero on padding.

@@ -18,8 +18,9 @@ class MetaSampleProcessor(SampleProcessor):
     Inherited before another processor, it makes that one process the paths of a meta-batch.
     """
 
-    def process_samples(self, paths_meta_batch: Mapping[Any, Sequence[Path]], log: Any = False,
-                        log_prefix: str = "") -> Samples:
+    def process_samples(  # type: ignore[override]  # of several tasks
+        self, paths_meta_batch: Mapping[Any, Sequence[Path]], log: Any = False, log_prefix: str = ""
+    ) -> Samples:
         """Processes the paths of each task by itself, and standardizes rewards over all tasks.
 
         The baseline is fitted anew for each task; advantages are normalized and shifted within a task. Each task's

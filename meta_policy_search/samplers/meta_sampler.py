@@ -150,7 +150,8 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
-        request = RolloutRequest(self.batch_size, self.max_path_length, *self.env.observation_space.shape,
+        (obs_dim,) = self.env.observation_space.shape
+        request = RolloutRequest(self.batch_size, self.max_path_length, obs_dim,
                                  tuple(self.env.action_space.shape), self._path_rngs())
         actor = self.make_actor()
         if isinstance(self.vec_env, RayExecutor):
@@ -181,7 +182,7 @@ class MetaSampler(Sampler):
         else:  # of several adaptation steps the last one stays
             logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
 
-    def _path_rngs(self) -> Callable[[int, int], np.random.Generator]:
+    def _path_rngs(self) -> Any:
         """Returns what makes the generators of the current round's paths; it can be pickled."""
         return PathRngs(seeding.get_root(), self._itr, self._step)
 

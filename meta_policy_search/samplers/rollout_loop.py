@@ -34,8 +34,9 @@ def draw_path_noise(actor: Actor, rng: np.random.Generator, max_path_length: int
         max_path_length: most steps of a path.
         out: float32 `[T, noise_dim]`, is filled; `T` is `max_path_length`, or any number if that is above `MANY_STEPS`.
     """
-    is_long = max_path_length > MANY_STEPS
-    actor.draw_noise(np.random.Generator(rng.bit_generator.jumped()) if is_long else rng, out)
+    if max_path_length > MANY_STEPS:
+        rng = np.random.Generator(rng.bit_generator.jumped())  # type: ignore[attr-defined]  # the default one has it
+    actor.draw_noise(rng, out)
 
 
 class PathRngs(NamedTuple):
@@ -192,12 +193,13 @@ class RolloutLoop:
 
     def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
         """Takes one step of each path under way; returns which of them ended."""
-        rows: Rows = paths
-        steps: Steps = self._lengths[paths]
-        if self._room < self._max_path_length and steps.max() == self._room:
+        lengths = self._lengths[paths]
+        if self._room < self._max_path_length and lengths.max() == self._room:
             self._make_room(paths)
+        rows: Rows = paths
+        steps: Steps = lengths
         if len(paths) == len(self._lengths):  # all are under way, and so in step: slices are faster than index arrays
-            rows, steps = slice(None), int(steps[0])
+            rows, steps = slice(None), int(lengths[0])
         observations = self._last_observations[rows]
         actions, agent_infos = self._act(paths, rows, steps)
         started = time.perf_counter()
@@ -279,7 +281,7 @@ class RolloutLoop:
             if shape[:1] == (len(paths),) and (before is None or shape[1:] == before.shape[2:]):
                 continue
             name = f"{self._place(paths[0])}: {kind}[{key!r}]"
-            if shape[:1] == (len(paths),):
+            if shape[:1] == (len(paths),) and before is not None:
                 raise InfoShapeError(name, before.shape[2:], shape[1:])
             raise ValueError(f"{name}: expected {len(paths)} rows, one for each path under way, got shape {shape}")
 
@@ -291,9 +293,10 @@ class RolloutLoop:
 
     def _rollouts(self) -> Rollouts:
         shape = (self._num_tasks, self._num_rollouts)
-        infos = ({key: buffer.reshape(*shape, *buffer.shape[1:]) for key, buffer in self._buffers[kind].items()}
-                 for kind in _KINDS)
-        rollouts = Rollouts(self._tasks, RolloutArrays(*infos, lengths=self._lengths.reshape(shape),
+        path, env_infos, agent_infos = (
+            {key: buffer.reshape(*shape, *buffer.shape[1:]) for key, buffer in self._buffers[kind].items()}
+            for kind in _KINDS)
+        rollouts = Rollouts(self._tasks, RolloutArrays(path, env_infos, agent_infos, self._lengths.reshape(shape),
                                                        terminated=self._terminated.reshape(shape),
                                                        last_observations=self._last_observations.reshape(*shape, -1)))
         rollouts.policy_time, rollouts.env_time = self.policy_time, self.env_time

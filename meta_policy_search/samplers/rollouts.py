@@ -24,8 +24,8 @@ class RolloutArrays(NamedTuple):
 
     def map(self, function: Any) -> "RolloutArrays":
         """Returns the same with `function` applied to each array `[M, P, T, ...]`."""
-        mapped = ({key: function(array) for key, array in infos.items()} for infos in self[:3])
-        return RolloutArrays(*mapped, *self[3:])
+        path, env_infos, agent_infos = ({key: function(array) for key, array in infos.items()} for infos in self[:3])
+        return self._replace(path=path, env_infos=env_infos, agent_infos=agent_infos)
 
 
 class Rollouts(OrderedDict):
@@ -60,7 +60,7 @@ class Rollouts(OrderedDict):
         self._added: Infos = {}  # what processing adds to paths, each [M, P, T]
         if paths is None:
             num_paths = arrays.lengths.shape[1]
-            paths = [[LazyDict(functools.partial(self._path, m, p)) for p in range(num_paths)]
+            paths = [[LazyDict(functools.partial(self._path, m, p)) for p in range(num_paths)]  # type: ignore[misc]
                      for m in range(len(arrays.lengths))]
         super().__init__(zip(tasks, paths, strict=True))
         self._made = [(task, task_paths, list(task_paths)) for task, task_paths in self.items()]
@@ -87,9 +87,10 @@ class Rollouts(OrderedDict):
         for row, task in zip(lengths, tasks):
             row[:len(task.lengths)] = task.lengths
         mask = np.arange(lengths.max()) < lengths[..., None]
-        parts = {kind: {key: _padded(key, [getattr(task, kind).get(key) for task in tasks], mask)
-                        for key in dict.fromkeys(key for task in tasks for key in getattr(task, kind))}
-                 for kind in ("path", *_INFOS)}
+        parts: Dict[str, Any] = {
+            kind: {key: _padded(key, [getattr(task, kind).get(key) for task in tasks], mask)
+                   for key in dict.fromkeys(key for task in tasks for key in getattr(task, kind))}
+            for kind in ("path", *_INFOS)}
         absent = frozenset((m, kind, key) for m, task in enumerate(tasks) for kind in _INFOS for key in parts[kind]
                            if key not in getattr(task, kind))
         return cls(list(paths), RolloutArrays(**parts, lengths=lengths),
@@ -113,15 +114,16 @@ class Rollouts(OrderedDict):
             return parts[0]
         width = max(part.mask.shape[2] for part in parts)
         shapes = [part.mask.shape for part in parts]
-        kinds = [_in_agreement([getattr(part.arrays, kind) for part in parts], shapes, width)
-                 for kind in RolloutArrays._fields[:3]]
-        rest = [np.concatenate([getattr(part.arrays, name) for part in parts]) for name in RolloutArrays._fields[3:]]
+        kinds: List[Any] = [_in_agreement([getattr(part.arrays, kind) for part in parts], shapes, width)
+                            for kind in RolloutArrays._fields[:3]]
+        rest: List[Any] = [np.concatenate([getattr(part.arrays, name) for part in parts])
+                           for name in RolloutArrays._fields[3:]]
         joined = cls([task for part in parts for task in part], RolloutArrays(*kinds, *rest))
         joined.policy_time = sum(part.policy_time for part in parts) / len(parts)  # the parts took the same time
         joined.env_time = sum(part.env_time for part in parts) / len(parts)
         return joined
 
-    def copy(self) -> "OrderedDict[Any, List[Path]]":
+    def copy(self) -> "OrderedDict[Any, List[Path]]":  # type: ignore[override]
         """Returns a plain dict of the same lists."""
         return OrderedDict(self)
 
@@ -235,7 +237,7 @@ class Rollouts(OrderedDict):
         path: Dict[str, Any] = {key: array[m, p, :length] for key, array in arrays.path.items()}
         for kind in _INFOS:
             path[kind] = {key: array[m, p, :length] for key, array in getattr(arrays, kind).items()}
-        if arrays.last_observations is not None:
+        if arrays.last_observations is not None and arrays.terminated is not None:
             path["last_observation"] = arrays.last_observations[m, p]
             path["terminated"] = bool(arrays.terminated[m, p])
         path.update((key, array[m, p, :length]) for key, array in self._added.items())
@@ -270,7 +272,7 @@ def _unpacked(tasks: List[Any], packed: RolloutArrays, added: Infos, is_full: bo
 class _StackedTask:
     """The path dicts of one task, checked, and stacked one after the other, `[N, ...]` (copies)."""
 
-    def __init__(self, name: str, paths: Sequence[Path]) -> None:
+    def __init__(self, name: str, paths: Sequence[Any]) -> None:
         self._name, self._paths = name, paths
         if not isinstance(paths, (list, tuple)):
             raise TypeError(f"{name}paths: expected a list of path dicts, got {type(paths).__name__}")

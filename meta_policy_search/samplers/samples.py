@@ -1,5 +1,6 @@
 """The processed samples of a meta-batch as arrays, which show themselves as the documented list of dicts."""
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+import functools
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Samples(list):
         self.num_samples, self.path_lengths, self.max_path_length = num_samples, path_lengths, max_path_length
         self._stack = stack
         self._stacked: Dict[str, np.ndarray] = {}
-        self._made = [LazyDict(lambda m=m: show(m)) for m in range(len(num_samples))]
+        self._made = [LazyDict(functools.partial(show, m)) for m in range(len(num_samples))]
         super().__init__(self._made)
 
     @classmethod
@@ -64,15 +65,17 @@ class Samples(list):
         Raises:
             ValueError: the samples of a task do not say where paths start, or not of all of them.
         """
+        starts = []
         for m, (lengths, count) in enumerate(zip(self.path_lengths, self.num_samples, strict=True)):
             if lengths is None:
                 raise _lacking(m, "path_lengths")
             _check_equally_many(m, count, "path_lengths", int(np.sum(lengths)))
-        return stack_tasks([path_starts(lengths) for lengths in self.path_lengths], np.int32)
+            starts.append(path_starts(lengths))
+        return stack_tasks(starts, np.int32)
 
     def longest_path(self) -> int:
         """Returns the number of steps of the longest path of all tasks, where `path_starts` knows them."""
-        return max(int(np.max(lengths)) for lengths in self.path_lengths)
+        return max(int(np.max(lengths)) for lengths in self.path_lengths if lengths is not None)
 
     def _is_changed(self) -> bool:
         return len(self) != len(self._made) or any(
@@ -108,7 +111,7 @@ def stack_rollouts(rollouts: Rollouts, entries: Mapping[str, np.ndarray],
         if key not in arrays:
             raise _lacking(0, key)
         if key == "adjusted_rewards":
-            return rollouts.stacked(_with_rest(arrays[key], after_end, rollouts.lengths))
+            return rollouts.stacked(_with_rest(arrays[key], entries["adjusted_rewards_after_end"], rollouts.lengths))
         return rollouts.stacked(arrays[key])
 
     def show(m: int) -> Dict[str, Any]:
@@ -117,7 +120,7 @@ def stack_rollouts(rollouts: Rollouts, entries: Mapping[str, np.ndarray],
 
         task: Dict[str, Any] = {} if max_path_length is None else {
             "mask": form(rollouts.mask.astype(np.float64)),
-            "adjusted_rewards_after_end": after_end[m, :len(rollouts.path_lengths(m))],
+            "adjusted_rewards_after_end": entries["adjusted_rewards_after_end"][m, :len(rollouts.path_lengths(m))],
         }
         task.update((key, form(array)) for key, array in arrays.items() if array is not after_end)
         for kind in ("env_infos", "agent_infos"):
@@ -137,7 +140,7 @@ def _with_rest(adjusted: np.ndarray, after_end: np.ndarray, lengths: np.ndarray)
     return result
 
 
-def _flattened(task: TaskSamples) -> Dict[str, Any]:
+def _flattened(task: Mapping[str, Any]) -> Dict[str, Any]:
     """Returns the padded samples of a task `[P, T, ...]` as `[N, ...]`, with `adjusted_rewards` as `_with_rest`."""
     mask = np.asarray(task["mask"]) > 0
     flat: Dict[str, Any] = {key: np.asarray(value)[mask] for key, value in task.items()
@@ -181,7 +184,7 @@ def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.nd
     zero weight makes it count for nothing.
     """
     longest = max(len(array) for array in arrays)
-    stacked = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
+    stacked: np.ndarray = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
     for row, array in zip(stacked, arrays):
         row[: len(array)] = array
         row[len(array):] = array[0]
@@ -199,7 +202,7 @@ def task_mask(lengths: Sequence[int]) -> np.ndarray:
     return (np.arange(max(lengths)) < np.asarray(lengths)[:, None]).astype(np.float32)
 
 
-def path_starts(path_lengths: Sequence[int]) -> np.ndarray:
+def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
     """Returns the index of the first sample of each sample's path, int `[N]`, for paths of these lengths, int `[P]`."""
     lengths = np.asarray(path_lengths)
     return np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -43,7 +43,7 @@ class SingleTaskSampler(SharedArguments):
         self._env = env if _has_tasks(env) else SingleTaskEnv(env)
         self._candidates_at_once = None if candidates_at_once is None else check_positive_int(
             "candidates_at_once", candidates_at_once)
-        self._sampler_args = {"parallel": parallel, "executor": executor}
+        self._sampler_args: Dict[str, Any] = {"parallel": parallel, "executor": executor}
         self._samplers: Dict[Tuple, _SameTaskSampler] = {}  # by what they were made with
         check_spaces(algo.policy, self._env)
 

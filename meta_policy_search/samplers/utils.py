@@ -59,7 +59,7 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
             if animated:
                 env.render()
                 time.sleep(_duration(env) / speedup)
-    path: Path = {key: np.asarray(columns[key]) for key in ("observations", "actions", "rewards")}
+    path: Any = {key: np.asarray(columns[key]) for key in ("observations", "actions", "rewards")}
     for kind in ("env_infos", "agent_infos"):
         try:
             path[kind] = stack_infos(columns[kind])

@@ -166,7 +166,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
                 runner.step_path = runner.obtain_samples(runner.step_itr)
                 self.train_once(runner.step_itr, runner.step_path)
                 runner.step_itr += 1
-            self.log_diagnostics(runner.step_path)
+            self.log_diagnostics(runner.step_path or [])
             if self.num_eval_paths and hasattr(runner.sampler, "obtain_evaluation_samples"):
                 paths = runner.sampler.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths)
                 self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")

@@ -149,7 +149,7 @@ class SearchPolicy:
         self._rng = seeding.next_rng(seeding.Stream.POLICY)
 
     @property
-    def action_shape(self) -> Tuple[int, ...]:
+    def action_shape(self) -> Optional[Tuple[int, ...]]:
         """Shape of an action: `(A,)`, or `()` where actions are discrete."""
         return action_shape_of(self.search.policy)
 
@@ -203,7 +203,8 @@ class RoundRobinActor(Actor):
 
     def __init__(self, actors: Actor, num_candidates: int) -> None:
         self._actors, self._num_candidates = actors, num_candidates
-        self.noise_dim, self.draw_noise, self.can_divide = actors.noise_dim, actors.draw_noise, actors.can_divide
+        self.noise_dim, self.can_divide = actors.noise_dim, actors.can_divide
+        self.draw_noise = actors.draw_noise  # type: ignore[method-assign]
 
     def for_tasks(self, start: int, stop: int) -> "RoundRobinActor":
         """See `Actor.for_tasks`: there is one task."""

@@ -55,7 +55,7 @@ class ExplorationPolicy(Policy):
             rows[step] = noise = self.next_noise(noise, row)
         return rows
 
-    def reset(self) -> None:
+    def reset(self, dones: Any = None) -> None:
         """Begins a new path, for `get_action` and `get_actions`."""
         self._noise = None
 
@@ -71,9 +71,9 @@ class ExplorationPolicy(Policy):
         """See `Policy.make_actors`."""
         return _NoisyActor(self.policy.make_actors(flat_params), self.action_dim, self.compute_noise, self._bounds)
 
-    def _draw_noise(self, actor: "_NoisyActor", num_steps: int) -> np.ndarray:
+    def _draw_noise(self, actor: Actor, num_observations: int) -> np.ndarray:
         """Takes the observations of `get_actions` for those of consecutive steps."""
-        normal = self._rng.standard_normal((num_steps, self.action_dim), dtype=np.float32)
+        normal = self._rng.standard_normal((num_observations, self.action_dim), dtype=np.float32)
         noise = self.compute_noise(self._noise, normal)
         self._noise = noise[-1]
         return noise

@@ -66,7 +66,7 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
         self._action_shape = tuple(env.action_space.shape)
         self._is_discrete = is_discrete(env.action_space)
         self.tasks: Optional[List[Task]] = None
-        self._path_rngs: Optional[List[np.random.Generator]] = None  # one per environment, which spawns its paths'
+        self._path_rngs: List[np.random.Generator] = []  # one per environment, which spawns its paths'
         self._path_lengths = np.zeros(self.num_envs, dtype=int)
         self._is_closed = False
 
@@ -192,11 +192,12 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
             ValueError: the actions do not have the shape above, or are not finite.
             EnvWorkerError: an environment failed, see `step_envs`.
         """
-        if self._path_rngs is None:
+        if not self._path_rngs:
             raise RuntimeError("step: call reset() first")
         self._check_open()
         answer = self.advance(self._checked_actions(actions), np.arange(self.num_envs))
-        observations, rewards, terminated, truncated, infos = answer
+        observations, rewards, terminated, truncated, _ = answer
+        infos: Any = answer.env_infos
         self._path_lengths += 1
         dones = terminated | truncated | (self._path_lengths >= self.max_path_length)
         if dones.any():

@@ -53,7 +53,8 @@ def failure_of(error: BaseException) -> Failure:
     is_told = isinstance(error, EnvWorkerError)
     return Failure(message=str(error) if is_told else f"{type(error).__name__}: {error}",
                    traceback="".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip(),
-                   env_ids=error.env_ids if is_told else [], is_value_error=isinstance(error, ValueError))
+                   env_ids=error.env_ids if isinstance(error, EnvWorkerError) else [],
+                   is_value_error=isinstance(error, ValueError))
 
 
 def tasks_text(first: int, last: int) -> str:

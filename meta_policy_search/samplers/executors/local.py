@@ -54,7 +54,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
                 infos.append(dict(info))
             except FAULTS as error:
                 raise self._fault(error, "step", [e]) from error
-        return BatchedStep(observations, rewards, terminated, truncated, infos)
+        return BatchedStep(observations, rewards, terminated, truncated, infos)  # type: ignore[arg-type]  # a list here
 
     def _checked_observation(self, observation: Any) -> np.ndarray:
         observation = np.asarray(observation, dtype=np.float64)
@@ -107,12 +107,12 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
             self._check_observation(answer.observations, (len(env_ids), *self._observation_shape))
             if np.shape(answer.rewards) != (len(env_ids),):
                 raise ValueError(f"rewards: expected shape ({len(env_ids)},), got {np.shape(answer.rewards)}")
-            flags = {name: _flags(name, getattr(answer, name), len(env_ids)) for name in ("terminated", "truncated")}
-            return answer._replace(**flags)
+            return answer._replace(terminated=_flags("terminated", answer.terminated, len(env_ids)),
+                                   truncated=_flags("truncated", answer.truncated, len(env_ids)))
         except FAULTS as error:
             raise self._batched_fault(error, "step", env_ids) from error
 
-    def _batched_fault(self, error: BaseException, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
+    def _batched_fault(self, error: BaseException, doing: str, env_ids: Any) -> EnvWorkerError:
         return self._fault(error, doing, getattr(error, "env_ids", env_ids))
 
     def _close(self) -> None:

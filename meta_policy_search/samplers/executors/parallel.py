@@ -3,7 +3,7 @@ import os
 import signal
 import weakref
 from multiprocessing.connection import wait
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 import cloudpickle
 import numpy as np
@@ -12,7 +12,7 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
 from meta_policy_search.samplers.executors.worker import WorkerProcess, stop_workers
-from meta_policy_search.types import BatchedStep, Infos, Task
+from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.cores import available_cores
 
@@ -88,7 +88,8 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
                                   for w, mine in rows.items()})
         order = _inverse(rows)
         *arrays, infos = zip(*answers, strict=True)
-        return BatchedStep(*(np.concatenate(parts)[order] for parts in arrays), _joined(infos, order))
+        observations, rewards, terminated, truncated = (np.concatenate(parts)[order] for parts in arrays)
+        return BatchedStep(observations, rewards, terminated, truncated, _joined(infos, order))
 
     def _rows(self, env_ids: np.ndarray) -> Dict[int, np.ndarray]:
         """Returns, for each worker that holds some of `env_ids`, the positions of these in `env_ids`."""
@@ -114,7 +115,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
                     self._raise_death(w)
             results: Dict[int, Any] = {}
             while len(results) < len(requests):
-                waiting = {self._workers[w].connection: w for w in requests if w not in results}
+                waiting: Dict[Any, int] = {self._workers[w].connection: w for w in requests if w not in results}
                 for connection in wait(list(waiting), timeout=1.0):
                     w = waiting.pop(connection)
                     results[w] = self._receive(w)
@@ -138,9 +139,9 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
 
     def _raise_death(self, w: int) -> NoReturn:
         code = self._workers[w].exit_code()
-        known = code is not None and code < 0 and -code in set(signal.Signals)
-        raise EnvWorkerError(f"worker process {w} ({self._held(w)}) died with exit code {code}"
-                             + (f" ({signal.Signals(-code).name})" if known else ""), self._env_ids(w)) from None
+        name = f" ({signal.Signals(-code).name})" if code is not None and -code in set(signal.Signals) else ""
+        raise EnvWorkerError(f"worker process {w} ({self._held(w)}) died with exit code {code}{name}",
+                             self._env_ids(w)) from None
 
     def _env_ids(self, w: int) -> range:
         """Returns the numbers of the environments that a worker holds."""
@@ -158,7 +159,7 @@ def _inverse(rows: Dict[int, np.ndarray]) -> np.ndarray:
     return np.argsort(np.concatenate(list(rows.values())))
 
 
-def _joined(infos: Sequence[Union[Infos, List[Dict[str, Any]]]], order: np.ndarray) -> Union[Infos, List[Dict]]:
+def _joined(infos: Sequence[Any], order: np.ndarray) -> Any:
     """Joins the workers' env_infos; a batched environment gives the same keys whatever its number of rows."""
     if isinstance(infos[0], list):
         rows = [info for part in infos for info in part]

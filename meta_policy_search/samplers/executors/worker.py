@@ -124,7 +124,7 @@ class _Worker:
     """What runs in a worker: each method but `close` answers the request of its name."""
 
     def __init__(self) -> None:
-        self._executor = None
+        self._executor: Any = None  # until `build`
 
     def build(self, env: bytes, first_task: int, *sizes: int) -> None:
         """Builds the executor of this worker's share; `sizes` as its constructor takes them."""

@@ -95,6 +95,7 @@ class RayExecutor:
         """
         if not self._release.alive:
             raise RuntimeError(f"this {type(self).__name__} is closed")
+        assert self.tasks is not None, "the sampler sets them"
         packed = pack((request, actor))
         self.bytes_sent += packed.num_bytes
         shares = [Share(tasks, cloudpickle.dumps(self.tasks[tasks.start:tasks.stop]), self._version, self._number,

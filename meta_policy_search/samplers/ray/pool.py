@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
 from meta_policy_search.samplers.ray.connection import check_cluster, check_cpus, connect, import_ray
@@ -122,7 +122,8 @@ class WorkerPool:
         """
         packed = self.put(round_and_actor)
         self._fill(most)
-        waiting, losses = list(range(len(shares))), Counter()
+        waiting = list(range(len(shares)))
+        losses: Dict[int, int] = Counter()
         running: Dict[Any, Tuple[int, int]] = {}  # numbers of worker and share
         answers: List[Any] = [None] * len(shares)
         deadline, last_error = math.inf, None
@@ -188,7 +189,7 @@ class WorkerPool:
         """Returns which workers could sample."""
         return sorted(self._places.keys() - {number for number, _ in running.values()})
 
-    def _wait(self, timeout: float, running: Sequence[Any] = ()) -> List[Any]:
+    def _wait(self, timeout: float, running: Iterable[Any] = ()) -> List[Any]:
         """Returns which of the calls, and of the starting workers, have an answer."""
         refs = [*running, *self._starting]
         return self._ray.wait(refs, num_returns=len(refs) if timeout == 0.0 else 1, timeout=timeout)[0] if refs else []
