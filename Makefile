@@ -52,8 +52,9 @@ train: $(VENV)/.installed ## train ProMP on the half cheetah that runs forward o
 test: $(VENV)/.installed-$(TEST_EXTRAS) ## run the quick tests
 	$(VENV_PYTHON) -m pytest $(ARGS)
 
-lint: $(VENV)/.installed-dev ## check the code
+lint: $(VENV)/.installed-dev ## check the code and its types
 	$(VENV_PYTHON) -m ruff check .
+	$(VENV_PYTHON) -m mypy
 
 format: $(VENV)/.installed-dev ## sort imports, and repair what lint finds where that is safe
 	$(VENV_PYTHON) -m ruff check --fix .
@@ -75,7 +76,7 @@ test-mujoco-py: mujoco-py $(VENV)/.installed-dev ## run the tests of that engine
 	$(VENV_PYTHON) -m pytest -m mujoco_py tests/envs $(ARGS)
 
 clean: ## delete what make has built: .venv, documentation, packages, caches (runs stay)
-	rm -rf .venv build dist docs/_build docs/api/generated htmlcov .coverage .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv build dist docs/_build docs/api/generated htmlcov .coverage .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The package is installed in place, so only a change of the packaging itself makes these run again.

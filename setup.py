@@ -23,8 +23,8 @@ DEPENDENCIES = [
 ]
 
 EXTRAS = {
-    "dev": ["ipykernel>=6.29", "nbclient>=0.10", "nbformat>=5.10", "psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1",
-            "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64"],
+    "dev": ["ipykernel>=6.29", "mypy>=2.0", "nbclient>=0.10", "nbformat>=5.10", "psutil>=5.9", "pytest>=9.0",
+            "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64"],
     # `make mujoco-py` builds its engine. mujoco-py needs an old Cython, which newer NumPy does not work with.
     "mujoco-py": ["cython>=0.29.36,<3", "mujoco-py==2.1.2.14", "numpy>=1.26,<2.5", "setuptools>=64,<81"],
     "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # the former carries the encoder
@@ -65,6 +65,7 @@ setup(
     ],
     python_requires=">=3.10",
     packages=find_packages(include=["meta_policy_search", "meta_policy_search.*"]),
+    package_dir={"": "."},  # so type checkers find the package where it is installed in place
     package_data={
         "meta_policy_search": ["py.typed", "__init__.pyi"],
         "meta_policy_search.envs.mujoco_envs.engines": ["data/*.npz"],

@@ -16,7 +16,7 @@ class BatchedMetaBernoulliBanditEnv(BatchedDiscreteEnv):
     def __init__(self, num_envs: int, num_arms: int = 5) -> None:
         self.num_arms = check_positive_int("num_arms", num_arms)
         super().__init__(num_envs, obs_dim=1, num_actions=self.num_arms)
-        self._probabilities = np.full((self.num_envs, self.num_arms), 0.5)
+        self._probabilities: np.ndarray = np.full((self.num_envs, self.num_arms), 0.5)
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         """Draws `n_tasks` bandits, each the probabilities float64 `[num_arms]` of its arms."""

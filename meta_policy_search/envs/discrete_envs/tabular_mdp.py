@@ -22,8 +22,8 @@ class BatchedMetaTabularMDPEnv(BatchedDiscreteEnv):
         self.num_actions = check_positive_int("num_actions", num_actions)
         super().__init__(num_envs, obs_dim=self.num_states, num_actions=self.num_actions)
         pairs = (self.num_envs, self.num_states, self.num_actions)
-        self._transitions = np.full((*pairs, self.num_states), 1.0 / self.num_states)
-        self._reward_means = np.ones(pairs)
+        self._transitions: np.ndarray = np.full((*pairs, self.num_states), 1.0 / self.num_states)
+        self._reward_means: np.ndarray = np.ones(pairs)
         self._states = np.zeros(self.num_envs, dtype=int)
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
