@@ -37,7 +37,6 @@ class TrajectoryBatch:
     lengths: np.ndarray
 
     def __post_init__(self) -> None:
-        """Turns the fields into arrays and checks them."""
         check_env_spec("env_spec", self.env_spec)
         for name, kinds, what in (("lengths", "iu", "integers"), ("terminals", "b", "booleans"),
                                   ("observations", "fiu", "numbers"), ("last_observations", "fiu", "numbers"),
@@ -73,7 +72,6 @@ class TrajectoryBatch:
                              f"{self.lengths} put at {np.flatnonzero(is_last)}, got True at {step}")
 
     def __len__(self) -> int:
-        """Returns the number of trajectories."""
         return len(self.lengths)
 
     @classmethod

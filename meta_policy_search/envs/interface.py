@@ -161,7 +161,6 @@ class BatchableMetaEnv(MetaEnv):
         self.action_space = self._batched.action_space
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        """Restores a copy or a pickle."""
         check_own_pickle(self, state, "_batched")
         self.__dict__.update(state)
 

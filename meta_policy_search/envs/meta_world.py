@@ -237,19 +237,15 @@ class _Arm:
     def set_task(self, task: Any) -> None:
         self._task = _checked_task(task)
 
-    def _make_simulator(self, task: MetaWorldTask) -> Any:
-        simulator = scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
-        simulator.set_task(import_metaworld().Task(task.env_name, pickle.dumps({
-            "env_cls": find_kind("task", task.env_name), "rand_vec": np.array(task.rand_vec),
-            "partially_observable": True,
-        })))
-        return simulator
-
     def reset(self, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
-        if self._simulated_task != self.task:
+        task = self.task
+        if self._simulated_task != task:
             self._simulator = None  # one of two models goes before the other comes
-            self._simulator = self._make_simulator(self.task)
-            self._simulated_task = self.task
+            simulator = scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
+            simulator.set_task(import_metaworld().Task(task.env_name, pickle.dumps({
+                "env_cls": find_kind("task", task.env_name), "rand_vec": np.array(task.rand_vec),
+                "partially_observable": True})))
+            self._simulator, self._simulated_task = simulator, task
         return self._simulator.reset()[0], {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:

@@ -69,7 +69,6 @@ class NormalizedEnv(WrappingEnv):
         self.action_space = self._normalizer.action_space
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        """Restores a copy or a pickle."""
         check_own_pickle(self, state, "_normalizer")
         self.__dict__.update(state)
 

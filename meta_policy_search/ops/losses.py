@@ -53,13 +53,8 @@ def weighted_mean(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(weights * values, axis=-1)
 
 
-def likelihood_ratio_loss(
-    log_prob: tf.Tensor,
-    old_log_prob: tf.Tensor,
-    advantages: tf.Tensor,
-    weights: tf.Tensor,
-    name: str = "likelihood_ratio_loss",
-) -> LikelihoodRatioOutput:
+def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
+                          name: str = "likelihood_ratio_loss") -> LikelihoodRatioOutput:
     """Builds the importance-weighted policy-gradient loss (arXiv:1502.05477, Eq. 14), one per task.
 
     `L_m = -sum_n w_mn r_mn A_mn`, `r = pi_new / pi_old`.
@@ -70,9 +65,8 @@ def likelihood_ratio_loss(
         return LikelihoodRatioOutput(-weighted_mean(ratio * tf.stop_gradient(advantages), weights), ratio)
 
 
-def log_likelihood_loss(
-    log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, name: str = "log_likelihood_loss"
-) -> LogLikelihoodOutput:
+def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
+                        name: str = "log_likelihood_loss") -> LogLikelihoodOutput:
     """Builds the score-function policy-gradient loss (REINFORCE; Williams, 1992), one per task.
 
     `L_m = -sum_n w_mn log pi(a_mn | o_mn) A_mn`. Its gradient is that of `likelihood_ratio_loss` at the sampling
@@ -83,14 +77,8 @@ def log_likelihood_loss(
         return LogLikelihoodOutput(-weighted_mean(log_prob * tf.stop_gradient(advantages), weights))
 
 
-def clipped_surrogate(
-    log_prob: tf.Tensor,
-    old_log_prob: tf.Tensor,
-    advantages: tf.Tensor,
-    weights: tf.Tensor,
-    clip_eps: tf.Tensor,
-    name: str = "clipped_surrogate",
-) -> SurrogateOutput:
+def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
+                      clip_eps: tf.Tensor, name: str = "clipped_surrogate") -> SurrogateOutput:
     """Builds the clipped policy-gradient loss of PPO (arXiv:1707.06347, Eq. 7), one per task.
 
     `L_m = -sum_n w_mn min(r_mn A_mn, clip(r_mn, 1 - eps, 1 + eps) A_mn)`.
@@ -106,9 +94,8 @@ def clipped_surrogate(
         return SurrogateOutput(loss, ratio, weighted_mean(outside, weights))
 
 
-def exploration_score(
-    log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.Tensor, name: str = "exploration_score"
-) -> tf.Tensor:
+def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.Tensor,
+                      name: str = "exploration_score") -> tf.Tensor:
     """Builds the score of one inner step's samples for E-MAML's exploration term, `[M]`.
 
     `S_m = sum_n w_mn (pi(a_mn | o_mn) / pi_old(a_mn | o_mn) - 1)`. At the sampling policy it is zero. With a weight of
@@ -147,9 +134,8 @@ def _log_boxes(log_prob: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, 
     return sums_along_paths(log_prob - tf.stop_gradient(log_prob), path_starts)
 
 
-def dice_loss(
-    log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor, name: str = "dice_loss"
-) -> DiceOutput:
+def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
+              name: str = "dice_loss") -> DiceOutput:
     """Builds the DiCE loss (arXiv:1802.05098), one per task.
 
     `L_m = -sum_n w_mn box_mn r_mn`, `box_mn = exp(tau_mn - stop_gradient(tau_mn))`, with `tau_mn` the sum of the
@@ -165,10 +151,8 @@ def dice_loss(
         return DiceOutput(-weighted_mean(tf.exp(up_to) * tf.stop_gradient(rewards), weights))
 
 
-def loaded_dice_loss(
-    log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
-    name: str = "loaded_dice_loss",
-) -> DiceOutput:
+def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
+                     name: str = "loaded_dice_loss") -> DiceOutput:
     """Builds the Loaded DiCE loss (arXiv:1909.10549), one per task.
 
     `L_m = -sum_n w_mn (box(tau_n) - box(tau_n without a_n)) A_mn`, with `tau_n` the actions of sample n's path up to

@@ -195,11 +195,9 @@ class MetaSampler(Sampler):
         self.vec_env.close()
 
     def __enter__(self) -> "MetaSampler":
-        """Returns the sampler, to be closed at the end of the `with` block."""
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        """Closes the sampler."""
         self.close()
 
     def get_state(self) -> Dict[str, Any]:

@@ -47,7 +47,6 @@ class PathRngs(NamedTuple):
     step: int
 
     def __call__(self, task: int, rollout: int) -> np.random.Generator:
-        """Returns the generator of a path."""
         return seeding.rng_for(seeding.Stream.ROLLOUT, self.itr, self.step, task, rollout, root=self.root)
 
 
@@ -90,17 +89,6 @@ def collect(executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, ta
         shares = [(tasks, actor)]
     loops = [RolloutLoop(executor, request, share_actor, share, on_steps) for share, share_actor in shares]
     return Rollouts.join(_run(loops))
-
-
-class _Place(NamedTuple):
-    """Where something happened, for error messages."""
-
-    task: int
-    path: int
-    step: int
-
-    def __str__(self) -> str:
-        return f"task {self.task}, path {self.path}, step {self.step}"
 
 
 class RolloutLoop:
@@ -267,12 +255,13 @@ class RolloutLoop:
         except EnvWorkerError as error:
             blamed = paths[np.isin(env_ids, error.env_ids)]
             places = [self._place(p) for p in (blamed if len(blamed) else paths)]
-            where = str(places[0]) if len(places) == 1 else f"{len(places)} paths, the first one {places[0]}"
+            where = places[0] if len(places) == 1 else f"{len(places)} paths, the first one {places[0]}"
             raise type(error)(f"{error} [while sampling {where}]", error.env_ids) from error
 
-    def _place(self, path: int) -> _Place:
+    def _place(self, path: int) -> str:
+        """Says where something happened, for error messages."""
         task, rollout = divmod(int(path), self._num_rollouts)
-        return _Place(self._tasks[task], rollout, int(self._lengths[path]))
+        return f"task {self._tasks[task]}, path {rollout}, step {self._lengths[path]}"
 
     def _check_infos(self, kind: str, infos: Infos, paths: np.ndarray) -> None:
         """Raises `ValueError` unless each info has a row for each path, of the same shape as in earlier steps."""

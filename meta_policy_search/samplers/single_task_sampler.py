@@ -1,5 +1,6 @@
 """Collects paths of one policy, or of a population of policies that differ in their parameters alone."""
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+import functools
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -136,19 +137,13 @@ class _SameTaskSampler(MetaSampler):
 
     purpose = 0
 
-    def _path_rngs(self) -> "_CandidateRngs":
-        return _CandidateRngs(seeding.get_root(), self._itr, self.purpose)
+    def _path_rngs(self) -> Callable[[int, int], np.random.Generator]:
+        return functools.partial(_candidate_rng, seeding.get_root(), self._itr, self.purpose)
 
 
-class _CandidateRngs(NamedTuple):
-    """Makes the generators of paths: candidate `i` has those of task 0 in iteration `itr + i`."""
-
-    root: int
-    itr: int
-    purpose: int
-
-    def __call__(self, candidate: int, rollout: int) -> np.random.Generator:
-        return PathRngs(self.root, self.itr + candidate, self.purpose)(0, rollout)
+def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:
+    """Returns the generator of a path: candidate `i` has those of task 0 in iteration `itr + i`."""
+    return PathRngs(root, itr + candidate, purpose)(0, rollout)
 
 
 class _Population:

@@ -210,10 +210,8 @@ def _table_of(file: Iterable[str], rows: int) -> list[list[str]]:
 def _checked(path: str, content: bytes, position: Position) -> bytes:
     """Returns what a file is to begin with, if that is what it held at a position."""
     if hashlib.sha256(content).hexdigest() != position["sha256"]:
-        raise ValueError(
-            f"positions: expected {path} to begin with the {position['rows']} rows that the run had when its snapshot "
-            "was taken, but they were changed. To go on, put the file back as it was"
-        )
+        raise ValueError(f"positions: expected {path} to begin with the {position['rows']} rows that the run had when "
+                         "its snapshot was taken, but they were changed. To go on, put the file back as it was")
     return content
 
 

@@ -151,10 +151,8 @@ def _make_room(folder: str, formats: Sequence[str], positions: Optional[Mapping[
         return
     if not overwrite:
         found = ", ".join(os.path.basename(path) for path in earlier)
-        raise ValueError(
-            f"dir: expected a folder without an earlier run, got {folder}, which holds {found}. Choose another folder, "
-            "resume that run (positions=...), or have it deleted (overwrite=True)"
-        )
+        raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which holds {found}. Choose "
+                         "another folder, resume that run (positions=...), or have it deleted (overwrite=True)")
     if positions is None:
         earlier += written["log"] + written["tensorboard"]
     replaced = [path for format in ("csv", "json") if format in formats for path in written[format]]

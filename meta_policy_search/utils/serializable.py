@@ -56,7 +56,6 @@ class Serializable(SharedArguments):
         return {"args": args, "kwargs": kwargs}
 
     def __setstate__(self, state: dict) -> None:
-        """Builds the object from what `__getstate__` returned."""
         check_own_pickle(self, state, "args")
         args, kwargs = self._given = state["args"], state["kwargs"]
         type(self).__init__(self, *args, **kwargs)

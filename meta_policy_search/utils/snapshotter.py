@@ -106,9 +106,8 @@ class Snapshotter:
             with atomic_file(path, before_replace=self._keep_predecessor if is_latest else None) as file:
                 _dump(file, itr, self._written_ns, params)
         except Exception as error:
-            raise SnapshotError(
-                f"could not write the snapshot {path}: {type(error).__name__}: {error}. {_last_whole(self.dir)}"
-            ) from error
+            raise SnapshotError(f"could not write the snapshot {path}: {type(error).__name__}: {error}. "
+                                f"{_last_whole(self.dir)}") from error
 
     def _keep_predecessor(self) -> None:
         """Gives the latest snapshot its second name; the first one goes on existing until it is replaced."""
@@ -148,11 +147,9 @@ def check_same_version(what: str, version: Optional[str]) -> None:
     The numbers of a run would change where the versions change, and what a snapshot holds may have changed.
     """
     if version != __version__:
-        raise ValueError(
-            f"{what} is of meta_policy_search {version}, and this is {__version__}: a run goes on in the version that "
-            f"it began with. Install meta_policy_search=={version} to go on, or begin another run with the parameters "
-            "of its policy (save_npz there, load_npz here)"
-        )
+        raise ValueError(f"{what} is of meta_policy_search {version}, and this is {__version__}: a run goes on in the "
+                         f"version that it began with. Install meta_policy_search=={version} to go on, or begin "
+                         "another run with the parameters of its policy (save_npz there, load_npz here)")
 
 
 def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = pickle.Unpickler) -> Any:

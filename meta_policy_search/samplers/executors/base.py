@@ -224,11 +224,9 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
         """Does what `close` does."""
 
     def __enter__(self) -> "MetaEnvExecutor":
-        """Returns the executor, to be closed at the end of the `with` block."""
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        """Closes the executor."""
         self.close()
 
     # ---- checks and errors

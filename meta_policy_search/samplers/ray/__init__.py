@@ -8,11 +8,4 @@ the paths are the same then, too.
 What a call needs travels through Ray's object store: the environment once for each sampler, the policy's parameters
 once for each round. What it returns comes back as arrays. What the user may have made travels as `cloudpickle` bytes,
 as to the processes of `MetaParallelEnvExecutor`. Workers do not load TensorFlow.
-
-* `options`: which cluster, and how much of it (`RayOptions`);
-* `executor`: collects the rounds of one sampler (`RayExecutor`);
-* `pool`: the workers of this process, shared by its samplers, and what is done when one is lost;
-* `connection`: joins a cluster, or starts Ray on this machine;
-* `worker`: what runs in a worker;
-* `packing`: values on their way between processes.
 """

@@ -24,9 +24,8 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise ImportError(
-            'sampling on Ray needs the package ray: run `pip install "meta_policy_search[ray]"`'
-        ) from None
+        raise ImportError('sampling on Ray needs the package ray: run `pip install '
+                          '"meta_policy_search[ray]"`') from None
     return ray
 
 

@@ -26,10 +26,7 @@ class RayExecutor:
     """Divides the tasks of a sampler among workers of this process's pool, which collect whole paths.
 
     Args:
-        env: meta-environment; copies of it are sent to the workers.
-        meta_batch_size: number of tasks.
-        envs_per_task: paths of a task under way at the same time.
-        max_path_length: maximum length of a path.
+        env, meta_batch_size, envs_per_task, max_path_length: as for `MetaEnvExecutor`.
         options: which cluster.
 
     Attributes:

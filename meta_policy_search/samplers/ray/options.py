@@ -38,7 +38,6 @@ class RayOptions:
     worker_timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        """Checks the arguments."""
         if self.address is not None:
             check_address("address", self.address)
         if self.num_workers is not None:

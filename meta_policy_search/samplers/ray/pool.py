@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections import Counter
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
 from meta_policy_search.samplers.ray.connection import check_cluster, check_cpus, connect, import_ray
@@ -26,14 +26,6 @@ MAX_LOSSES = 3
 
 _POLL = 1.0  # seconds between two looks at the clock while waiting for workers
 _NOBODY = -1  # a number that no sampler has
-
-
-class Answer(NamedTuple):
-    """What a worker returned for a share."""
-
-    tasks: range
-    worker: int  # its number
-    value: Any  # of `Worker.collect`
 
 
 class WorkerPool:
@@ -96,7 +88,8 @@ class WorkerPool:
 
     def put(self, value: Any) -> Any:
         """Puts a value into the object store; returns its reference."""
-        self._check_connected()
+        if not self._is_connected():
+            raise RuntimeError("this sampler's connection to Ray has ended (ray.shutdown()): make a new sampler")
         return self._ray.put(value)
 
     def start(self, count: int, timeout: float) -> None:
@@ -113,8 +106,12 @@ class WorkerPool:
                 if error is not None:
                     raise EnvWorkerError(f"a Ray worker could not be started: {error}") from error
 
-    def collect(self, shares: Sequence[Share], round_and_actor: Packed, most: int, timeout: float) -> List[Answer]:
-        """Has shares of a round sampled by workers, of which `most` work at a time; the answers are in their order.
+    def collect(self, shares: Sequence[Share], round_and_actor: Packed, most: int, timeout: float
+                ) -> List[Tuple[range, int, Any]]:
+        """Has shares of a round sampled by workers, of which `most` work at a time.
+
+        Returns:
+            For each share its tasks, the number of the worker, and what `Worker.collect` returned.
 
         Raises:
             EnvWorkerError: `MAX_LOSSES` workers were lost over a share; or all were lost, and none could be started
@@ -132,7 +129,8 @@ class WorkerPool:
                 for ref in self._wait(0.0):
                     last_error = self._has_started(ref) or last_error
                 # as a rule the same worker gets the same tasks, for which it has environments
-                for number in self._idle(running)[:most - len(running)]:
+                idle = sorted(self._places.keys() - {number for number, _ in running.values()})
+                for number in idle[:most - len(running)]:
                     if waiting:
                         i = waiting.pop(0)
                         running[self._actors[number].collect.remote(shares[i], packed)] = (number, i)
@@ -149,7 +147,7 @@ class WorkerPool:
                         continue
                     number, i = running.pop(ref)
                     try:
-                        answers[i] = Answer(shares[i].tasks, number, self._ray.get(ref))
+                        answers[i] = shares[i].tasks, number, self._ray.get(ref)
                     except self._ray.exceptions.RayTaskError:
                         raise  # a mistake of ours
                     except self._ray.exceptions.RayError as error:
@@ -180,14 +178,6 @@ class WorkerPool:
 
     def _is_connected(self) -> bool:
         return self._ray.is_initialized() and self._ray.get_runtime_context().get_job_id() == self._session
-
-    def _check_connected(self) -> None:
-        if not self._is_connected():
-            raise RuntimeError("this sampler's connection to Ray has ended (ray.shutdown()): make a new sampler")
-
-    def _idle(self, running: Mapping[Any, Tuple[int, int]]) -> List[int]:
-        """Returns which workers could sample."""
-        return sorted(self._places.keys() - {number for number, _ in running.values()})
 
     def _wait(self, timeout: float, running: Iterable[Any] = ()) -> List[Any]:
         """Returns which of the calls, and of the starting workers, have an answer."""

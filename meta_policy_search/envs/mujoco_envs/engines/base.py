@@ -262,9 +262,8 @@ class Engine(abc.ABC):
         if len(failed):
             ids = [int(i) for i in (failed if env_ids is None else np.asarray(env_ids)[failed])]
             named = ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-            raise PhysicsError(
-                f"the simulation of the {self.robot} diverged in environment {named}: "
-                f"positions or velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", ids)
+            raise PhysicsError(f"the simulation of the {self.robot} diverged in environment {named}: positions or "
+                               f"velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", ids)
 
     def __getstate__(self) -> Dict[str, Any]:
         names = ("robot", "num_envs", "frame_skip", "inertials", "num_threads", "derived")

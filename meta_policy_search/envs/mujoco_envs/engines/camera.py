@@ -10,7 +10,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from typing import Any, BinaryIO, List
+from typing import Any, List
 
 import numpy as np
 
@@ -113,14 +113,12 @@ class Camera:
 
 
 def main() -> None:
-    """Answers requests until there are no more; runs in the process that draws."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    """Answers requests until there are no more; runs in the process that draws.
+
+    Answers a model with True and a position with a picture; an exception with its text.
+    """
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print must not get among the answers
-    _answer_all(sys.stdin.buffer, answers)
-
-
-def _answer_all(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answers a model with True and a position with a picture; an exception with its text."""
     renderer: Any = None  # a `_Renderer`, after the first model
     while True:
         length = requests.read(_LENGTH_BYTES)

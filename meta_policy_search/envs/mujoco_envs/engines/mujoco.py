@@ -196,15 +196,12 @@ def _import_mujoco() -> ModuleType:
         import mujoco
         from mujoco.rollout import Rollout  # noqa: F401  (since 3.3)
     except ImportError as error:
-        raise ImportError(
-            'the MuJoCo environments need the package mujoco, version 3.3 or newer: run `pip install "mujoco>=3.3"`'
-        ) from error
+        raise ImportError('the MuJoCo environments need the package mujoco, version 3.3 or newer: run `pip install '
+                          '"mujoco>=3.3"`') from error
     except AttributeError as error:  # of PyOpenGL, which mujoco loads if MUJOCO_GL asks for it
-        raise ImportError(
-            f"mujoco finds no OpenGL library for the environment variable MUJOCO_GL={os.environ.get('MUJOCO_GL')} "
-            f"({error}): unset it, or run `apt-get install libegl1 libgl1-mesa-dri` (egl) or `apt-get install "
-            "libosmesa6` (osmesa)"
-        ) from error
+        raise ImportError("mujoco finds no OpenGL library for the environment variable "
+                          f"MUJOCO_GL={os.environ.get('MUJOCO_GL')} ({error}): unset it, or run `apt-get install "
+                          "libegl1 libgl1-mesa-dri` (egl) or `apt-get install libosmesa6` (osmesa)") from error
     return mujoco
 
 
