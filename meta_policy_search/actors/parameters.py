@@ -33,19 +33,11 @@ def flatten_params(params: Params) -> np.ndarray:
 
 def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]],
                      ndim: int) -> "OrderedDict[str, np.ndarray]":
-    """Splits vectors into parameters by name.
-
-    Args:
-        argument: name of the argument that the vectors were given as, for error messages.
-        flat: `[..., D]`.
-        shapes: name to shape of each parameter, in order.
-        ndim: number of axes that `flat` is expected to have.
-
-    Returns:
-        Ordered mapping of name to float32 `[..., *shape]`, copies.
+    """Splits vectors `[..., D]` into parameters by name, float32 `[..., *shape]`, copies in the order of `shapes`.
 
     Raises:
-        ValueError: the number of axes or the size of the last one is another, or a number is not finite.
+        ValueError: there are not `ndim` axes, the last one has another size, or a number is not finite; calls the
+            vectors `argument`.
     """
     flat = np.asarray(flat)
     sizes = [math.prod(shape) for shape in shapes.values()]

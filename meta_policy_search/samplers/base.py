@@ -195,13 +195,7 @@ def predict_by_task(rollouts: Rollouts, baseline: Any, returns: np.ndarray) -> n
 
 
 def check_predictions(name: str, predictions: Sequence[Any], lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
-    """Returns what a baseline predicted for each path of a task, one after the other, float64 `[N]`.
-
-    Args:
-        name: what errors begin with.
-        predictions: for each path what `baseline.predict` returned.
-        lengths: int `[P]`, steps of each path.
-    """
+    """Returns what `baseline.predict` gave for paths of these lengths as float64 `[N]`; errors begin with `name`."""
     predictions = [np.asarray(values, dtype=np.float64) for values in predictions]
     for p, (values, length) in enumerate(zip(predictions, lengths, strict=True)):
         if values.shape != (length,):

@@ -75,9 +75,6 @@ def collect(executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, ta
         tasks: numbers of the tasks.
         on_steps: is called after every step, from all of the threads; default None.
 
-    Returns:
-        The paths.
-
     Raises:
         ValueError: an observation, reward or action is not finite; names task, path and step.
         EnvWorkerError: the environment failed, or a worker process died; names task, path and step.

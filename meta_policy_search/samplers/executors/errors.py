@@ -34,14 +34,9 @@ class Failure(NamedTuple):
     is_value_error: bool
 
     def raise_as(self, who: str, env_ids: Sequence[int] = ()) -> NoReturn:
-        """Raises the error of worker `who`.
+        """Raises the error of worker `who`, an `EnvValueError` for a `ValueError`, with the worker's traceback.
 
-        Args:
-            who: the worker and its tasks.
-            env_ids: its environments, to blame where nothing more is known.
-
-        Raises:
-            EnvWorkerError: with the worker's traceback; an `EnvValueError` if the exception was a `ValueError`.
+        `env_ids` are its environments, to blame where nothing more is known.
         """
         kind = EnvValueError if self.is_value_error else EnvWorkerError
         raise kind(f"{who}: {self.message}\n\nThe worker's traceback:\n{self.traceback}", self.env_ids or env_ids)

@@ -71,10 +71,7 @@ class WorkerProcess:
 def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
     """Ends all `workers` and empties the list: asks them first, kills those that do not comply within seconds.
 
-    Args:
-        workers: the processes; some may have ended already.
-        owner: id of the process that started them. A fork of it holds copies of these objects, and must not
-            end what is not its own: there nothing happens.
+    `owner` is the id of the process that started them: in a fork of it, which holds copies, nothing happens.
     """
     if os.getpid() != owner:
         return
@@ -95,11 +92,7 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
 
 
 def main(fd: int) -> None:
-    """Runs a worker until it is told to end, or its parent is gone.
-
-    Args:
-        fd: file descriptor of the worker's end of the pipe.
-    """
+    """Runs a worker until it is told to end, or its parent is gone; `fd` is its end of the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.set_inheritable(fd, False)  # a program that an environment starts must not keep the pipe open

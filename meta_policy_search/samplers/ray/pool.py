@@ -226,11 +226,7 @@ class WorkerPool:
 
 @contextlib.contextmanager
 def keep_workers(parallel: Any) -> Iterator[None]:
-    """Keeps the workers of samplers within a `with` block for those that follow.
-
-    Args:
-        parallel: `RayOptions`, if these samplers are on Ray; anything else, and nothing happens.
-    """
+    """Keeps the workers of samplers on Ray (`RayOptions`) within a `with` block for those that follow."""
     if not isinstance(parallel, RayOptions):
         yield
         return
