@@ -141,8 +141,7 @@ class _Worker:
 def exit_after_parent(fd: int, grace: float) -> None:
     """Waits until the other end of a pipe is closed; ends a process that goes on for `grace` seconds after that.
 
-    One that is waiting for a request sees the end of the pipe and closes its environments; one that is caught
-    in a step that never returns would otherwise stay behind.
+    One that waits for a request ends by itself; one caught in a step that never returns would stay behind.
     """
     hang_up = select.poll()
     hang_up.register(fd, 0)  # a hang-up is reported whether asked for or not, and nothing else is

@@ -64,25 +64,14 @@ class RayExecutor:
         self.bytes_sent, self.bytes_received = len(pickled), 0
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """Sets the tasks of the rounds to come.
-
-        Raises:
-            ValueError: there are not `meta_batch_size` of them.
-        """
+        """Sets the tasks of the rounds to come; raises `ValueError` unless there are `meta_batch_size` of them."""
         if len(tasks) != self._meta_batch_size:
             raise ValueError(f"tasks: expected meta_batch_size={self._meta_batch_size} of them, got {len(tasks)}")
         self.tasks = list(tasks)
         self._version += 1
 
     def collect(self, request: RolloutRequest, actor: Actor) -> Rollouts:
-        """Collects a round of paths in all tasks.
-
-        Args:
-            request: what to collect.
-            actor: acts for all tasks, and has passed `check_actor`.
-
-        Returns:
-            The paths, in arrays of their own.
+        """Collects a round of paths in all tasks, in arrays of their own; `actor` has passed `check_actor`.
 
         Raises:
             ValueError: an observation, reward or action is not finite; names task, path and step.
