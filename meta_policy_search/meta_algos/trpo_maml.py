@@ -6,7 +6,12 @@ import numpy as np
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.exploring import ExploringArguments, ExploringMAMLAlgo
 from meta_policy_search.ops import losses
-from meta_policy_search.optimizers.conjugate_gradient_optimizer import ConjugateGradientOptimizer, GaussNewtonHvp
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import (
+    ConjugateGradientOptimizer,
+    GaussNewtonHvp,
+    Metric,
+)
+from meta_policy_search.policies.distributions.base import Distribution
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive
 from meta_policy_search.utils.signatures import Unpack
@@ -23,7 +28,8 @@ class TRPOMAML(ExploringMAMLAlgo):
 
     Args:
         step_size (float): largest mean divergence `KL(pi_old || pi_theta_K)` per meta-update, nats; default 0.01.
-        optimizer (ConjugateGradientOptimizer or None): by default one with its own defaults, but `GaussNewtonHvp()`.
+        optimizer (ConjugateGradientOptimizer or None): by default one with its own defaults, but
+            `GaussNewtonHvp()` where the policy's distribution has a `fisher_norm_sym`.
     """
 
     def __init__(self, *args: Any, name: str = "trpo_maml", step_size: float = 0.01,
@@ -32,8 +38,8 @@ class TRPOMAML(ExploringMAMLAlgo):
         self.step_size = check_positive("step_size", step_size)
         if optimizer is not None and not isinstance(optimizer, ConjugateGradientOptimizer):
             raise TypeError(f"optimizer: expected a ConjugateGradientOptimizer or None, got {optimizer!r}")
-        optimizer = optimizer or ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp())
-        self.optimizer: ConjugateGradientOptimizer = optimizer
+        self.optimizer: ConjugateGradientOptimizer = optimizer or ConjugateGradientOptimizer(
+            hvp_approach=GaussNewtonHvp() if self._has_fisher_norm() else None)
         self.build_graph()
 
     @property
@@ -51,7 +57,21 @@ class TRPOMAML(ExploringMAMLAlgo):
         self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
                                    leq_constraint=(mean_kl, self.step_size),
                                    sample_axes=self._last_step_sample_axes(chain), task_inputs=self.task_inputs(chain),
-                                   constraint_outputs=list(last.dist_info.values()))
+                                   constraint_metric=self._metric(last) if self._has_fisher_norm() else None)
+
+    def _has_fisher_norm(self) -> bool:
+        method = getattr(type(self.policy.distribution), "fisher_norm_sym", None)
+        return method not in (None, Distribution.fisher_norm_sym)
+
+    def _metric(self, step: AdaptationStep) -> Metric:
+        """Returns a step's distributions, and what builds the squared length of a change, mean over tasks."""
+        names = list(step.dist_info)
+
+        def norm(change: Sequence[tf.Tensor]) -> tf.Tensor:
+            norms = self.policy.distribution.fisher_norm_sym(step.dist_info, dict(zip(names, change)))
+            return tf.reduce_mean(losses.weighted_mean(norms, step.inputs.weights))
+
+        return [step.dist_info[name] for name in names], norm
 
     def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
         self.optimizer.optimize(values)

@@ -31,6 +31,12 @@ def gaussian_kl(old_mean: tf.Tensor, old_log_std: tf.Tensor, mean: tf.Tensor, lo
         return tf.reduce_sum(mean_term + variance_term + log_std - old_log_std, -1)
 
 
+def gaussian_fisher_norm(log_std: tf.Tensor, mean_change: tf.Tensor, log_std_change: tf.Tensor) -> tf.Tensor:
+    """Builds `sum_i (d mu_i / s_i)^2 + 2 (d log s_i)^2`, the squared length of a change in the Fisher information."""
+    with tf.name_scope("gaussian_fisher_norm"):
+        return tf.reduce_sum(tf.square(mean_change * tf.exp(-log_std)) + 2.0 * tf.square(log_std_change), -1)
+
+
 def gaussian_entropy(log_std: tf.Tensor) -> tf.Tensor:
     """Builds the entropy `sum_i log std_i + A (1 + log(2 pi)) / 2` of a diagonal Gaussian."""
     with tf.name_scope("gaussian_entropy"):
@@ -49,6 +55,12 @@ def categorical_kl(old_log_prob: tf.Tensor, log_prob: tf.Tensor) -> tf.Tensor:
     """Builds `KL(old || new) = sum_a p_old(a) (log p_old(a) - log p(a))` of two categorical distributions."""
     with tf.name_scope("categorical_kl"):
         return tf.reduce_sum(tf.exp(old_log_prob) * (old_log_prob - log_prob), -1)
+
+
+def categorical_fisher_norm(log_prob: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+    """Builds `sum_a p(a) (d log p(a))^2`, the squared length of a change in the Fisher information."""
+    with tf.name_scope("categorical_fisher_norm"):
+        return tf.reduce_sum(tf.exp(log_prob) * tf.square(change), -1)
 
 
 def categorical_entropy(log_prob: tf.Tensor) -> tf.Tensor:

@@ -28,6 +28,7 @@ from meta_policy_search.utils.checks import (
 from meta_policy_search.utils.signatures import SharedArguments
 
 Product = Callable[[np.ndarray], np.ndarray]
+Metric = Tuple[Sequence[tf.Tensor], Callable[[Sequence[tf.Tensor]], tf.Tensor]]
 
 
 class HessianVectorProduct(SharedArguments, abc.ABC):
@@ -113,29 +114,29 @@ class ExactHvp(HessianVectorProduct):
 
 
 class GaussNewtonHvp(HessianVectorProduct):
-    """Products with the generalized Gauss-Newton matrix `J^T (d^2 f / dy^2) J` (Schraudolph, 2002).
+    """Products with the generalized Gauss-Newton matrix `J^T F J` (Schraudolph, 2002).
 
-    `y` are the tensors through which the variables enter `f` (`constraint_outputs` of `build_graph`), `J` their
-    derivative by the variables. Where `f` is a divergence from the distribution that `y` are now, as when a
-    trust-region step begins, it is the Hessian of `f`: both are the Fisher information. Elsewhere it leaves out the
-    curvature of `y`, and is positive semi-definite where `f` is convex in `y`. A product costs less than two gradients:
-    `J x` comes from differentiating `J^T v`, which is linear in `v`, by `v`.
+    `J` is the derivative by the variables of tensors `y` through which these enter the constraint, and `F` a positive
+    semi-definite curvature in `y` (`constraint_metric` of `build_graph`). With the Fisher information it is the Hessian
+    of a divergence from the distribution that `y` are now, as when a trust-region step begins. A product costs about as
+    much as two gradients: `J x` comes from differentiating `J^T v`, which is linear in `v`, by `v`.
     """
 
     def _build(self, f: tf.Tensor) -> None:
-        optimizer, outputs = self._optimizer, self._optimizer.constraint_outputs
-        if not outputs:
-            raise ValueError("constraint_outputs: expected the tensors through which the variables enter the "
-                             f"constraint, which {type(self).__name__} needs, got none")
+        optimizer = self._optimizer
+        if optimizer.constraint_metric is None:
+            raise ValueError("constraint_metric: expected the outputs that the constraint depends on and their "
+                             f"curvature, which {type(self).__name__} needs, got None")
+        outputs, norm = optimizer.constraint_metric
         dual = [tf.zeros_like(y) for y in outputs]
         pulled_back = optimizer.build_flat_gradient(outputs, dual)
         self._x_ph = tf.placeholder(tf.float32, pulled_back.shape, name="direction")
-        pushed_forward = _gradients(pulled_back, dual, self._x_ph)
-        curved = _gradients(_gradients(f, outputs), outputs, [tf.stop_gradient(u) for u in pushed_forward])
+        pushed_forward = [tf.stop_gradient(change) for change in _gradients(pulled_back, dual, self._x_ph)]
+        curved = _gradients(0.5 * norm(pushed_forward), pushed_forward)
         self._product = optimizer.build_flat_gradient(outputs, [tf.stop_gradient(c) for c in curved])
 
     def at(self, input_val_dict: InputValues) -> Product:
-        """Returns `x -> J^T (d^2 f / dy^2) J x`."""
+        """Returns `x -> J^T F J x`."""
         return lambda x: self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
 
 
@@ -184,7 +185,7 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
                     leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None,
-                    task_inputs: Collection[str] = (), constraint_outputs: Sequence[tf.Tensor] = ()) -> None:
+                    task_inputs: Collection[str] = (), constraint_metric: Optional[Metric] = None) -> None:
         """Sets the objective, the constraint and the variables to optimize.
 
         Args:
@@ -198,14 +199,15 @@ class ConjugateGradientOptimizer(Optimizer):
             task_inputs: which inputs have the tasks as their first axis and samples as their second. Loss and
                 constraint must be means over tasks of what depends on a task's own samples and on the other inputs;
                 they are then computed a block of tasks at a time. By default none: they are computed at once.
-            constraint_outputs: the tensors through which alone the variables enter the constraint, such as mean and
-                standard deviation of the policies; for `GaussNewtonHvp`. Default none.
+            constraint_metric: for `GaussNewtonHvp`, the tensors through which alone the variables enter the constraint,
+                such as means and standard deviations of policies, and a function that builds the squared length of a
+                change of these, a scalar: twice the change of the constraint to second order. Default None.
         """
         self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
         self._constraint, epsilon = leq_constraint
         if self._constraint.shape.rank != 0:
             raise ValueError(f"leq_constraint: expected a scalar tensor, got shape {self._constraint.shape}")
-        self.constraint_outputs = list(constraint_outputs)
+        self.constraint_metric = constraint_metric
         self._max_constraint = check_positive("leq_constraint[1]", epsilon)
         self._shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
         self._splits = np.cumsum([int(np.prod(shape)) for shape in self._shapes])[:-1]

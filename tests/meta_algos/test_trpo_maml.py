@@ -12,10 +12,16 @@ from meta_policy_search.optimizers import (
     GaussNewtonHvp,
     MAMLFirstOrderOptimizer,
 )
+from meta_policy_search.policies import (
+    DiagonalGaussian,
+    Distribution,
+    MetaCategoricalMLPPolicy,
+    MetaGaussianMLPPolicy,
+)
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from tests.helpers.numpy_reference import Objective, central_differences
-from tests.helpers.small_world import M, collect, draw_data, make_policy, relative_error, set_theta, shapes_of
+from tests.helpers.small_world import A, M, O, collect, draw_data, make_policy, relative_error, set_theta, shapes_of
 
 STEP_SIZE = 0.002
 
@@ -91,6 +97,43 @@ def test_gauss_newton_products_are_exact_where_a_step_begins(arguments):
     gauss_newton = hvps[0].at(algos[0].meta_input_values(draw_data(algos[0].num_inner_grad_steps)))
     for x in np.random.default_rng(1).normal(size=(4, len(algos[0].optimizer.get_flat()))):
         assert x @ gauss_newton(x) > 0
+
+
+def test_gauss_newton_products_are_exact_for_categorical_policies():
+    policy, hvps = MetaCategoricalMLPPolicy(M, O, 3, hidden_sizes=(3,)), (GaussNewtonHvp(), ExactHvp())
+    algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp))
+             for hvp in hvps]
+    set_theta(policy)
+    # given samples of the policies that act before a meta-update
+    data, rng = draw_data(), np.random.default_rng(0)
+    for step, samples in enumerate(data):
+        observations = [task["observations"] for task in samples]
+        for m, task in enumerate(samples):
+            task["actions"] = rng.integers(3, size=len(task["observations"]))
+            info = [policy.get_action(observation, task=m)[1] for observation in observations[m]]
+            task["agent_infos"] = {"log_prob": np.array([each["log_prob"] for each in info])}
+        if step == 0:
+            algos[0].adapt(samples)
+    policy.switch_to_pre_update()
+    values = algos[0].meta_input_values(data)
+    gauss_newton, exact = (hvp.at(values) for hvp in hvps)
+    for x in np.random.default_rng(0).normal(size=(4, len(algos[0].optimizer.get_flat()))):
+        assert relative_error(gauss_newton(x), exact(x)) < 1e-4
+
+
+def test_a_distribution_without_fisher_information_has_differences():
+    class Own(DiagonalGaussian):
+        fisher_norm_sym = Distribution.fisher_norm_sym
+
+    class OwnPolicy(MetaGaussianMLPPolicy):
+        distribution = Own(A)
+
+    policy = OwnPolicy(M, O, A, hidden_sizes=(3,))
+    algo = TRPOMAML(policy, meta_batch_size=M)
+    assert isinstance(algo.optimizer.hvp_approach, FiniteDifferenceHvp)
+    algo.optimize_policy(collect(algo), log=False)
+    with pytest.raises(ValueError, match="constraint_metric"):
+        TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp()))
 
 
 def test_by_default_the_curvature_is_a_gauss_newton_product():

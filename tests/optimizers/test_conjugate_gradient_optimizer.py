@@ -530,23 +530,23 @@ def test_arguments_are_checked(arguments, error):
         ConjugateGradientOptimizer(**arguments)
 
 
-def test_the_gauss_newton_product_leaves_out_the_curvature_of_the_outputs():
-    # given f(y) = (y - 1) diag(curvature) (y - 1) / 2 of y = tanh(w), away from its minimum
+def test_the_gauss_newton_product_has_the_curvature_in_the_outputs_alone():
+    # given y = tanh(w), and the squared length dy diag(curvature) dy of a change
     start, curvature = np.array([0.5, -0.3, 0.2]), np.array([3.0, 1.0, 2.0])
     target = Target(start)
     y = tf.tanh(target.vector())
-    f = 0.5 * tf.reduce_sum(curvature.astype("f") * (y - 1.0) ** 2)
-    hvp = GaussNewtonHvp()
-    ConjugateGradientOptimizer(hvp_approach=hvp).build_graph(f, target, {}, (f, 1.0), constraint_outputs=[y])
+    f, hvp = tf.reduce_sum(y), GaussNewtonHvp()
+    ConjugateGradientOptimizer(hvp_approach=hvp).build_graph(
+        f, target, {}, (f, 1.0), constraint_metric=([y], lambda dy: tf.reduce_sum(curvature.astype("f") * dy[0] ** 2)))
     x = np.array([1.0, -2.0, 0.5])
     slope = 1.0 - np.tanh(start) ** 2
     np.testing.assert_allclose(hvp.at({})(x), slope * curvature * slope * x, rtol=1e-5)
 
 
-def test_the_gauss_newton_product_needs_to_know_the_outputs():
+def test_the_gauss_newton_product_needs_to_know_the_metric():
     target = Target()
     f = tf.reduce_sum(target.vector() ** 2)
-    with pytest.raises(ValueError, match="constraint_outputs: expected the tensors through which.*GaussNewtonHvp"):
+    with pytest.raises(ValueError, match="constraint_metric: expected the outputs.*GaussNewtonHvp"):
         ConjugateGradientOptimizer(hvp_approach=GaussNewtonHvp()).build_graph(f, target, {}, (f, 1.0))
 
 

@@ -46,6 +46,14 @@ class Distribution(SharedArguments, abc.ABC):
     def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
         """Computes `KL(old || new)`, nats, `[...]`."""
 
+    def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
+        """Builds the squared length, in the Fisher information, of a change of the entries of a `dist_info`, `[...]`.
+
+        To second order it is twice the divergence that the change makes. TRPO-MAML computes curvature from it; where a
+        distribution has none, as by default, from differences of gradients.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no fisher_norm_sym")
+
     @abc.abstractmethod
     def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the log-density of actions `x_var` `[..., A]`, nats, `[...]`."""
