@@ -56,8 +56,10 @@ def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) 
     """
     process = describe_process([sys.executable, *sys.argv], os.getcwd())
     params = {"script": name, "made_by": MADE_BY_TRAINER, "settings": settings, **process, "resumed": []}
-    before = _read(folder) if itr else None
-    if before is not None:
+    before = _read(folder)
+    if before is not None and "settings" not in before:  # of somebody's own script
+        return
+    if before is not None and itr:
         if before.get("made_by") != MADE_BY_TRAINER:  # a script's: the settings are those that it knows
             settings = {**before["settings"], "n_itr": settings["n_itr"]}
         before.pop("ended", None)
@@ -68,7 +70,7 @@ def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) 
 def record_end(folder: str) -> None:
     """Adds that the run ended now, its training at least."""
     params = _read(folder)
-    if params is not None:
+    if params is not None and "settings" in params:
         write_params(folder, {**params, "ended": now().isoformat(timespec="seconds")})
 
 
