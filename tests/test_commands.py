@@ -53,7 +53,7 @@ PLACEHOLDERS = {"RUN_FOLDER": "data/my_run", "<folder>": "data/my_run", "OTHER_R
 NEEDS = {"MetaWorld": "metaworld", "render.py": "imageio_ffmpeg", "csv tensorboard": "tensorboard",
          "csv wandb": "wandb"}  # part of a command: module of an extra
 REFUSED = {"python experiments/pro_mp.py --resume data/my_run --inner_lr 0.2 --gae_lambda 0.9"}  # as its page says
-OTHER_TASKS = {"[-1.0, 1.0]": "[[2.0, 2.0]]"}  # of the runs that are made here
+OTHER_TASKS = {"[-1.0, 1.0]": "[[2.0, 2.0]]", "HalfCheetah*": "MetaPoint*"}  # of the runs that are made here
 TINY = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "3")
 
 
