@@ -1,23 +1,15 @@
 """What algorithms share whose meta-update is made of first-order steps."""
-from typing import Any, Dict, Mapping, Optional, Type, TypedDict
+from typing import Any, Dict, Mapping, Optional, Type
 
 from meta_policy_search.meta_algos.base import MAMLAlgo, MAMLArguments
-from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
+from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer, StepArguments
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.schedules import Schedule
 
-__all__ = ["FirstOrderArguments", "FirstOrderMAMLAlgo", "FirstOrderMAMLArguments"]
+__all__ = ["FirstOrderMAMLAlgo", "FirstOrderMAMLArguments"]
 
 
-class FirstOrderArguments(TypedDict, total=False):
-    """Arguments that say how first-order steps are taken, by name."""
-
-    learning_rate: Schedule
-    tf_optimizer_cls: Type[tf.train.Optimizer]
-    tf_optimizer_args: Optional[Mapping[str, Any]]
-
-
-class FirstOrderMAMLArguments(MAMLArguments, FirstOrderArguments, total=False):
+class FirstOrderMAMLArguments(MAMLArguments, StepArguments, total=False):
     """Arguments that MAML algorithms with first-order steps share, by name."""
 
 
@@ -40,7 +32,7 @@ class FirstOrderMAMLAlgo(MAMLAlgo):
                  tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._step_arguments = FirstOrderArguments(
+        self._step_arguments = StepArguments(
             learning_rate=learning_rate, tf_optimizer_cls=tf_optimizer_cls, tf_optimizer_args=tf_optimizer_args)
 
     @property

@@ -5,14 +5,14 @@ import numpy as np
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.exploring import ExploringArguments, ExploringMAMLAlgo
-from meta_policy_search.meta_algos.first_order import FirstOrderArguments, FirstOrderMAMLAlgo
+from meta_policy_search.meta_algos.first_order import FirstOrderMAMLAlgo
 from meta_policy_search.ops import losses
-from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
+from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer, StepArguments
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.signatures import Unpack
 
 
-class VPGArguments(ExploringArguments, FirstOrderArguments, total=False):
+class VPGArguments(ExploringArguments, StepArguments, total=False):
     """Arguments that VPG-MAML has from others, by name."""
 
 

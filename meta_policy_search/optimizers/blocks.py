@@ -28,7 +28,7 @@ class TaskBlocks:
 
     Args:
         task_inputs: placeholders whose first axis is that of the tasks, and whose second one, where they are samples,
-            that of the samples. None, where there are none: then everything is computed at once.
+            that of the samples. Without any, everything is computed at once.
         variables: the network's parameters; the widest decides how much memory a sample takes.
     """
 

@@ -159,12 +159,17 @@ class MAMLPPOStats(NamedTuple):
     outer_kl: float  # nats, mean over tasks
 
 
-class FirstOrderArguments(TypedDict, total=False):
-    """Arguments that first-order optimizers share, by name."""
+class StepArguments(TypedDict, total=False):
+    """Arguments that say how first-order steps are taken, by name."""
 
+    learning_rate: Schedule
     tf_optimizer_cls: Type[tf.train.Optimizer]
     tf_optimizer_args: Optional[Mapping[str, Any]]
-    learning_rate: Schedule
+
+
+class FirstOrderArguments(StepArguments, total=False):
+    """Arguments that first-order optimizers share, by name."""
+
     max_epochs: int
     num_minibatches: int
     verbose: bool
