@@ -61,6 +61,7 @@ class Run(NamedTuple):
     """A run of a sweep."""
 
     name: str
+    script: str  # its file
     varied: Mapping[str, Any]  # its values of the settings that are varied
     config: RunConfig  # all its settings
     settings: Mapping[str, Any]  # those that are not defaults of the script
@@ -78,9 +79,8 @@ class Run(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The runs of a grid."""
+    """Runs that are done together."""
 
-    script: str  # its file
     output: str  # folder
     runs: Sequence[Run]
 
@@ -93,8 +93,7 @@ def read_grid(path: str, output: Optional[str] = None) -> Sweep:
         output: the folder that runs are in; by default `data/sweeps/` and the name of the file.
 
     Raises:
-        TypeError, ValueError: there is something wrong with the file, a setting or a value; names it. Or a run that is
-            there already has other settings.
+        TypeError, ValueError: there is something wrong with the file, a setting or a value; names it.
     """
     content = read_json(path)
     if set(content) != set(_KEYS) or not all(isinstance(content[key], kind) for key, kind in _KEYS.items()):
@@ -105,17 +104,16 @@ def read_grid(path: str, output: Optional[str] = None) -> Sweep:
     try:
         script = find_script(content["script"].removesuffix(".py"), RunConfig)
         _check_grid(content["settings"], content["grid"])
-        runs = [_make_run(script, content["settings"], varied, output) for varied in _combinations(content["grid"])]
+        runs = [make_run(name_of(varied), script, content["settings"], varied, output)
+                for varied in _combinations(content["grid"])]
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from error
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{path}: grid: expected values that differ, got two runs named {twice}")
-    for run in runs:
-        _check_earlier(run)
     _check_summary(os.path.join(output, SUMMARY))
-    return Sweep(os.path.abspath(script.__file__), output, runs)
+    return Sweep(output, runs)
 
 
 def _check_summary(path: str) -> None:
@@ -145,11 +143,22 @@ def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]
         yield dict(zip(grid, values, strict=True))
 
 
-def _make_run(script: Any, settings: Mapping[str, Any], varied: Mapping[str, Any], output: str) -> Run:
+def make_run(name: str, script: Any, settings: Mapping[str, Any], varied: Mapping[str, Any], output: str) -> Run:
+    """Returns a run of a script.
+
+    Args:
+        name: of its folder.
+        script: the module.
+        settings: that are not defaults of the script, without those that are varied.
+        varied: values of these.
+        output: the folder that its folder is in.
+
+    Raises:
+        TypeError, ValueError: a wrong setting.
+    """
     settings = {**settings, **varied}
     config = make_config(script.Config, settings)
-    name = name_of(varied)
-    return Run(name, varied, config, settings, os.path.join(output, name))
+    return Run(name, os.path.abspath(script.__file__), varied, config, settings, os.path.join(output, name))
 
 
 def name_of(varied: Mapping[str, Any]) -> str:
@@ -200,11 +209,11 @@ def _progress(run: Run) -> Progress:
         return {}
 
 
-def command(sweep: Sweep, run: Run) -> list[str]:
+def command(run: Run) -> list[str]:
     """Returns the command that begins a run or goes on with it."""
     if record.is_run(run.folder):
-        return [sys.executable, sweep.script, "--resume", run.folder, "--n_itr", str(run.config.n_itr)]
-    return [sys.executable, sweep.script, "--config_file", run.settings_path, "--dump_path", run.folder]
+        return [sys.executable, run.script, "--resume", run.folder, "--n_itr", str(run.config.n_itr)]
+    return [sys.executable, run.script, "--config_file", run.settings_path, "--dump_path", run.folder]
 
 
 # Running ---------------------------------------------------------------------------------------------------------
@@ -214,13 +223,12 @@ class Child:
     """A process that a run is in, with all processes that it starts.
 
     Args:
-        sweep: what the run belongs to.
         run: the run.
         environ: environment variables of the process.
         pipe: descriptor of the end of a pipe; the process ends when the other end is closed.
     """
 
-    def __init__(self, sweep: Sweep, run: Run, environ: Mapping[str, str], pipe: int) -> None:
+    def __init__(self, run: Run, environ: Mapping[str, str], pipe: int) -> None:
         self.run, self.started = run, time.monotonic()
         self.is_resumed = record.is_run(run.folder)
         with open(run.log_path, "ab") as log:
@@ -229,7 +237,7 @@ class Child:
             write_json(run.settings_path, run.settings)  # no earlier, as the log says whose it is
             self._log_start = log.tell()
             self._process = subprocess.Popen(
-                command(sweep, run), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                command(run), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 env={**environ, SWEEP: str(pipe)}, pass_fds=[pipe],
                 start_new_session=True)  # Ctrl-C is passed on by `stop`, once
 
@@ -301,7 +309,12 @@ def run_all(sweep: Sweep, processes: int) -> Outcome:
     """Does what is left to do of a sweep, so many runs at a time; all of them have ended when it returns or raises.
 
     They also end when this process is killed: each of them watches a pipe that then closes.
+
+    Raises:
+        ValueError: a run is there already with other settings, or a file is in the way that is not of a sweep.
     """
+    for run in sweep.runs:
+        _check_earlier(run)
     os.makedirs(sweep.output, exist_ok=True)
     with FolderLock(sweep.output):
         pipe, ours = os.pipe()
@@ -321,7 +334,7 @@ def _run_all(sweep: Sweep, processes: int, pipe: int) -> Outcome:
         try:
             while (waiting or children) and not signals.count:
                 while waiting and len(children) < processes:
-                    children.append(Child(sweep, waiting.pop(0), environ, pipe))
+                    children.append(Child(waiting.pop(0), environ, pipe))
                     child = children[-1]
                     print(f"{child.run.name}: {'goes on' if child.is_resumed else 'begins'}", flush=True)
                 time.sleep(POLL)

@@ -1,0 +1,144 @@
+"""Repeats what papers claim: trains, tests in new tasks, and draws up tables and pictures.
+
+    python experiments/reproduce.py                        # which entries there are, and how far they are
+    python experiments/reproduce.py exploration_corner
+    python experiments/reproduce.py exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
+    python experiments/reproduce.py --tables               # from what is there, without training
+
+The entries stand in experiments/results/entries.py. Each method is trained once per seed; runs that were interrupted go
+on. Then every policy is tested in 40 tasks that it was not trained on, the same for all. Some entries train nothing but
+measure estimates, once per seed. Into experiments/results/papers go
+
+    NAME.csv             mean return of each test task after 0, 1, ... gradient steps, by method and seed; or what was
+                         measured
+    NAME_training.csv    what training returned, by method, seed and iteration
+    NAME.svg             learning curves over environment steps
+    weights/             the policies' parameters
+    README.md            a table of each entry
+
+What other methods and seeds left there stays.
+"""
+import argparse
+import importlib
+import os
+import sys
+from typing import Optional, Sequence
+
+from experiments import sweep
+from experiments.command import INTERRUPTED, run_tool
+from experiments.flags import Parser, text_table
+from experiments.results import reproduced
+from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
+from experiments.settings import RunConfig, find_script
+from meta_policy_search.plotting import read_progress
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.cores import available_cores
+
+TEST_TASKS, TEST_SEED = 40, 1
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Does what the flags say; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
+    return run_tool(make_parser(), reproduce, argv)
+
+
+def make_parser() -> Parser:
+    """Returns the parser of the flags above."""
+    parser = Parser(__file__, __doc__)
+    parser.add_argument("name", metavar="NAME", nargs="?", choices=[*ENTRIES, *MEASUREMENTS],
+                        help=f"an entry, {', '.join([*ENTRIES, *MEASUREMENTS])}")
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="some of the entry's methods (default: all)")
+    parser.add_argument("--seeds", type=int, nargs="+", metavar="INT", help="default: those of the entry")
+    parser.add_argument("--processes", type=int, metavar="INT",
+                        help="runs at a time, which share the cores (default: as many as there are cores)")
+    parser.add_argument("--output", metavar="DIR", default=os.path.join("data", "reproduce"),
+                        help="where the run folders go, in a folder for each entry (default: data/reproduce)")
+    parser.add_argument("--tables", action="store_true", help="only write tables and pictures, from what is there")
+    return parser
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Trains what is left of an entry, tests all of it, and writes the files; returns the exit status."""
+    if arguments.name is None and not arguments.tables:
+        print(_overview())
+        return 0
+    status = 0
+    if arguments.name in MEASUREMENTS and not arguments.tables:
+        _measure(arguments.name, MEASUREMENTS[arguments.name], _seeds(arguments))
+    elif not arguments.tables:
+        status = _train_and_test(arguments.name, ENTRIES[arguments.name], arguments)
+    for path in reproduced.write(*ENTRIES if arguments.name not in ENTRIES else [arguments.name]):
+        print(os.path.relpath(path))
+    return status
+
+
+def _seeds(arguments: argparse.Namespace) -> Optional[list[int]]:
+    return None if arguments.seeds is None else [check_int_at_least("--seeds", seed, 0) for seed in arguments.seeds]
+
+
+def _measure(name: str, measurement: Measurement, seeds: Optional[Sequence[int]]) -> None:
+    """Measures what is not there yet, or what is asked for."""
+    kept = reproduced.read_measured(name)
+    for seed in seeds or [seed for seed in measurement.seeds if seed not in next(iter(kept.values()), {})]:
+        measured = importlib.import_module(f"experiments.results.{measurement.module}").measure(seed)
+        reproduced.keep_measured(name, seed, measured)
+        print(f"seed {seed}: {', '.join(f'{key} {by_key}' for key, by_key in measured.items())}", flush=True)
+
+
+def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> int:
+    seeds = _seeds(arguments)
+    by_name = {method.name: method for method in entry.methods}
+    methods = [by_name[check_choice("--methods", method, by_name)] for method in arguments.methods or by_name]
+    runs = {(method.name, seed): _make_run(entry, method, seed, os.path.join(arguments.output, name))
+            for seed in seeds or sorted({seed for method in methods for seed in method.seeds}) for method in methods
+            if seeds or seed in method.seeds}
+    processes = available_cores() if arguments.processes is None else check_positive_int(
+        "--processes", arguments.processes)
+    failed, was_interrupted = sweep.run_all(
+        sweep.Sweep(os.path.join(arguments.output, name), list(runs.values())), min(processes, len(runs)))
+    for run_name, lines in failed.items():
+        print(f"\n{run_name} failed; its log ends with", *lines, sep="\n    ")
+    done = {key: run for key, run in runs.items() if sweep.is_done(run)}
+    if not was_interrupted:
+        for key, run in done.items():
+            _test(name, entry, *key, run)
+    return INTERRUPTED if was_interrupted else int(len(done) < len(runs))
+
+
+def _make_run(entry: Entry, method: Method, seed: int, output: str) -> sweep.Run:
+    settings = {**entry.settings, **method.settings}
+    name = f"{method.name},seed={seed}"
+    return sweep.make_run(name, find_script(method.script, RunConfig), settings, {"seed": seed}, output)
+
+
+def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> None:
+    """Tests the policy of a run in new tasks, and keeps what it returned, how it was trained, and its parameters."""
+    from experiments.evaluate import load_evaluator  # loads TensorFlow
+
+    evaluator = load_evaluator(run.folder, rollouts_per_meta_task=entry.rollouts)
+    evaluation = evaluator.evaluate(TEST_TASKS, entry.num_steps, entry.step_sizes, (TEST_SEED,))
+    print(f"{run.name}: {', '.join(f'{value:.2f}' for value in evaluation.mean_return.mean)} after 0, 1, ... steps",
+          flush=True)
+    reproduced.keep(name, method, seed, evaluation.task_returns, read_progress(run.folder))
+    evaluator.algo.policy.save_npz(reproduced.weights_path(name, method, seed))
+
+
+def _overview() -> str:
+    rows = [["entry", "method", "seeds", "kept"]]
+    for name, entry in ENTRIES.items():
+        kept = reproduced.read_returns(name)
+        rows += [[name, method.name, _range(method.seeds), _range(list(kept.get(method.name, {})))]
+                 for method in entry.methods]
+    for name, measurement in MEASUREMENTS.items():
+        measured = reproduced.read_measured(name)
+        rows += [[name, method, _range(measurement.seeds), _range(list(measured.get(method, {})))]
+                 for method in measurement.methods]
+    return text_table(rows, right=())
+
+
+def _range(seeds: Sequence[int]) -> str:
+    return " ".join(map(str, seeds)) if len(seeds) < 6 else f"{seeds[0]} to {seeds[-1]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

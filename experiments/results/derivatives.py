@@ -1,0 +1,135 @@
+"""Derivatives of any order by sampling, next to the true ones: `experiments/reproduce.py derivatives`.
+
+A random Markov decision process with 5 states and 4 actions, a softmax policy of random logits, and paths of 50 steps,
+as in the demonstration that the authors of Loaded DiCE (arXiv:1909.10549) released: the reward of a state is
+10 (5 + normal), the discount 0.95, and an action leads from a state to random states with random probabilities.
+Values are exact. Derivatives of order two and three are those of the first component of the order below.
+
+The truth is the derivative of the exact value. Paths are cut after 50 steps, where the value of the last state stands
+for what would follow. The estimates come from the losses of the library: DiCE from rewards, Loaded DiCE from
+advantages, and the low-variance objective of ProMP is the likelihood ratio, which leaves out what earlier actions have
+contributed to a state.
+"""
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from meta_policy_search.ops import losses
+from meta_policy_search.tf_compat import tf
+
+STATES, ACTIONS, STEPS, DISCOUNT = 5, 4, 50, 0.95
+PATHS = 4096
+ORDERS = (1, 2, 3)
+
+
+class Process(NamedTuple):
+    """A Markov decision process with a policy, drawn at random."""
+
+    transitions: np.ndarray  # [STATES, ACTIONS, STATES]
+    rewards: np.ndarray  # [STATES]
+    logits: np.ndarray  # [STATES, ACTIONS], of the policy
+
+
+def draw_process(rng: np.random.Generator) -> Process:
+    """Draws a process and a policy."""
+    weights = rng.uniform(size=(STATES, ACTIONS, STATES))
+    possible = rng.uniform(size=weights.shape) < rng.uniform(size=(STATES, ACTIONS, 1))
+    possible[np.arange(STATES)[:, None], np.arange(ACTIONS), rng.integers(STATES, size=(STATES, ACTIONS))] = True
+    weights *= possible
+    return Process(weights / weights.sum(axis=-1, keepdims=True), 10.0 * (5.0 + rng.normal(size=STATES)),
+                   rng.normal(size=(STATES, ACTIONS)))
+
+
+class Paths(NamedTuple):
+    """Paths of a process: states with the last one, and actions."""
+
+    states: np.ndarray  # int [PATHS, STEPS + 1]
+    actions: np.ndarray  # int [PATHS, STEPS]
+
+
+def sample_paths(process: Process, rng: np.random.Generator, number: int = PATHS) -> Paths:
+    """Draws paths that begin in any state with the same probability."""
+    probabilities = np.exp(process.logits)
+    states, actions = np.empty((number, STEPS + 1), int), np.empty((number, STEPS), int)
+    states[:, 0] = rng.integers(STATES, size=number)
+    for t in range(STEPS):
+        actions[:, t] = _draw(probabilities[states[:, t]], rng)
+        states[:, t + 1] = _draw(process.transitions[states[:, t], actions[:, t]], rng)
+    return Paths(states, actions)
+
+
+def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draws an index for each row of weights `[n, k]`."""
+    sums = np.cumsum(weights, axis=1)
+    return np.sum(rng.uniform(size=(len(sums), 1)) * sums[:, -1:] >= sums, axis=1)
+
+
+def advantages_of(rewards: np.ndarray, values: np.ndarray, gae_lambda: float) -> np.ndarray:
+    """Returns generalized advantages, discounted from the start of the path.
+
+    Args:
+        rewards: `[paths, STEPS]`.
+        values: of all states, the last one too, `[paths, STEPS + 1]`.
+        gae_lambda: 1 sums all rewards that follow, 0 takes the first and the value of the next state.
+    """
+    advantages = np.zeros_like(values)
+    for t in reversed(range(STEPS)):
+        error = rewards[:, t] + DISCOUNT * values[:, t + 1] - values[:, t]
+        advantages[:, t] = error + DISCOUNT * gae_lambda * advantages[:, t + 1]
+    return advantages[:, :-1] * DISCOUNT ** np.arange(STEPS)
+
+
+def true_value(process: Process, logits: tf.Tensor) -> tf.Tensor:
+    """Builds the values of all states, `[STATES]`."""
+    transitions = tf.einsum("sa,sat->st", tf.nn.softmax(logits), process.transitions)
+    return tf.linalg.solve(np.eye(STATES) - DISCOUNT * transitions, process.rewards[:, None])[:, 0]
+
+
+def estimates(process: Process, paths: Paths, values: np.ndarray, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Builds an estimate of the value, averaged over first states, by each method; only derivatives say something."""
+    starts = tf.constant(np.repeat(np.arange(0, paths.actions.size, STEPS), STEPS)[None])
+    flat = paths.states[:, :-1].ravel() * ACTIONS + paths.actions.ravel()
+    log_prob = tf.gather(tf.reshape(tf.nn.log_softmax(logits), [-1]), flat)[None]
+    weights = tf.fill(starts.shape, np.float64(1.0 / len(paths.actions)))  # sums over steps, means over paths
+    rewards, values = process.rewards[paths.states[:, :-1]], values[paths.states]
+    discounted = rewards * DISCOUNT ** np.arange(STEPS)
+    discounted[:, -1] += DISCOUNT ** STEPS * values[:, -1]
+    all_after, one_after = (tf.constant(advantages_of(rewards, values, gae_lambda).reshape(1, -1))
+                            for gae_lambda in (1.0, 0.0))
+    built = {
+        "dice": losses.dice_loss(log_prob, tf.constant(discounted.reshape(1, -1)), weights, starts),
+        "low_variance": losses.likelihood_ratio_loss(log_prob, log_prob, all_after, weights),
+        "loaded": losses.loaded_dice_loss(log_prob, all_after, weights, starts),
+        "loaded_lambda_0": losses.loaded_dice_loss(log_prob, one_after, weights, starts),
+    }
+    return {name: -output.loss[0] for name, output in built.items()}
+
+
+def derivatives_of(value: tf.Tensor, logits: tf.Tensor) -> list[tf.Tensor]:
+    """Builds the derivatives by the logits, each beyond the first order of the first component of the one before."""
+    built: list[Any] = []
+    for _ in ORDERS:
+        built += tf.gradients(value, logits)
+        value = built[-1][0, 0]
+    return built
+
+
+def measure(seed: int, number: int = PATHS) -> dict[str, dict[int, float]]:
+    """Returns the correlation of estimated with true derivatives over their components, by method and order.
+
+    Args:
+        seed: of process, policy and paths.
+        number: of paths.
+    """
+    rng = np.random.default_rng(seed)
+    process = draw_process(rng)
+    paths = sample_paths(process, rng, number)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        logits = tf.constant(process.logits)
+        values = true_value(process, logits)
+        truth = sess.run(derivatives_of(tf.reduce_mean(values), logits))
+        built = estimates(process, paths, sess.run(values), logits)
+        estimated = sess.run({name: derivatives_of(value, logits) for name, value in built.items()})
+    return {name: {order: float(np.corrcoef(np.ravel(found), np.ravel(true))[0, 1])
+                   for order, found, true in zip(ORDERS, by_order, truth, strict=True)}
+            for name, by_order in estimated.items()}

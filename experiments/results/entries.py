@@ -1,0 +1,87 @@
+"""What `experiments/reproduce.py` repeats: claims of papers, with the settings that they are tested with here."""
+import dataclasses
+from typing import Any, Mapping, Optional, Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """One line of a comparison, trained once per seed."""
+
+    name: str  # of folders and files
+    label: str
+    script: str  # in `experiments`, without `.py`
+    settings: Mapping[str, Any]
+    seeds: Sequence[int] = (1, 2, 3)
+    published: Optional[Sequence[float]] = None  # mean return in new tasks after 0, 1, ... steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A claim, and the runs that it is tested by."""
+
+    claim: str
+    source: str
+    settings: Mapping[str, Any]  # of all methods
+    methods: Sequence[Method]
+    num_steps: int  # gradient steps in new tasks
+    step_sizes: Optional[Sequence[float]] = None  # of these; None as in training
+    rollouts: int = 20  # paths in each new task after each step
+    differs: str = ""  # from the published setting
+    outcome: str = ""  # what came of it, in words
+
+
+def _exploration(env: str) -> Entry:
+    """Returns the comparison of inner objectives in a world."""
+    methods = {
+        "log_likelihood": ("log-likelihood", {"inner_type": "log_likelihood"}),
+        "likelihood_ratio": ("likelihood ratio", {"inner_type": "likelihood_ratio"}),
+        "log_likelihood_exploring": ("log-likelihood, exploration term", {"inner_type": "log_likelihood"}),
+        "likelihood_ratio_exploring": ("likelihood ratio, exploration term", {"inner_type": "likelihood_ratio"}),
+    }
+    return Entry(
+        "The inner objective decides whether exploration is learnt",
+        "arXiv:1810.06784, section 7.3",
+        {"env": env, "n_itr": 150, "meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100,
+         "inner_lr": 0.1, "num_inner_grad_steps": 3, "step_size": 0.01},
+        [Method(name, label, "maml_trpo", {**settings, "exploration": name.endswith("exploring")})
+         for name, (label, settings) in methods.items()],
+        num_steps=3,
+        differs="20 tasks for 40; 150 iterations",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """A claim about estimates, and what they are measured by."""
+
+    claim: str
+    source: str
+    module: str  # in `experiments.results`; its `measure(seed)` returns numbers by method, and of each by `key`
+    key: str  # what stands over the columns
+    value: str  # what the numbers are
+    methods: Mapping[str, str]  # labels
+    seeds: Sequence[int]
+    published: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    differs: str = ""
+    outcome: str = ""
+
+
+ENTRIES = {
+    "exploration_corner": _exploration("MetaPointEnvCorner"),
+    "exploration_momentum": _exploration("MetaPointEnvMomentum"),
+}
+
+MEASUREMENTS = {
+    "derivatives": Measurement(
+        "Loaded DiCE estimates higher derivatives",
+        "arXiv:1909.10549, section 5.1",
+        module="derivatives",
+        key="order",
+        value="correlation of the estimated with the true derivative",
+        methods={"dice": "DiCE", "low_variance": "low-variance objective", "loaded": "Loaded DiCE, lambda 1",
+                 "loaded_lambda_0": "Loaded DiCE, lambda 0"},
+        seeds=range(1, 21),
+        published={"dice": (float("nan"), -0.05, -0.1), "low_variance": (float("nan"), 0.88, 0.17),
+                   "loaded_lambda_0": (float("nan"), 0.99, 0.87)},
+    ),
+}

@@ -1,0 +1,214 @@
+"""Claims of papers, repeated: runs, what is kept of them, statistics and tables."""
+import dataclasses
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import reproduce
+from experiments.results import derivatives, reproduced
+from experiments.results.entries import ENTRIES, MEASUREMENTS
+from experiments.settings import SMOKE, RunConfig, find_script, make_config
+from meta_policy_search.tf_compat import tf
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NAME = "exploration_corner"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduced, "FOLDER", str(tmp_path / "reproduced"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return tmp_path / "reproduced"
+
+
+@pytest.fixture
+def small_entry(monkeypatch):
+    """An entry of one method, which takes seconds and learns nothing."""
+    entry = ENTRIES[NAME]
+    method = dataclasses.replace(entry.methods[0], seeds=(1,), published=(0.25, 0.5))
+    entry = dataclasses.replace(entry, settings={**entry.settings, **SMOKE}, methods=[method], rollouts=2)
+    monkeypatch.setitem(ENTRIES, NAME, entry)
+    return entry
+
+
+def progress(rows, offset=0.0):
+    columns = ["Itr", "n_timesteps", "Time", "Step_0-AverageReturn", "Step_3-AverageReturn", "Loss"]
+    return {column: offset + np.arange(rows) * (i + 1.0) for i, column in enumerate(columns)}
+
+
+# Statistics --------------------------------------------------------------------------------------------------------
+
+
+def test_the_interquartile_mean_is_that_of_the_middle_half():
+    assert reproduced.interquartile_mean(np.array([[0.0, 1.0, 2.0, 300.0]])).mean == pytest.approx(1.5)
+
+
+def test_policies_are_drawn_as_a_whole():
+    """Given two policies that return the same in all tasks, then the interval reaches from the one to the other.
+
+    Drawn by themselves in each task, they would be mixed in every resampling.
+    """
+    low_and_high = reproduced.interquartile_mean(np.repeat([[0.0], [1.0]], 40, axis=1))
+    assert low_and_high == pytest.approx((0.5, 0.0, 1.0))
+
+
+def test_one_policy_has_an_interval_over_tasks():
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(1, 400))
+    middle = reproduced.interquartile_mean(scores)
+    assert middle.low < middle.mean < middle.high
+    assert middle.high - middle.low == pytest.approx(2 * 1.96 * 1.1 / 20.0, rel=0.15)  # its variance is 1.2 / n
+
+
+# Data --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_kept_in_place_of_an_earlier_one_and_beside_others(folder):
+    returns = np.arange(6.0).reshape(2, 3)
+    reproduced.keep(NAME, "a", 1, returns, progress(3))
+    reproduced.keep(NAME, "b", 1, returns + 10.0, progress(2))
+    reproduced.keep(NAME, "a", 1, returns + 20.0, progress(4, 0.5))
+    kept, training = reproduced.read_returns(NAME), reproduced.read_training(NAME)
+    np.testing.assert_allclose(kept["a"][1], returns + 20.0)
+    np.testing.assert_allclose(kept["b"][1], returns + 10.0)
+    np.testing.assert_allclose(training["a"][1]["Step_3-AverageReturn"], progress(4, 0.5)["Step_3-AverageReturn"])
+    assert "Loss" not in training["b"][1] and len(training["b"][1]["Itr"]) == 2
+
+
+def test_what_was_measured_is_kept_by_seed(folder):
+    reproduced.keep_measured("derivatives", 2, {"dice": {1: 0.5, 2: 0.25}})
+    reproduced.keep_measured("derivatives", 3, {"dice": {1: 1.5, 2: 1.25}})
+    assert reproduced.read_measured("derivatives") == {"dice": {2: {1: 0.5, 2: 0.25}, 3: {1: 1.5, 2: 1.25}}}
+
+
+# Derivatives -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def process():
+    return derivatives.draw_process(np.random.default_rng(5))
+
+
+def value_of(process, logits):
+    policy = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    values = np.zeros(derivatives.STATES)
+    for _ in range(1000):
+        values = process.rewards + derivatives.DISCOUNT * np.einsum("sa,sat,t->s", policy, process.transitions, values)
+    return values
+
+
+def test_true_derivatives_are_those_of_the_value(process):
+    np.testing.assert_allclose(process.transitions.sum(axis=-1), 1.0)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        logits = tf.constant(process.logits)
+        values = derivatives.true_value(process, logits)
+        first, second, _ = sess.run(derivatives.derivatives_of(tf.reduce_mean(values), logits))
+        np.testing.assert_allclose(sess.run(values), value_of(process, process.logits))
+    step = np.zeros_like(process.logits)
+    step[0, 0] = 1e-4
+    up, at, down = (value_of(process, process.logits + sign * step).mean() for sign in (1.0, 0.0, -1.0))
+    np.testing.assert_allclose(first[0, 0], (up - down) / 2e-4, rtol=1e-5)
+    np.testing.assert_allclose(second[0, 0], (up - 2.0 * at + down) / 1e-8, rtol=1e-2, atol=1e-3)
+
+
+def test_paths_follow_policy_and_process(process):
+    paths = derivatives.sample_paths(process, np.random.default_rng(1), number=2000)
+    states, actions = paths.states[:, :-1], paths.actions
+    policy = np.exp(process.logits) / np.exp(process.logits).sum(axis=1, keepdims=True)
+    for state in range(derivatives.STATES):
+        taken = actions[states == state]
+        if len(taken) > 1000:
+            np.testing.assert_allclose(np.bincount(taken, minlength=derivatives.ACTIONS) / len(taken), policy[state],
+                                       atol=0.05)
+    assert np.all(process.transitions[states, actions, paths.states[:, 1:]] > 0.0)
+
+
+def test_advantages_sum_what_follows():
+    rewards, values = np.ones((1, derivatives.STEPS)), np.arange(derivatives.STEPS + 1.0)[None]
+    weights = derivatives.DISCOUNT ** np.arange(derivatives.STEPS)
+    one = derivatives.advantages_of(rewards, values, 0.0)
+    np.testing.assert_allclose(one[0], weights * (1.0 + derivatives.DISCOUNT * values[0, 1:] - values[0, :-1]))
+    everything = derivatives.advantages_of(rewards, values, 1.0)
+    last = derivatives.DISCOUNT ** derivatives.STEPS * values[0, -1]
+    np.testing.assert_allclose(everything[0, 0], weights.sum() + last)
+
+
+@pytest.mark.thorough
+def test_estimates_tend_to_the_truth():
+    measured = derivatives.measure(1, number=4096)
+    assert all(measured[method][1] > 0.99 for method in ("low_variance", "loaded", "loaded_lambda_0"))
+    assert measured["loaded_lambda_0"][2] > 0.9
+
+
+# Entries -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries_have_settings_that_exist_and_say_where_there_are_few_seeds(name):
+    entry = ENTRIES[name]
+    for method in entry.methods:
+        make_config(find_script(method.script, RunConfig).Config, {**entry.settings, **method.settings})
+        assert len(method.seeds) >= 3 or "seed" in entry.differs
+
+
+@pytest.mark.thorough
+def test_an_entry_is_trained_tested_and_drawn_and_then_left_alone(folder, small_entry, tmp_path, capsys):
+    arguments = [NAME, "--output", str(tmp_path / "runs"), "--processes", "1"]
+    assert reproduce.main(arguments) == 0
+    assert sorted(os.listdir(folder)) == ["README.md", f"{NAME}.csv", f"{NAME}.svg", f"{NAME}_training.csv", "weights"]
+    returns = reproduced.read_returns(NAME)
+    assert returns[small_entry.methods[0].name][1].shape == (40, 4)
+    weights = np.load(folder / "weights" / f"{NAME},{small_entry.methods[0].name},seed=1.npz")
+    assert sum(weights[key].size for key in weights) > 0
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"`{NAME}`" in page
+    capsys.readouterr()
+    assert reproduce.main(arguments) == 0
+    assert "1 runs, of which 1 are done" in capsys.readouterr().out
+    np.testing.assert_allclose(reproduced.read_returns(NAME)[small_entry.methods[0].name][1],
+                               returns[small_entry.methods[0].name][1], atol=1e-5)
+
+
+@pytest.mark.thorough
+def test_a_run_that_fails_is_told(folder, small_entry, monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(small_entry.settings, "inner_lr", -1.0)
+    assert reproduce.main([NAME, "--output", str(tmp_path / "runs")]) == 1
+    assert "inner_lr" in capsys.readouterr().out and not folder.joinpath(f"{NAME}.csv").exists()
+
+
+@pytest.mark.parametrize("flags, said", [
+    (["--methods", "likelihod_ratio"], "log_likelihood"), (["--seeds", "-1"], "--seeds"),
+    (["--processes", "0"], "--processes")])
+def test_mistakes_are_told(flags, said, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        reproduce.main([NAME, "--output", str(tmp_path), *flags])
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_name_it_lists_the_entries(capsys):
+    assert reproduce.main([]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in (*ENTRIES, *MEASUREMENTS))
+
+
+# What is kept in the repository ------------------------------------------------------------------------------------
+
+
+def test_tables_are_those_of_the_data():
+    kept = Path(reproduced.FOLDER, "README.md").read_text(encoding="utf-8")
+    number = re.compile(r"-?\d+\.\d+")
+    now = reproduced.page()
+    assert number.sub("x", kept) == number.sub("x", now)
+    np.testing.assert_allclose([float(n) for n in number.findall(kept)], [float(n) for n in number.findall(now)],
+                               atol=0.0101)
+
+
+def test_every_run_kept_has_its_weights_and_training():
+    for name in ENTRIES:
+        for method, runs in reproduced.read_returns(name).items():
+            for seed in runs:
+                assert os.path.exists(reproduced.weights_path(name, method, seed))
+                assert seed in reproduced.read_training(name)[method]
