@@ -11,6 +11,7 @@ from meta_policy_search.evaluation import Evaluation, MetaEvaluator
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.plotting import plot_learning_curve
+from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, MetaPolicy
 from meta_policy_search.run_folder import make_run_folder
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
@@ -148,9 +149,9 @@ class Run:
         """Returns what the policy returns in tasks it has not seen; arguments of `MetaEvaluator.evaluate`."""
         return MetaEvaluator.from_trainer(self.trainer, name=os.path.basename(self.folder)).evaluate(*args, **kwargs)
 
-    def plot(self, path: Optional[PathLike] = None) -> str:
+    def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
         """Draws the learning curve; see `plotting.plot_learning_curve`."""
-        return plot_learning_curve(self.folder, path)
+        return plot_learning_curve(self.folder, path, ax=ax)
 
     def resume(self, n_itr: int) -> "Run":
         """Goes on from the last snapshot until iteration `n_itr`, as if the run had not been stopped; returns the run.

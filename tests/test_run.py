@@ -27,7 +27,7 @@ def test_settings_go_to_the_classes_that_have_them(run):
 def test_it_acts_evaluates_and_draws(run, tmp_path):
     assert run.act(np.zeros(2)).shape == run.act(np.zeros(2), deterministic=True).shape == (2,)
     assert run.evaluate(tasks=2).returns.shape == (1, 2, 3)
-    assert run.plot(tmp_path / "curve.png") == str(tmp_path / "curve.png")
+    assert len(run.plot(tmp_path / "curve.png").axes) == 2
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -62,9 +62,11 @@ def draw_runs(name: str) -> str:
     if BEFORE in runs[0]:
         panels = {"mean return of a path": _curves(runs, {BEFORE: "before adaptation", AFTER: "after one step"}),
                   "gain from adaptation": _curves(runs, {GAIN: "gain"})}
-        return plot_comparison(panels, _path(name), title)
+        plot_comparison(panels, _path(name), title)
+        return _path(name)
     panels = {"return of a path": _curves(runs, SINGLE, "n_timesteps")}
-    return plot_comparison(panels, _path(name), title, "environment steps")
+    plot_comparison(panels, _path(name), title, "environment steps")
+    return _path(name)
 
 
 def draw_maml_next_to_e_maml() -> str:
@@ -72,8 +74,9 @@ def draw_maml_next_to_e_maml() -> str:
     names = {"trpo_maml_point_env_corner": "TRPO-MAML", "e_maml_point_env_corner": "E-MAML"}
     panels = {quantity: [_curve(label, read_runs(name), column) for name, label in names.items()]
               for quantity, column in (("return before adaptation", BEFORE), ("return after adaptation", AFTER))}
-    return plot_comparison(panels, _path("maml_and_e_maml_point_env_corner"),
-                           f"{CORNER}, seeds 1, 2, 3, inner step 0.1")
+    path = _path("maml_and_e_maml_point_env_corner")
+    plot_comparison(panels, path, f"{CORNER}, seeds 1, 2, 3, inner step 0.1")
+    return path
 
 
 def draw_evaluation(name: str) -> str:
@@ -85,8 +88,8 @@ def draw_evaluation(name: str) -> str:
         rows = list(csv.DictReader(file))
     over_steps = "timesteps" in rows[0]
     policies = list(dict.fromkeys(row["policy"] for row in rows))
-    with style.picture(path, f"{title}: 40 tasks that were not trained on", height=4.0) as figure:
-        axes = figure.subplots()
+    with style.picture(path, f"{title}: 40 tasks that were not trained on", height=4.0) as all_axes:
+        axes = all_axes[0, 0]
         for index, policy in enumerate(policies):
             mine = [row for row in rows if row["policy"] == policy]
             x, y, error = ([float(row[key]) for row in mine]
@@ -103,7 +106,7 @@ def draw_evaluation(name: str) -> str:
         if over_steps:
             axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
         axes.set_title("Bars: 95% interval over tasks", **style.NOTE_STYLE)
-        figure.legend(loc="outside lower center", frameon=False, ncols=3)
+        axes.figure.legend(loc="outside lower center", frameon=False, ncols=3)
     return path
 
 

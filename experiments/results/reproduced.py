@@ -151,8 +151,9 @@ def draw(name: str) -> str:
     for step, label in ((0, "return before adaptation"), (steps, f"return after {_count(steps, 'step')}")):
         panels[label] = [_curve(method.label, training[method.name], f"Step_{step}-AverageReturn")
                          for method in entry.methods if method.name in training]
-    title = f"{entry.settings['env']}, {entry.source}"
-    return plot_comparison(panels, _path(name, ".svg"), title, "environment steps")
+    path, title = _path(name, ".svg"), f"{entry.settings['env']}, {entry.source}"
+    plot_comparison(panels, path, title, "environment steps")
+    return path
 
 
 def _curve(label: str, runs: dict[int, Progress], column: str) -> Curve:

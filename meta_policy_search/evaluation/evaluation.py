@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.plotting import plot_adaptation_curve
+from meta_policy_search.plotting.style import Figure
 from meta_policy_search.types import Task
 from meta_policy_search.utils.files import PathLike, write_csv, write_text
 from meta_policy_search.utils.statistics import Interval, mean_interval
@@ -98,13 +99,22 @@ class Evaluation:
         return "\n".join([f"Mean return, +- half of its 95% interval over {self._describe()}", *lines,
                           f"Adaptation changes the return by {gains[step]} in {_count(step, 'step')}{said}"])
 
-    def plot(self, path: PathLike, *references: "Evaluation", title: Optional[str] = None) -> str:
-        """Draws the mean return over adaptation steps, with its 95% intervals, as a PNG file; returns its path."""
-        return self._plot(path, references, title, " Thin lines: single tasks.")
+    def plot(self, path: Optional[PathLike] = None, *references: "Evaluation", title: Optional[str] = None,
+             ax: Any = None) -> Figure:
+        """Draws the mean return over adaptation steps, with its 95% intervals; returns the figure.
 
-    def plot_timesteps(self, path: PathLike, *references: "Evaluation", title: Optional[str] = None) -> str:
+        Args:
+            path: file to write, PNG or, by its ending, SVG; default None, no file.
+            *references: to compare with.
+            title: title of the figure; by default, that it shows this policy.
+            ax: Matplotlib axes to draw into; default None, those of a new figure.
+        """
+        return self._plot(path, references, title, ax, " Thin lines: single tasks.")
+
+    def plot_timesteps(self, path: Optional[PathLike] = None, *references: "Evaluation", title: Optional[str] = None,
+                       ax: Any = None) -> Figure:
         """Draws the mean return over environment steps taken in a task (`timesteps`); else as `plot`."""
-        return self._plot(path, references, title, timesteps=[e.mean_timesteps for e in (self, *references)])
+        return self._plot(path, references, title, ax, timesteps=[e.mean_timesteps for e in (self, *references)])
 
     def write_csv(self, path: PathLike, *references: "Evaluation") -> None:
         """Writes the mean returns and gains, with half of their 95% intervals, a row for each policy and step.
@@ -154,11 +164,11 @@ class Evaluation:
             write(os.path.join(folder, name), *references)
         return folder
 
-    def _plot(self, path: PathLike, references: Sequence["Evaluation"], title: Optional[str], note: str = "",
-              timesteps: Optional[List[np.ndarray]] = None) -> str:
+    def _plot(self, path: Optional[PathLike], references: Sequence["Evaluation"], title: Optional[str], ax: Any,
+              note: str = "", timesteps: Optional[List[np.ndarray]] = None) -> Figure:
         curves = [(e.name, e.task_returns) for e in (self, *references)]
         note = f"Bars: 95% interval over {self._describe()}.{note}"
-        return plot_adaptation_curve(curves, path, title or f"Adaptation of {self.name}", note, timesteps)
+        return plot_adaptation_curve(curves, path, title or f"Adaptation of {self.name}", note, timesteps, ax)
 
     def _describe(self) -> str:
         paths = self.rollouts_per_meta_task * (len(self.seeds) if self.are_given else 1)

@@ -2,13 +2,14 @@
 import copy
 import dataclasses
 import itertools
-from typing import Any, Iterator, List, Sequence
+from typing import Any, Iterator, List, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.envs.gym_compat import reset_env, set_rng, step_env
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import TaskTrajectories, describe_task, plot_trajectories
+from meta_policy_search.plotting.style import Figure
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.samplers.rollout_loop import MANY_STEPS, draw_path_noise
 from meta_policy_search.types import PathsMetaBatch, Task
@@ -84,13 +85,15 @@ class Recording:
         return [np.array([moved.unwrapped.position for moved in self.replay(step, task, path, env)])
                 for path in range(count)]
 
-    def plot_trajectories(self, path: PathLike, title: str = "", num_paths: int = 5) -> str:
-        """Draws the paths in each task before and after each adaptation step, as a PNG file; returns its path.
+    def plot_trajectories(self, path: Optional[PathLike] = None, title: str = "", num_paths: int = 5,
+                          ax: Any = None) -> Figure:
+        """Draws the paths in each task before and after each adaptation step; returns the figure.
 
         Args:
-            path: file to write.
-            title: title of the picture; by default, that it shows this policy.
+            path: file to write, PNG or, by its ending, SVG; default None, no file.
+            title: title of the figure; by default, that it shows this policy.
             num_paths: most paths of each task after each number of steps.
+            ax: see `plotting.plot_trajectories`.
 
         Raises:
             ValueError: the environment is not in the plane (it has no `position`).
@@ -101,4 +104,4 @@ class Recording:
             env.set_task(task)
             tasks.append(TaskTrajectories(env.unwrapped.scenery(), trajectories, self.returns[index]))
         names = [f"task {number}: {describe_task(task, env=env)}" for number, task in enumerate(self.tasks, 1)]
-        return plot_trajectories(tasks, path, title or f"Paths of {self.name}", names)
+        return plot_trajectories(tasks, path, title or f"Paths of {self.name}", names, ax)

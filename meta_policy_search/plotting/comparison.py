@@ -1,5 +1,4 @@
 """Pictures of several runs, or of several policies that adapt, next to each other: means with their intervals."""
-import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
@@ -7,6 +6,7 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from meta_policy_search.plotting import style
+from meta_policy_search.plotting.style import Figure
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import Interval, mean_interval, running_mean
@@ -38,57 +38,59 @@ def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
     return places, mean_interval(np.array([np.interp(places, x, y) for x, y in runs]))
 
 
-def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: PathLike, title: str, x_label: str = "iteration",
-                    is_count: bool = True, smooth: int = 1) -> str:
-    """Draws means over runs with their 95% intervals, and every run faintly behind; returns the picture's path.
+def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLike] = None, title: str = "",
+                    x_label: str = "iteration", is_count: bool = True, smooth: int = 1, ax: Any = None) -> Figure:
+    """Draws means over runs with their 95% intervals, and every run faintly behind; returns the figure.
 
     Args:
         panels: curves by quantity, which the axis of a panel is labelled with. Curves of the same label look the same.
-        path: file to write, PNG or, by its ending, SVG.
-        title: title of the picture.
+        path: file to write, PNG or, by its ending, SVG; default None, no file.
+        title: title of the figure; without effect on that of `ax`.
         x_label: what the curves are drawn over.
         is_count: whether that is a whole number, such as of steps.
         smooth: how many rows of a run are averaged around each row, itself among them; even numbers count as the odd
             ones below.
+        ax: Matplotlib axes to draw into, one or an array, as many as there are panels; default None, a new figure.
     """
-    path, reach = os.fspath(path), (check_positive_int("smooth", smooth) - 1) // 2
+    reach = (check_positive_int("smooth", smooth) - 1) // 2
     labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
     legend = [textwrap.fill(label, _LEGEND_WIDTH) for label in labels]
-    with style.picture(path, title, height=1.2 + 2.6 * len(panels) + 0.25 * "\n".join(legend).count("\n")) as figure:
-        all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    height = 1.2 + 2.6 * len(panels) + 0.25 * "\n".join(legend).count("\n")
+    with style.picture(path, title, height, rows=len(panels), ax=ax, sharex=True) as all_axes:
         handles = {}
-        for axes, (quantity, curves) in zip(all_axes, panels.items(), strict=True):
+        for axes, (quantity, curves) in zip(all_axes.flat, panels.items(), strict=True):
             for curve in curves:
                 index = labels.index(curve.label)
                 smoothed = [(x, running_mean(y, reach)[0]) for x, y in curve.runs]
                 handles[index] = _draw_curve(axes, curve._replace(runs=smoothed), index)
             style.label_y(axes, quantity)
         if any(len(curve.runs) > 1 for curves in panels.values() for curve in curves):
-            all_axes[0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **style.NOTE_STYLE)
-        style.label_x(all_axes[-1], x_label, is_count)
-        figure.legend([handles[i] for i in range(len(labels))], legend, loc="outside lower center", frameon=False)
-    return path
+            all_axes[0, 0].set_title("Bands: 95% interval over runs. Thin lines: single runs.", **style.NOTE_STYLE)
+        style.label_x(all_axes[-1, 0], x_label, is_count)
+        style.label_curves(all_axes, ax, [handles[i] for i in range(len(labels))], legend)
+    return style.figure_of(all_axes)
 
 
-def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: PathLike, title: str = "Adaptation",
-                          note: str = "", timesteps: Optional[Sequence[np.ndarray]] = None) -> str:
+def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: Optional[PathLike] = None,
+                          title: str = "Adaptation", note: str = "", timesteps: Optional[Sequence[np.ndarray]] = None,
+                          ax: Any = None) -> Figure:
     """Draws mean returns over adaptation steps, with their 95% intervals over tasks (Student's t).
 
-    Behind the first curve, that of each of its tasks is drawn faintly. Returns the picture's path.
+    Behind the first curve, that of each of its tasks is drawn faintly. Returns the figure.
 
     Args:
         curves: name and returns `[tasks, K + 1]` of each policy, after 0, ..., K steps.
-        path: file to write, PNG or, by its ending, SVG.
-        title: title of the picture.
+        path: file to write, PNG or, by its ending, SVG; default None, no file.
+        title: title of the figure; without effect on that of `ax`.
         note: a smaller line under it.
         timesteps: for a picture over environment steps instead, without single tasks: of each policy `[K + 1]`, how
             many were taken in a task.
+        ax: Matplotlib axes to draw into; default None, those of a new figure.
     """
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    path = os.fspath(path)
-    with style.picture(path, title, height=5.0) as figure:
-        axes = figure.subplots()
+    with style.picture(path, title, height=5.0, ax=ax) as all_axes:
+        axes = all_axes[0, 0]
         for index, (name, returns) in enumerate(curves):
             steps = np.arange(returns.shape[1]) + 0.03 * index  # side by side, or bars would hide each other
             steps = steps if timesteps is None else timesteps[index]
@@ -109,8 +111,8 @@ def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: PathLi
             axes.set_xlabel("environment steps in the task, to adapt to it")
         axes.set_title(note, **style.NOTE_STYLE)
         style.label_y(axes, "mean return of a path")
-        figure.legend(loc="outside lower center", frameon=False)
-    return path
+        style.label_curves(all_axes, ax)
+    return style.figure_of(all_axes)
 
 
 def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:

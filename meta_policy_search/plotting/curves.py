@@ -7,6 +7,7 @@ import numpy as np
 
 from meta_policy_search.plotting import style
 from meta_policy_search.plotting.progress import Progress, columns, describe_run, read_progress, step_columns
+from meta_policy_search.plotting.style import Figure
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import running_mean
 
@@ -14,34 +15,41 @@ Panel = Callable[[Any, Progress, np.ndarray], None]
 """Draws columns of a run into axes, over environment steps, float64 `[iterations]`."""
 
 
-def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
+def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,
+                        ax: Any = None) -> Figure:
     """Draws the returns before and after adaptation over environment steps, and below what adaptation gained.
 
     The gain has its 95% interval over tasks (columns `AdaptationGain`, `AdaptationGainCI95`). From 100 iterations on,
     lines are running means over about 2% of them, with the interval of that mean, and the iterations themselves are
-    drawn faintly behind. Returns the picture's path.
+    drawn faintly behind. Returns the figure.
 
     Args:
         run_folder: folder with a `progress.csv`.
-        path: file to write, PNG or, by its ending, SVG; by default `learning_curve.png` in the run folder.
-        title: title of the picture; by default what `describe_run` says.
+        path: file to write, PNG or, by its ending, SVG; by default `learning_curve.png` in the run folder or, with
+            `ax`, none.
+        title: title of the figure, by default what `describe_run` says; without effect on that of `ax`.
+        ax: Matplotlib axes to draw into, one or an array from top to bottom, as many as there are panels; a single one
+            gets the first panel.
 
     Raises:
-        ValueError: there is no row to draw, or a column is missing.
+        TypeError: `ax` is something else.
+        ValueError: there is no row to draw, a column is missing, or `ax` has another number of axes.
     """
-    return _plot(run_folder, path, "learning_curve.png", title, [(_draw_returns, 3), (_draw_gain, 2)])
+    return _plot(run_folder, path, "learning_curve.png", title, ax, [(_draw_returns, 3), (_draw_gain, 2)])
 
 
-def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
+def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,
+                 ax: Any = None) -> Figure:
     """Draws the returns of a run of a `LocalRunner` over environment steps; else as `plot_learning_curve`.
 
     That is the mean return of each epoch and, where there are such columns, that of the best candidate and that of
     the policy without exploration (`AverageReturn`, `BestCandidateReturn`, `Evaluation-AverageReturn`).
     """
-    return _plot(run_folder, path, "learning_curve.png", title, [(_draw_epoch_returns, 1)])
+    return _plot(run_folder, path, "learning_curve.png", title, ax, [(_draw_epoch_returns, 1)])
 
 
-def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None) -> str:
+def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,
+                     ax: Any = None) -> Figure:
     """Draws the diagnostics of the estimates (`Trainer(diagnostics=True)`) over environment steps.
 
     From top to bottom: the length of the meta-gradient and its standard deviation (where the lines meet there is
@@ -49,25 +57,25 @@ def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, titl
     gradients before and after adaptation; and the divergence of each adaptation step. By default the file is
     `diagnostics.png`; everything else is as in `plot_learning_curve`.
     """
-    return _plot(run_folder, path, "diagnostics.png", title, [(_draw_noise, 3), (_draw_cosines, 3), (_draw_kl, 2)])
+    return _plot(run_folder, path, "diagnostics.png", title, ax, [(_draw_noise, 3), (_draw_cosines, 3), (_draw_kl, 2)])
 
 
-def _plot(run_folder: PathLike, path: Optional[PathLike], name: str, title: Optional[str],
-          panels: Sequence[tuple[Panel, float]]) -> str:
-    """Draws panels, from top to bottom, each with its share of the height; returns the picture's path."""
+def _plot(run_folder: PathLike, path: Optional[PathLike], name: str, title: Optional[str], ax: Any,
+          panels: Sequence[tuple[Panel, float]]) -> Figure:
+    """Draws panels, from top to bottom, each with its share of the height; by default into a file of this name."""
     progress = read_progress(run_folder)
     (timesteps,) = columns(progress, "n_timesteps")
     folder = os.path.abspath(os.fspath(run_folder))
-    path = os.path.join(folder, name) if path is None else os.fspath(path)
+    path = os.path.join(folder, name) if path is None and ax is None else path
     title = describe_run(folder) if title is None else title
-    with style.picture(path, title, height=2.0 + 2.0 * len(panels)) as figure:
-        ratios = [height for _, height in panels]
-        all_axes = figure.subplots(len(panels), 1, sharex=True, height_ratios=ratios, squeeze=False)[:, 0]
-        for axes, (draw, _) in zip(all_axes, panels, strict=True):
+    panels = panels[:1] if np.size(ax) == 1 and ax is not None else panels
+    with style.picture(path, title, 2.0 + 2.0 * len(panels), rows=len(panels), ax=ax, sharex=True,
+                       height_ratios=[height for _, height in panels]) as all_axes:
+        for axes, (draw, _) in zip(all_axes.flat, panels, strict=True):
             draw(axes, progress, timesteps)
             axes.legend(loc="best", frameon=False)
-        style.label_x(all_axes[-1], "environment steps, all tasks")
-    return path
+        style.label_x(all_axes[-1, 0], "environment steps, all tasks")
+    return style.figure_of(all_axes)
 
 
 def _draw_returns(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:

@@ -1,11 +1,19 @@
-"""What pictures share: how they are written, colors, axes, and the names of adaptation steps."""
+"""What pictures share: figures and how they are written, colors, axes, and the names of adaptation steps."""
 import contextlib
+import functools
+import io
+import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
-from meta_policy_search.utils.files import atomic_file
+from meta_policy_search.utils.files import PathLike, atomic_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+else:
+    Figure = "matplotlib.figure.Figure"
 
 # Told apart without red and green; the first two of them are blue and orange.
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#555555")
@@ -18,22 +26,67 @@ _LOOK: Any = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "
 
 
 @contextlib.contextmanager
-def picture(path: str, title: str, height: float, width: float = 8.0) -> Iterator[Any]:
-    """Gives a figure, sizes in inches, that is written when the block ends: as SVG if `path` ends so, else as PNG."""
+def picture(path: Optional[PathLike], title: str, height: float, width: float = 8.0, rows: int = 1, columns: int = 1,
+            ax: Any = None, **options: Any) -> Iterator[np.ndarray]:
+    """Gives axes, `[rows, columns]`; when the block ends, their figure is written to `path`, if any, as SVG or PNG.
+
+    They are a user's (`ax`, one or an array; anything else is a `TypeError`, another number a `ValueError`), else those
+    of a new figure with this title and size in inches, `options` being those of `Figure.subplots`.
+    """
     import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # draws without a display, and without pyplot's state
-    from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_LOOK):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(figure)
-        title = title.encode(errors="backslashreplace").decode()  # names of folders may have bytes that are no text
-        figure.suptitle(title, fontsize=11, parse_math=False)
-        yield figure
-        is_svg = path.lower().endswith(".svg")
-        with atomic_file(path) as file:
-            form = {"format": "svg", "metadata": {"Date": None}} if is_svg else {"format": "png"}
-            figure.savefig(file, dpi=200, **form)
+        if ax is None:
+            all_axes = _new_figure(title, (width, height)).subplots(rows, columns, squeeze=False, **options)
+        else:
+            all_axes = _given_axes(ax, rows * columns).reshape(rows, columns)
+        yield all_axes
+        if path is not None:
+            is_svg = os.fspath(path).lower().endswith(".svg")
+            with atomic_file(path) as file:
+                form = {"format": "svg", "metadata": {"Date": None}} if is_svg else {"format": "png"}
+                figure_of(all_axes).savefig(file, dpi=200, **form)
+
+
+def _new_figure(title: str, size: tuple[float, float]) -> Figure:
+    """Returns a figure that pyplot does not hold on to, and that notebooks show."""
+    import matplotlib.figure
+
+    figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
+    figure._repr_png_ = functools.partial(_as_png, figure)  # type: ignore[attr-defined]
+    title = title.encode(errors="backslashreplace").decode()  # names of folders may have bytes that are no text
+    figure.suptitle(title, fontsize=11, parse_math=False)
+    return figure
+
+
+def _as_png(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def _given_axes(ax: Any, number: int) -> np.ndarray:
+    from matplotlib.axes import Axes
+
+    given = np.array(ax, dtype=object)
+    if not all(isinstance(axes, Axes) for axes in given.flat):
+        raise TypeError(f"ax: expected axes of Matplotlib, one or an array of them, got {ax!r}")
+    if given.size != number:
+        raise ValueError(f"ax: expected {number} axes, one for each panel, got {given.size}")
+    return given
+
+
+def figure_of(all_axes: np.ndarray) -> Figure:
+    """Returns the figure that axes are in, that of a subfigure as a whole."""
+    return all_axes.flat[0].figure.canvas.figure
+
+
+def label_curves(all_axes: np.ndarray, ax: Any, *handles_and_labels: Any) -> None:
+    """Draws the legend of a picture: below its panels, or into the first of a user's axes."""
+    if ax is None:
+        figure_of(all_axes).legend(*handles_and_labels, loc="outside lower center", frameon=False)
+    else:
+        all_axes.flat[0].legend(*handles_and_labels, frameon=False)
 
 
 def label_y(axes: Any, label: str, scale: str = "linear") -> None:

@@ -1,13 +1,13 @@
 """The picture of where a policy goes in tasks of a world in the plane."""
-import os
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
 from meta_policy_search.envs.scenery import Scenery, draw_scenery
 from meta_policy_search.plotting import style
+from meta_policy_search.plotting.style import Figure
 from meta_policy_search.types import Task
 from meta_policy_search.utils.files import PathLike
 
@@ -20,23 +20,26 @@ class TaskTrajectories(NamedTuple):
     returns: Sequence[float]  # after 0, 1, ... adaptation steps, the mean return of a path
 
 
-def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: str, names: Sequence[str] = ()) -> str:
+def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike] = None, title: str = "",
+                      names: Sequence[str] = (), ax: Any = None) -> Figure:
     """Draws the paths of a policy in the plane: a column for each task, a row for each number of adaptation steps.
 
-    All panels show the same part of the plane. A ring is where a path begins, a dot where it ends. Returns the path of
-    the picture.
+    All panels show the same part of the plane. A ring is where a path begins, a dot where it ends. Returns the
+    figure.
 
     Args:
         tasks: at least one, with as many adaptation steps each.
-        path: file to write, PNG or, by its ending, SVG.
-        title: title of the picture.
+        path: file to write, PNG or, by its ending, SVG; default None, no file.
+        title: title of the figure; without effect on that of `ax`.
         names: a name for each task, which stands over its column; by default their numbers.
+        ax: Matplotlib axes to draw into, as `pyplot.subplots` returns them for as many rows and columns; default None,
+            a new figure.
     """
-    path, num_rounds = os.fspath(path), len(tasks[0].trajectories)
+    num_rounds = len(tasks[0].trajectories)
     names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
     colors = style.step_colors(num_rounds)
-    with style.picture(path, title, height=0.8 + 2.4 * num_rounds, width=0.6 + 2.4 * len(tasks)) as figure:
-        all_axes = figure.subplots(num_rounds, len(tasks), sharex=True, sharey=True, squeeze=False)
+    with style.picture(path, title, 0.8 + 2.4 * num_rounds, 0.6 + 2.4 * len(tasks), num_rounds, len(tasks), ax,
+                       sharex=True, sharey=True) as all_axes:
         every = [trajectory for task in tasks for trajectories in task.trajectories for trajectory in trajectories]
         widest = max(task.scenery.half_width for task in tasks)
         for task, name, column in zip(tasks, names, all_axes.T, strict=True):
@@ -51,7 +54,7 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: PathLike, title: 
             column[0].set_title(textwrap.fill(name, 28), fontsize=9)
         for step, axes in enumerate(all_axes[:, 0]):
             axes.set_ylabel(style.step_label(step), fontsize=10)
-    return path
+    return style.figure_of(all_axes)
 
 
 def describe_task(task: Task, length: int = 40, env: Any = None) -> str:

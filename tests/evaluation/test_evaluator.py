@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 import scipy.stats
+from matplotlib.figure import Figure
 
 from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
@@ -404,15 +405,11 @@ def test_the_files(evaluation, tmp_path):
     assert theirs["mean_return_ci95"] is None and theirs["step_sizes"] is None
 
 
-def test_the_picture(evaluation, tmp_path, monkeypatch):
-    from matplotlib.figure import Figure
-
-    figures = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kwargs: figures.append(self))
+def test_the_picture(evaluation, tmp_path):
     reference = Evaluation("random", np.array([[[1.0, 1.0], [2.0, 2.0]]]), ([1, 2],), True, (7, 8), None, 20, 100, 1,
                            np.zeros((1, 2, 2), int))
-    evaluation.plot(tmp_path / "a.png", reference)
-    reference.plot(tmp_path / "b.png", title="A title")
+    figures = [evaluation.plot(tmp_path / "a.png", reference), reference.plot(title="A title")]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
     assert [figure.get_suptitle() for figure in figures] == ["Adaptation of data/run", "A title"]
     notes = [figure.axes[0].get_title() for figure in figures]
     assert notes[0].startswith("Bars: 95% interval over 2 tasks, 20 paths in each after each step")
@@ -585,15 +582,11 @@ def test_mistakes_with_algorithms_that_adapt_by_themselves(trainer):
         make_search(trainer, candidates=8).evaluate(tasks=1)
 
 
-def test_the_picture_over_environment_steps(evaluation, tmp_path, monkeypatch):
-    from matplotlib.figure import Figure
-
-    figures = []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kwargs: figures.append(self))
+def test_the_picture_over_environment_steps(evaluation):
     reference = Evaluation("search", np.array([[[1.0, 2.0], [2.0, 3.0]]]), ([1, 2],), True, (7,), None, 20, 100, 1,
                            np.array([[[0, 100], [0, 140]]]))
-    assert evaluation.plot_timesteps(tmp_path / "a.png", reference) == str(tmp_path / "a.png")
-    (axes,) = figures[0].axes
+    axes = Figure().subplots()
+    assert evaluation.plot_timesteps(None, reference, ax=axes) is axes.figure
     assert [line.get_xdata().tolist() for line in axes.lines if line.get_linestyle() != "None"] == [
         [0.0, 250.0], [0.0, 120.0]]
     assert axes.get_xlabel().startswith("environment steps") and "95% interval" in axes.get_title()

@@ -120,8 +120,8 @@ def test_the_picture_shows_the_trajectories(point, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "plot_trajectories", lambda *arguments: drawn.append(arguments))
     recording = point.record(NUM_TASKS, num_steps=1)
     recording.plot_trajectories(tmp_path / "a.png", num_paths=2)
-    ((tasks, path, title, names),) = drawn
-    assert path == tmp_path / "a.png" and title == "Paths of policy" and len(tasks) == NUM_TASKS
+    ((tasks, path, title, names, ax),) = drawn
+    assert ax is None and path == tmp_path / "a.png" and title == "Paths of policy" and len(tasks) == NUM_TASKS
     for index, task in enumerate(tasks):
         np.testing.assert_array_equal(task.scenery.goal, recording.tasks[index]["goal"])
         assert len(task.scenery.walls) == 2

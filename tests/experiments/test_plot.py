@@ -250,7 +250,7 @@ def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
     assert plot.main([str(run_folder), "--trajectories", "--tasks", "[[2, 2], [-2, 2]]", "--num_steps", "2", "--seed",
                       "3", "--num_paths", "1", "--rollouts", "3", "--max_path_length", "5", "--output",
                       str(output)]) == 0
-    ((tasks, _, title, names),) = drawn
+    ((tasks, _, title, names, _),) = drawn
     assert title == f"Paths of {run_folder}, iteration 1" and names == ["task 1: (2, 2)", "task 2: (-2, 2)"]
     expected = evaluate.load_evaluator(str(run_folder), rollouts_per_meta_task=3, max_path_length=5).evaluate(
         [[2, 2], [-2, 2]], num_steps=2, seeds=[3])
@@ -270,9 +270,11 @@ def test_the_page_about_pictures(run_folder, tmp_path, monkeypatch, capsys):
     for script, arguments in commands:
         {"plot": plot, "render": render}[script].make_parser().parse_args(shlex.split(arguments))
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page, flags=re.MULTILINE)
+    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page, flags=re.MULTILINE)
     names = {}
-    exec(textwrap.dedent(block).replace("data/my_run", str(run_folder)), names)
+    code = "".join(map(textwrap.dedent, blocks)).replace("data/my_run", str(run_folder))
+    exec(code.replace("data/seed{seed}", str(run_folder)), names)
+    assert all(axes.get_ylabel() == "mean return of a path" for axes in names["axes"])
     assert names["recording"].returns.shape == (4, 3) and (tmp_path / "trajectories.png").exists()
     said = capsys.readouterr().out.splitlines()
     assert said[-1] == str(names["recording"].rounds[2][0][0]["last_observation"])

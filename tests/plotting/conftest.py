@@ -1,23 +1,5 @@
-"""A run written by hand, and the figures that are drawn."""
-import os
-
+"""A run written by hand."""
 import pytest
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """Calls a function that writes a picture; returns its figure."""
-    from matplotlib.figure import Figure
-
-    savefig, figures = Figure.savefig, []
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), savefig(self, *a, **k)))
-
-    def draw(plot, *arguments, **keywords):
-        path = plot(*arguments, **keywords)
-        assert isinstance(path, str) and os.path.exists(path)
-        return figures[-1]
-
-    return draw
 
 
 @pytest.fixture

@@ -37,12 +37,12 @@ def solid(axes):
     return [line for line in axes.lines if line.get_alpha() is None]
 
 
-def test_a_comparison_shows_means_intervals_and_runs(tmp_path, drawn):
+def test_a_comparison_shows_means_intervals_and_runs(tmp_path):
     """Given three runs and one, then the first curve has a band and its runs, and labels keep their looks."""
     x = [0, 1, 2]
     three = Curve("three", [arrays(x, [0, 0, 3]), arrays(x, [1, 0, 3]), arrays(x, [2, 0, 3])])
     one = Curve("one", [arrays(x, [5, 6, 7])])
-    figure = drawn(plot_comparison, {"before": [three, one], "after": [one]}, tmp_path / "a.png", "A title",
+    figure = plot_comparison({"before": [three, one], "after": [one]}, tmp_path / "a.png", "A title",
                    x_label="environment steps")
     top, bottom = figure.axes
     mean_of_three, line_of_one = solid(top)
@@ -62,27 +62,27 @@ def test_a_comparison_shows_means_intervals_and_runs(tmp_path, drawn):
     assert "95% interval over runs" in top.get_title()
 
 
-def test_many_curves_look_different(tmp_path, drawn):
+def test_many_curves_look_different(tmp_path):
     curves = [Curve(str(i), [arrays([0, 1], [i, i])]) for i in range(20)]
-    (axes,) = drawn(plot_comparison, {"y": curves}, tmp_path / "a.png", "A title").axes
+    (axes,) = plot_comparison({"y": curves}, tmp_path / "a.png", "A title").axes
     assert len({(line.get_color(), line.get_linestyle()) for line in solid(axes)}) == 20
     assert axes.get_title() == ""  # no runs to explain
 
 
 @pytest.mark.parametrize("smooth, expected", [(1, [0, 3, 6, 0]), (2, [0, 3, 6, 0]), (3, [1.5, 3, 3, 3])])
-def test_smoothing_averages_rows_of_a_run(smooth, expected, tmp_path, drawn):
+def test_smoothing_averages_rows_of_a_run(smooth, expected, tmp_path):
     curve = Curve("ours", [arrays([0, 1, 2, 3], [0, 3, 6, 0])])
-    (axes,) = drawn(plot_comparison, {"y": [curve]}, tmp_path / "a.png", "A title",
+    (axes,) = plot_comparison({"y": [curve]}, tmp_path / "a.png", "A title",
                     smooth=smooth).axes
     np.testing.assert_allclose(solid(axes)[0].get_ydata(), expected)
     with pytest.raises(ValueError, match="smooth: expected an integer of at least 1, got 0"):
         plot_comparison({"y": [curve]}, tmp_path / "b.png", "A title", smooth=0)
 
 
-def test_iterations_have_whole_numbers_and_hours_do_not(tmp_path, drawn):
+def test_iterations_have_whole_numbers_and_hours_do_not(tmp_path):
     curve = Curve("ours", [arrays([0, 0.5, 1], [0, 3, 6])])
     for is_count, expected in ((True, {"0", "1"}), (False, {"0.0", "0.2", "0.4", "0.6", "0.8", "1.0"})):
-        figure = drawn(plot_comparison, {"y": [curve]}, tmp_path / "a.png", "A title",
+        figure = plot_comparison({"y": [curve]}, tmp_path / "a.png", "A title",
                        is_count=is_count)
         axis = figure.axes[0].xaxis
         low, high = figure.axes[0].get_xlim()
@@ -91,10 +91,10 @@ def test_iterations_have_whole_numbers_and_hours_do_not(tmp_path, drawn):
         assert {label for tick, label in zip(ticks, labels, strict=True) if low <= tick <= high} == expected
 
 
-def test_an_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_first(tmp_path, drawn):
+def test_an_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_first(tmp_path):
     """Given two tasks, then half widths are 12.706 s / sqrt(2), and a reference is drawn without its tasks."""
     returns = np.array([[0.0, 10.0, 20.0], [2.0, 14.0, 20.0]])
-    (axes,) = drawn(plot_adaptation_curve, [("ours", returns), ("theirs", returns[:, :2] - 1.0)], tmp_path / "a.png",
+    (axes,) = plot_adaptation_curve([("ours", returns), ("theirs", returns[:, :2] - 1.0)], tmp_path / "a.png",
                     title="A title", note="a note").axes
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert axes.figure.get_suptitle() == "A title" and axes.get_title() == "a note"
@@ -109,8 +109,8 @@ def test_an_adaptation_curve_shows_means_with_intervals_and_the_tasks_of_the_fir
     np.testing.assert_array_equal(tasks, returns)
 
 
-def test_an_adaptation_curve_of_one_task_has_no_bars(tmp_path, drawn):
-    (axes,) = drawn(plot_adaptation_curve, [("ours", np.array([[1.0, 2.0]]))], tmp_path / "a.png").axes
+def test_an_adaptation_curve_of_one_task_has_no_bars(tmp_path):
+    (axes,) = plot_adaptation_curve([("ours", np.array([[1.0, 2.0]]))], tmp_path / "a.png").axes
     (curve,) = axes.containers
     assert sum(segment.size for bars in curve.lines[2] for segment in bars.get_segments()) == 0
     np.testing.assert_array_equal(curve.lines[0].get_ydata(), [1.0, 2.0])

@@ -21,8 +21,8 @@ def write(path, columns):
     (path / "progress.csv").write_text("\n".join([",".join(columns), *rows]) + "\n")
 
 
-def test_the_picture_shows_every_step_and_the_gain_with_its_interval(folder, drawn):
-    figure = drawn(plot_learning_curve, folder)
+def test_the_picture_shows_every_step_and_the_gain_with_its_interval(folder):
+    figure = plot_learning_curve(folder)
     top, bottom = figure.axes
     before, after = top.lines
     np.testing.assert_array_equal(before.get_xydata(), [[100, 1], [200, 1], [300, 2]])
@@ -37,13 +37,13 @@ def test_the_picture_shows_every_step_and_the_gain_with_its_interval(folder, dra
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_long_runs_are_drawn_as_running_means(tmp_path, drawn):
+def test_long_runs_are_drawn_as_running_means(tmp_path):
     """Given 300 iterations, then lines are means of 7, and the interval that of such a mean: 1/sqrt(7) as wide."""
     rng = np.random.default_rng(1)
     n, gains = 300, rng.normal(size=300)
     zeros = np.zeros(n)
     write(tmp_path, dict(zip(COLUMNS, (np.arange(1, n + 1), zeros, gains, gains, zeros + 1.4), strict=True)))
-    _, bottom = drawn(plot_learning_curve, tmp_path).axes
+    _, bottom = plot_learning_curve(tmp_path).axes
     gain = next(line for line in bottom.lines if line.get_label() == "gain, mean of 7 iterations").get_ydata()
     np.testing.assert_allclose(gain[3:-3], np.convolve(gains, np.ones(7) / 7, "valid"))
     np.testing.assert_allclose(gain[0], gains[:4].mean())
@@ -52,13 +52,13 @@ def test_long_runs_are_drawn_as_running_means(tmp_path, drawn):
     np.testing.assert_allclose(at, gain[149] + np.array([-1.4, 1.4]) / np.sqrt(7))
 
 
-def test_the_picture_of_the_diagnostics(tmp_path, drawn):
+def test_the_picture_of_the_diagnostics(tmp_path):
     write(tmp_path, {
         "n_timesteps": [100, 200], "MetaGradNorm": [0.5, 2.0], "MetaGradVariance": [4.0, 9.0],
         "MetaGradHalvesCosine": [-0.5, 0.25], "PrePostGradCosine": [0.75, "nan"],
         "Step_0-AdaptationKL": [0.01, 0.02], "Step_1-AdaptationKL": [0.03, 0.0],
     })
-    panels = drawn(plot_diagnostics, tmp_path).axes
+    panels = plot_diagnostics(tmp_path).axes
     lines = {line.get_label(): line.get_xydata() for axes in panels for line in axes.lines if len(line.get_xdata()) == 2
              and line.get_label()[0] != "_"}
     np.testing.assert_equal(lines, {
@@ -72,10 +72,10 @@ def test_the_picture_of_the_diagnostics(tmp_path, drawn):
     assert (tmp_path / "diagnostics.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_returns_of_a_search(tmp_path, drawn):
+def test_the_returns_of_a_search(tmp_path):
     columns = {"n_timesteps": [10, 20, 30], "AverageReturn": [1.0, 2.0, 4.0], "BestCandidateReturn": [3.0, 5.0, 6.0]}
     write(tmp_path, columns)
-    (axes,) = drawn(plot_returns, tmp_path).axes
+    (axes,) = plot_returns(tmp_path).axes
     for label, key in (("mean", "AverageReturn"), ("best candidate", "BestCandidateReturn")):
         (line,) = [line for line in axes.get_lines() if line.get_label() == label]
         np.testing.assert_array_equal(line.get_xdata(), columns["n_timesteps"])
@@ -93,18 +93,18 @@ def test_a_run_without_diagnostics_says_what_is_missing(folder):
         plot_diagnostics(folder)
 
 
-def test_one_task_has_no_interval(folder, drawn):
+def test_one_task_has_no_interval(folder):
     write(folder, dict(zip(COLUMNS, ([100], [1.0], [2.0], [1.0], ["nan"]), strict=True)))
     assert np.isnan(mean_gain(read_progress(folder)).half_width)
-    _, bottom = drawn(plot_learning_curve, folder).axes
+    _, bottom = plot_learning_curve(folder).axes
     assert not bottom.collections
 
 
-def test_path_and_title(folder, tmp_path, drawn):
-    figure = drawn(plot_learning_curve, folder, tmp_path / "other.png", title="A run")
+def test_path_and_title(folder, tmp_path):
+    figure = plot_learning_curve(folder, tmp_path / "other.png", title="A run")
     assert figure.get_suptitle() == "A run"
     assert (tmp_path / "other.png").exists() and not (folder / "learning_curve.png").exists()
-    assert drawn(plot_learning_curve, folder).get_suptitle() == "/".join(folder.parts[-3:])
+    assert plot_learning_curve(folder).get_suptitle() == "/".join(folder.parts[-3:])
 
 
 @pytest.mark.parametrize("content, message", [
@@ -122,10 +122,10 @@ def test_what_cannot_be_drawn_is_said(content, message, tmp_path):
     assert not list(tmp_path.glob("*.png*"))
 
 
-def test_a_run_is_called_after_its_settings(folder, drawn):
+def test_a_run_is_called_after_its_settings(folder):
     settings = {"env": "MetaPointEnvCorner", "seed": 3, "inner_lr": 0.1}
     (folder / "params.json").write_text(json.dumps({"script": "pro_mp.py", "settings": settings}))
     assert describe_run(folder) == "ProMP on MetaPointEnvCorner, seed 3, inner step 0.1"
-    assert drawn(plot_learning_curve, folder).get_suptitle() == describe_run(folder)
+    assert plot_learning_curve(folder).get_suptitle() == describe_run(folder)
     (folder / "params.json").write_text("{")
     assert describe_run(folder) == "/".join(folder.parts[-3:])

@@ -1,0 +1,83 @@
+"""What all pictures share: the figure that is returned, and axes of the user's own."""
+import gc
+import subprocess
+import sys
+import weakref
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from meta_policy_search.envs.scenery import Scenery
+from meta_policy_search.plotting import (
+    Curve,
+    TaskTrajectories,
+    plot_adaptation_curve,
+    plot_comparison,
+    plot_learning_curve,
+    plot_trajectories,
+)
+
+CURVE = Curve("ours", [(np.arange(3.0), np.arange(3.0))])
+PLACES = [[np.zeros((2, 2))]] * 2
+PICTURES = {  # with the rows and columns of its panels
+    "comparison": ((2, 1), lambda **how: plot_comparison({"a": [CURVE], "b": [CURVE]}, **how)),
+    "adaptation curve": ((1, 1), lambda **how: plot_adaptation_curve([("ours", np.array([[1.0, 2.0]]))], **how)),
+    "trajectories": ((2, 3), lambda **how: plot_trajectories([TaskTrajectories(Scenery(2.0), PLACES, [0.0] * 2)] * 3,
+                                                             **how)),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_figure_is_returned_which_notebooks_show_and_files_are_written_where_a_path_is_given(
+        name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (rows, columns), plot = PICTURES[name]
+    figure = plot(title="A title")
+    assert isinstance(figure, Figure) and len(figure.axes) == rows * columns and figure.get_suptitle() == "A title"
+    assert figure._repr_png_().startswith(b"\x89PNG") and not list(tmp_path.iterdir())
+    plot(path=tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_axes_of_a_user_are_drawn_into(name, tmp_path):
+    shape, plot = PICTURES[name]
+    figure = Figure()
+    figure.suptitle("Mine")
+    mine, beside = figure.subfigures(1, 2)
+    axes = mine.subplots(*shape)  # one is not in an array
+    other = beside.subplots()
+    assert plot(title="A title", ax=axes, path=tmp_path / "a.png") is figure
+    assert all(each.lines for each in np.ravel(axes)) and not other.lines
+    assert figure.get_suptitle() == "Mine" and not figure.legends
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(TypeError, match="ax: expected axes of Matplotlib, one or an array of them, got 3"):
+        plot(ax=3)
+    with pytest.raises(ValueError, match=rf"ax: expected {np.prod(shape)} axes, one for each panel, got 7"):
+        plot(ax=[other] * 7)
+
+
+def test_the_legend_of_a_comparison_in_axes_of_a_user_is_within_them():
+    axes = Figure().subplots()
+    plot_comparison({"a": [CURVE]}, ax=axes)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ours"]
+
+
+def test_single_axes_get_the_first_panel_of_a_run_and_no_file_is_written(folder):
+    axes = Figure().subplots(2)
+    plot_learning_curve(folder, ax=axes[0])
+    assert axes[0].get_ylabel() == "mean return of a path" and not axes[1].lines
+    plot_learning_curve(folder, ax=axes)
+    assert axes[1].get_ylabel() == "gain from adaptation"
+    assert [path.name for path in folder.iterdir()] == ["progress.csv"]
+
+
+def test_nothing_holds_on_to_figures_and_pyplot_is_not_loaded(tmp_path):
+    figure = weakref.ref(plot_comparison({"a": [CURVE]}, tmp_path / "a.png"))
+    gc.collect()
+    assert figure() is None
+    program = ("import sys, numpy; from meta_policy_search.plotting import plot_adaptation_curve\n"
+               "plot_adaptation_curve([('ours', numpy.zeros((2, 2)))])._repr_png_()\n"
+               "print('matplotlib.pyplot' in sys.modules)")
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
