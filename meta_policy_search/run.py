@@ -29,13 +29,14 @@ ALGORITHMS: Dict[str, Type[MAMLAlgo]] = {
     "promp": ProMP, "trpo_maml": TRPOMAML, "vpg_maml": VPGMAML, "dice_maml": DICEMAML, "vpg_dice_maml": VPG_DICEMAML}
 _SETTINGS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100, "hidden_sizes": (64, 64),
              "normalize_adv": True, "progress_bar": True}
-_OUTPUTS = ("line", "log", "csv")
+_LOG_FORMATS = ("line", "log", "csv")
 _GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "action_dim", "name", "n_itr", "start_itr",
           "sess", "callbacks"}  # what the parts are given here
 
 
 def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", n_itr: int = 100, seed: int = 1,
-          dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (), **settings: Any) -> "Run":
+          dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
+          log_formats: Sequence[str] = _LOG_FORMATS, **settings: Any) -> "Run":
     """Trains a policy to adapt to the tasks of an environment.
 
     Everything is built in a graph of its own, from the classes that one would put together by hand: `normalize`, a
@@ -48,6 +49,7 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
         seed: root of all random numbers; default 1.
         dump_path: run folder; default None, `data/<algorithm>/<environment>/<time>_seed<seed>`.
         callbacks: see `Trainer`.
+        log_formats: outputs, see `utils.logger`; by default a line for each iteration, `log.txt` and `progress.csv`.
         **settings: arguments of these classes, by name, such as `inner_lr`, `hidden_sizes` or `discount`; each goes to
             all that have it. The defaults are theirs, but for 20 tasks (`meta_batch_size`) with 20 paths each
             (`rollouts_per_meta_task`) of at most 100 steps (`max_path_length`), two hidden layers of 64 units
@@ -70,7 +72,7 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
         set_seed(seed)
         trainer = _make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings)
         folder = make_run_folder(name, env_name, seed) if dump_path is None else dump_path
-        with logger.scoped_configure(folder, _OUTPUTS):
+        with logger.scoped_configure(folder, log_formats):
             return Run(trainer, folder)._train()
 
 
@@ -153,8 +155,10 @@ class Run:
         """Draws the learning curve; see `plotting.plot_learning_curve`."""
         return plot_learning_curve(self.folder, path, ax=ax)
 
-    def resume(self, n_itr: int) -> "Run":
+    def resume(self, n_itr: int, log_formats: Sequence[str] = _LOG_FORMATS) -> "Run":
         """Goes on from the last snapshot until iteration `n_itr`, as if the run had not been stopped; returns the run.
+
+        Files that it has written go on, whether or not they are among `log_formats`.
 
         Raises:
             SnapshotError: there is no snapshot.
@@ -167,7 +171,7 @@ class Run:
                                  f"{n_itr}")
             self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr)
             positions = snapshot["state"]["outputs"]
-            with logger.scoped_configure(self.folder, {*_OUTPUTS, *positions}, positions=positions):
+            with logger.scoped_configure(self.folder, {*log_formats, *positions}, positions=positions):
                 return self._train()
 
     def _train(self) -> "Run":

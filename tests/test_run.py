@@ -31,15 +31,18 @@ def test_it_acts_evaluates_and_draws(run, tmp_path):
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_is_loaded_and_gone_on_with_as_if_it_had_not_been_stopped(tmp_path):
+def test_a_run_is_loaded_and_gone_on_with_as_if_it_had_not_been_stopped(tmp_path, capsys):
+    """A row is shown as a line, or by `log_formats` as a table; files go on whichever is asked for."""
     settings = {"env": mps.MetaBernoulliBanditEnv(num_arms=3), "algo": mps.VPGMAML, "seed": 5, **TINY}
     whole = mps.train(n_itr=3, dump_path=tmp_path / "whole", **settings)
-    mps.train(n_itr=2, dump_path=tmp_path / "parts", **settings)
+    assert "| AdaptationGain" not in capsys.readouterr().out
+    mps.train(n_itr=2, dump_path=tmp_path / "parts", log_formats=["stdout", "csv"], **settings)
+    assert capsys.readouterr().out.count("| AdaptationGain ") == 2
     state = np.random.get_state()[1].tolist()
     run = mps.load_run(tmp_path / "parts")
     assert run.trainer.itr == 2 and np.random.get_state()[1].tolist() == state
     assert type(run.policy) is mps.MetaCategoricalMLPPolicy and int(run.act(np.zeros(1))) in range(3)
-    assert run.resume(3) is run and run.trainer.itr == 3
+    assert run.resume(3, log_formats=["line"]) is run and run.trainer.itr == 3
     for name, value in whole.policy.get_param_values().items():
         np.testing.assert_array_equal(run.policy.get_param_values()[name], value)
     before, after = (mps.plotting.read_progress(tmp_path / name) for name in ("whole", "parts"))

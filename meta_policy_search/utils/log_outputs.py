@@ -341,6 +341,13 @@ def written_files(folder: str) -> dict[str, list[str]]:
     return {format: glob.glob(os.path.join(glob.escape(folder), name)) for format, name in names.items()}
 
 
+def in_notebook() -> bool:
+    """Returns whether the process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
 def _print(text: str) -> None:
     """Prints, above the progress bars where tqdm shows some; characters that the terminal lacks as their codes."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"

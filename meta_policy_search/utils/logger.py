@@ -2,7 +2,7 @@
 
 Usage::
 
-    logger.configure(dir="data/run", format_strs=["stdout", "log", "csv"], snapshot_mode="last_gap", snapshot_gap=10)
+    logger.configure(dir="data/run", format_strs=["line", "log", "csv"], snapshot_mode="last_gap", snapshot_gap=10)
     logger.logkv("Itr", 0)
     logger.dumpkvs()
     logger.save_itr_params(0, params)
@@ -25,7 +25,7 @@ format           where               what
 ===============  ==================  =================================================================================
 
 A tqdm progress bar on the terminal stays whole. Before `configure` is called, messages and rows go to the terminal
-alone, and `save_itr_params` saves nothing.
+alone (in a notebook as `line`, else as `stdout`), and `save_itr_params` saves nothing.
 
 Resuming a run: rows are on the disk when `dumpkvs` returns, and a snapshot taken then holds `output_positions()`. With
 these, `configure(..., positions=...)` cuts the files back to what they were: rows written after the snapshot vanish,
@@ -41,7 +41,16 @@ from typing import Any, Optional
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.folder_lock import FolderLock
-from meta_policy_search.utils.log_outputs import FORMATS, Output, Position, Row, check_installed, plain, written_files
+from meta_policy_search.utils.log_outputs import (
+    FORMATS,
+    Output,
+    Position,
+    Row,
+    check_installed,
+    in_notebook,
+    plain,
+    written_files,
+)
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots
 
@@ -52,7 +61,6 @@ ERROR = 40
 DISABLED = 50  # no message, and no row on the terminal
 
 _LEVEL_NAMES = {DEBUG: "debug", INFO: "info", WARN: "warning", ERROR: "error"}
-_DEFAULT_FORMATS = ("stdout", "log", "csv")
 
 
 @dataclasses.dataclass
@@ -69,10 +77,15 @@ class _Logger:
 
 
 def _unconfigured(level: int = INFO) -> _Logger:
-    return _Logger(folder=None, outputs={"stdout": FORMATS["stdout"]("", None)}, snapshotter=None, level=level)
+    name = _terminal_format()
+    return _Logger(folder=None, outputs={name: FORMATS[name]("", None)}, snapshotter=None, level=level)
 
 
-def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = _DEFAULT_FORMATS,
+def _terminal_format() -> str:
+    return "line" if in_notebook() else "stdout"
+
+
+def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = None,
               snapshot_mode: str = "last", snapshot_gap: int = 1, positions: Optional[Mapping[str, Position]] = None,
               overwrite: bool = False) -> None:
     """Sets where this process logs from now on.
@@ -81,7 +94,8 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
 
     Args:
         dir: run folder, made if missing. By default a new folder among the system's temporary files, which is named.
-        format_strs: outputs, see the table above; None for the default.
+        format_strs: outputs, see the table above; by default, and for None, `stdout` (in a notebook `line`), `log` and
+            `csv`.
         snapshot_mode: which iterations `save_itr_params` saves: all, last, gap, last_gap or none
             (`utils.snapshotter.Snapshotter`).
         snapshot_gap: iterations, at least 1; used by the modes gap and last_gap.
@@ -96,7 +110,7 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         ImportError: the package that a format needs is not installed; says what to run.
     """
     global _current
-    formats = _check_formats(_DEFAULT_FORMATS if format_strs is None else format_strs)
+    formats = _check_formats((_terminal_format(), "log", "csv") if format_strs is None else format_strs)
     folder = _usable_folder(dir)
     lock = FolderLock(folder)
     try:
@@ -331,9 +345,6 @@ def save_itr_params(itr: int, params: Any) -> Optional[str]:
         SnapshotError: it could not be written; the earlier ones are whole.
     """
     return None if _current.snapshotter is None else _current.snapshotter.save(itr, params)
-
-
-_current = _unconfigured()
 
 
 _current = _unconfigured()

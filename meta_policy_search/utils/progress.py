@@ -5,6 +5,8 @@ from typing import Any
 
 import tqdm
 
+from meta_policy_search.utils.log_outputs import in_notebook
+
 
 def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> tqdm.tqdm:
     """Returns a bar of `tqdm`, to be used in a `with` block; nothing is drawn unless `is_wanted`.
@@ -12,17 +14,9 @@ def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: A
     It is drawn in a notebook (as a widget if ipywidgets is installed) and on a terminal (standard error), but not into
     files and pipes, so that log files hold no control characters.
     """
-    in_notebook = _in_notebook()
-    is_seen = is_wanted and (in_notebook or sys.stderr.isatty())
-    if is_seen and in_notebook and importlib.util.find_spec("ipywidgets") is not None:
+    is_seen = is_wanted and (in_notebook() or sys.stderr.isatty())
+    if is_seen and in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
         from tqdm.notebook import tqdm as base
     else:
         base = tqdm.tqdm
     return base(total=total, desc=desc, unit=unit, disable=not is_seen, dynamic_ncols=True, **options)
-
-
-def _in_notebook() -> bool:
-    """Whether the process is the kernel of a notebook."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return shell is not None and "IPKernelApp" in shell.config

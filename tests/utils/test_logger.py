@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,6 +46,19 @@ def test_unconfigured_messages_and_rows_go_to_the_terminal_alone(tmp_path, monke
     assert logger.get_dir() is None and logger.output_positions() == {}
     assert capsys.readouterr().out == "hello 3\n-----------\n| Itr | 1 |\n-----------\n"
     assert os.listdir(tmp_path) == []
+
+
+def test_a_notebook_shows_lines_unless_tables_are_asked_for(tmp_path, monkeypatch, capsys):
+    shell = SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    row = {"Itr": 3, "Step_0-AverageReturn": 1.0, "Step_1-AverageReturn": 2.5, "ItrTime": 1.5}
+    line = "itr    3 | return      1.00 ->      2.50, gain     +1.50 |   1.50 s\n"
+    for folder, formats, expected in ((None, None, line), ("a", None, line), ("b", ["stdout"], "| Itr ")):
+        logger.reset() if folder is None else logger.configure(tmp_path / folder, formats)
+        dump(**row)
+        assert expected in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["log.txt", "progress.csv"]
+    assert "| Itr " in (tmp_path / "a" / "log.txt").read_text()
 
 
 def test_a_script_of_this_method_runs(tmp_path, capsys):
