@@ -192,6 +192,7 @@ def _go_on(
     run_folder.warn_of_changes(params, process)
     params["settings"] = dataclasses.asdict(config)
     params.pop("ended", None)
+    params["stopped"] = False
     params["resumed"].append({"itr": trainer.itr, **process})
     run_folder.write_params(folder, params)
     logger.log_settings({"script": experiment.name, **params["settings"]})
@@ -230,7 +231,7 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
     finally:
         trainer.sampler.close()
         with _warning("could not write down when the run ended"):
-            run_folder.record_end(folder)
+            run_folder.record_end(folder, trainer.stopped)
     with _warning("could not draw the learning curve"):
         experiment.run_type.draw(folder, config)
     with _warning("could not sum up what came of the run"):

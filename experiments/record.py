@@ -3,7 +3,9 @@
 A run folder also holds `progress.csv`, `log.txt`, snapshots, `learning_curve.png` and, with the setting `diagnostics`,
 `diagnostics.png`.
 """
+import contextlib
 import glob
+import json
 import os
 import shlex
 from typing import Any, Iterator, Mapping, Optional, Sequence
@@ -53,7 +55,13 @@ def count_rows(folder: str) -> int:
 
 
 def is_done(folder: str, settings: Mapping[str, Any]) -> bool:
-    """Returns whether a run has done all its iterations and, where it takes snapshots of the last one, has that too."""
+    """Returns whether a run has done all its iterations and, where it takes snapshots of the last one, has that too.
+
+    So is a run that a callback has stopped.
+    """
+    with contextlib.suppress(ValueError):  # there is no `params.json`, or it cannot be read
+        if read_params(folder).get("stopped"):
+            return True
     if count_rows(folder) < settings["n_itr"]:
         return False
     if settings.get("snapshot_mode") not in ("all", "last", "last_gap"):
@@ -125,6 +133,9 @@ def read_resumable_params(folder: str, script: str) -> dict[str, Any]:
     if wrong:
         raise ValueError(f"--resume: expected the folder of a run, got {folder}, whose {PARAMS_FILE} lacks "
                          f"{', '.join(wrong)}")
+    if params.get("made_by") == run_folder.MADE_BY_TRAINER:
+        raise ValueError(f"--resume: expected a run of {script}, {folder} holds one that was made in Python, and goes "
+                         f"on there: {in_python(folder, '...')}, with `import meta_policy_search as mps`")
     if params["script"] != script:
         raise ValueError(f"--resume: expected a run of {script}, {folder} holds one of {params['script']}")
     check_same_version(f"--resume: the run in {folder}", params["versions"].get("meta_policy_search"))
@@ -183,6 +194,11 @@ def resume_hint(script_path: str, folder: Optional[str]) -> str:
 def resume_command(script_path: str, folder: str) -> str:
     """Returns the command line that goes on with the run in a folder."""
     return shlex.join(["python", shortest(script_path), "--resume", shortest(folder)])
+
+
+def in_python(folder: str, n_itr: Any) -> str:
+    """Returns the call that goes on with the run in a folder, which was made in Python."""
+    return f"mps.load_run({json.dumps(shortest(folder))}).resume(n_itr={n_itr})"
 
 
 def describe_process(command: list[str]) -> dict[str, Any]:

@@ -7,7 +7,8 @@
 
 The gain is what adaptation added to the return, the return is that after adaptation or, in a single task, just the
 return; both are means of the last ten iterations. A run is `running` while a process holds its folder, `finished` when
-it has done all its iterations, else `interrupted`; below the table stands how to go on with those.
+it has done all its iterations, or a callback has stopped it, else `interrupted`; below the table stands how to go on
+with those.
 """
 import argparse
 import datetime
@@ -15,6 +16,7 @@ import fnmatch
 import json
 import math
 import os
+import shlex
 import sys
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
@@ -23,6 +25,7 @@ import numpy as np
 from experiments import record, times
 from experiments.command import run_tool
 from experiments.flags import Parser, similar, text_table
+from meta_policy_search import run_folder
 from meta_policy_search.plotting import mean_gain, read_progress, return_columns
 from meta_policy_search.utils.folder_lock import is_locked
 from meta_policy_search.utils.snapshotter import holds_snapshot
@@ -90,7 +93,7 @@ def read_run(folder: str) -> Run:
     return Run(
         folder, params.get("script"), settings.get("env"), settings.get("seed"), times.read_time(params.get("started")),
         times.read_time(params.get("ended")), record.count_rows(folder), settings.get("n_itr"), gain, half_width,
-        mean_return, state, _resume_command(folder, params.get("script"), settings) if state == "interrupted" else None)
+        mean_return, state, _resume_command(folder, params, settings) if state == "interrupted" else None)
 
 
 def _results(folder: str) -> tuple[Optional[float], Optional[float], Optional[float]]:
@@ -105,9 +108,12 @@ def _results(folder: str) -> tuple[Optional[float], Optional[float], Optional[fl
     return tuple(None if value is None or not math.isfinite(value) else value for value in found)  # type: ignore
 
 
-def _resume_command(folder: str, name: Any, settings: dict[str, Any]) -> Optional[str]:
+def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any]) -> Optional[str]:
+    if params.get("made_by") == run_folder.MADE_BY_TRAINER:
+        code = f"import meta_policy_search as mps; {record.in_python(folder, settings.get('n_itr'))}"
+        return shlex.join(["python", "-c", code]) if holds_snapshot(folder) else None
     here = os.path.dirname(os.path.abspath(__file__))
-    script, mode = f"{name}.py", settings.get("snapshot_mode", "none")
+    script, mode = f"{params.get('script')}.py", settings.get("snapshot_mode", "none")
     if script not in os.listdir(here):
         return None
     if not holds_snapshot(folder) and not record.ended_before_first_snapshot(folder, mode):

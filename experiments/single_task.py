@@ -149,6 +149,11 @@ class Training:
         return self.runner.epoch
 
     @property
+    def stopped(self) -> bool:
+        """Whether a callback has ended training."""
+        return self.runner.stopped
+
+    @property
     def sampler(self) -> Any:
         """What collects the paths."""
         return self.runner.sampler

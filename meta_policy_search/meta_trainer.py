@@ -192,7 +192,7 @@ class Trainer(TrainingLoop):
                     self.perform_itr()
         finally:
             if self._written_in is not None and os.path.isdir(self._written_in):
-                run_folder.record_end(self._written_in)
+                run_folder.record_end(self._written_in, self.stopped)
 
     def _write_params(self) -> None:
         """Writes `params.json`, where the logger has a folder that does not have it yet of this run."""

@@ -63,15 +63,16 @@ def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) 
         if before.get("made_by") != MADE_BY_TRAINER:  # a script's: the settings are those that it knows
             settings = {**before["settings"], "n_itr": settings["n_itr"]}
         before.pop("ended", None)
-        params = {**before, "settings": settings, "resumed": [*before["resumed"], {"itr": itr, **process}]}
+        resumed = [*before["resumed"], {"itr": itr, **process}]
+        params = {**before, "settings": settings, "stopped": False, "resumed": resumed}
     write_params(folder, params)
 
 
-def record_end(folder: str) -> None:
-    """Adds that the run ended now, its training at least."""
+def record_end(folder: str, stopped: bool) -> None:
+    """Adds that the run ended now, its training at least, and whether a callback has stopped it."""
     params = _read(folder)
     if params is not None and "settings" in params:
-        write_params(folder, {**params, "ended": now().isoformat(timespec="seconds")})
+        write_params(folder, {**params, "ended": now().isoformat(timespec="seconds"), "stopped": stopped})
 
 
 def _read(folder: str) -> Optional[Dict[str, Any]]:

@@ -41,6 +41,7 @@ class TrainingLoop(SharedArguments, abc.ABC):
 
     Attributes:
         itr (int): number of the next iteration.
+        stopped (bool): whether a callback has ended training, the last time.
     """
 
     _unit, _short_unit = "iteration", "itr"  # for messages, and for the bar
@@ -49,6 +50,7 @@ class TrainingLoop(SharedArguments, abc.ABC):
         self.callbacks = _check_callbacks(callbacks)
         self.progress_bar = check_bool("progress_bar", progress_bar)
         self.itr = itr
+        self.stopped = False
         self._started: Optional[float] = None  # when the run began, by `time.perf_counter`
         self._root = seeding.chosen_root()
         self._before: Optional[_Before] = None  # how it was when the iteration that is under way began
@@ -70,6 +72,7 @@ class TrainingLoop(SharedArguments, abc.ABC):
 
         It ends earlier where a callback returns True, Python's or NumPy's.
         """
+        self.stopped = False
         with progress_bar(self.progress_bar, end, "training", self._short_unit, initial=self.itr, smoothing=0.1) as bar:
             while self.itr < end:
                 self._begin()
@@ -77,7 +80,8 @@ class TrainingLoop(SharedArguments, abc.ABC):
                 row = self._commit()
                 bar.update()
                 answers = [callback(self, row) for callback in self.callbacks]
-                if any(isinstance(answer, (bool, np.bool_)) and bool(answer) for answer in answers):
+                self.stopped = any(isinstance(answer, (bool, np.bool_)) and bool(answer) for answer in answers)
+                if self.stopped:
                     logger.log(f"Stopped by a callback after {self._unit} {self.itr - 1}")
                     break
 

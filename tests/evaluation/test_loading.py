@@ -72,6 +72,13 @@ def test_another_run_in_the_folder_is_written_down_anew_and_none_without_a_folde
     assert not (tmp_path / "other" / "params.json").exists()
 
 
+def test_a_params_json_of_somebodys_own_stays_as_it_is(tmp_path):
+    (tmp_path / "params.json").write_text('{"learning_rate": 1}')
+    with logger.scoped_configure(tmp_path, ["csv"]):
+        make_trainer(1).train()
+    assert (tmp_path / "params.json").read_text() == '{"learning_rate": 1}'
+
+
 def test_the_evaluator_of_a_folder_is_that_of_its_trainer(run):
     folder, trainer = run
     evaluator = mps.load_evaluator(folder)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import meta_policy_search as mps
 from experiments import cem, record, runs, times
 from meta_policy_search import run_folder
 from meta_policy_search.utils import logger
@@ -168,6 +169,30 @@ def test_a_run_goes_on_with_the_command_that_is_named(tmp_path, monkeypatch, cap
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["iterations"], run["resume"]) == ("finished", 4, None)
+
+
+def test_a_run_made_in_python_goes_on_there_and_is_finished_where_a_callback_stops_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": ()}
+    mps.train("MetaPointEnvCorner", "vpg_maml", n_itr=9, dump_path="data/run", callbacks=[lambda *_: True], **tiny)
+    capsys.readouterr()
+    (run,) = json.loads(shown(capsys, "--json"))
+    assert (run["state"], run["iterations"], run["n_itr"], run["resume"]) == ("finished", 1, 9, None)
+    with pytest.raises(SystemExit):
+        cem.main(["--resume", "data/run"])
+    assert 'goes on there: mps.load_run("data/run").resume(n_itr=...)' in capsys.readouterr().err
+    mps.load_run("data/run").resume(n_itr=2)
+    params = record.read_params("data/run")
+    run_folder.write_params("data/run", {**params, "settings": {**params["settings"], "n_itr": 3}})
+    capsys.readouterr()
+    (run,) = json.loads(shown(capsys, "--json"))
+    assert (run["state"], run["iterations"]) == ("interrupted", 2)
+    program, flag, code = shlex.split(run["resume"])
+    assert (program, flag) == ("python", "-c")
+    exec(code, {})
+    capsys.readouterr()
+    (run,) = json.loads(shown(capsys, "--json", "--state", "finished"))
+    assert run["iterations"] == 3
 
 
 def test_messages_in_the_log_have_their_time_with_its_zone(tmp_path):
