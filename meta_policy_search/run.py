@@ -23,8 +23,6 @@ from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
 
-__all__ = ["ALGORITHMS", "Run", "load_run", "train"]
-
 ALGORITHMS: Dict[str, Type[MAMLAlgo]] = {
     "promp": ProMP, "trpo_maml": TRPOMAML, "vpg_maml": VPGMAML, "dice_maml": DICEMAML, "vpg_dice_maml": VPG_DICEMAML}
 _SETTINGS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100, "hidden_sizes": (64, 64),

@@ -17,9 +17,6 @@ from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.signatures import SharedArguments, present_arguments
 
-__all__ = ["MADE_BY_TRAINER", "PARAMS_FILE", "as_json", "describe_process", "make_run_folder", "now",
-           "record_end", "record_start", "settings_of", "warn_of_changes", "write_params"]
-
 PARAMS_FILE = "params.json"
 MADE_BY_TRAINER = "Trainer"  # `made_by` in the `params.json` of a run that is not of a script
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")

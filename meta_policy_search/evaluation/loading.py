@@ -10,8 +10,6 @@ from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import load_snapshot
 
-__all__ = ["load_evaluator"]
-
 LAST = "last"
 
 

@@ -6,8 +6,6 @@ from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOr
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.schedules import Schedule
 
-__all__ = ["FirstOrderMAMLAlgo", "FirstOrderMAMLArguments"]
-
 
 class FirstOrderMAMLArguments(MAMLArguments, StepArguments, total=False):
     """Arguments that MAML algorithms with first-order steps share, by name."""

@@ -5,8 +5,6 @@ from typing import Mapping
 from meta_policy_search.policies.base import Policy
 from meta_policy_search.tf_compat import tf
 
-__all__ = ["MetaParameters"]
-
 
 class MetaParameters:
     """What a meta-update optimizes: the policy's parameters and, if they are trained, the inner step sizes.

@@ -18,8 +18,6 @@ from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.signatures import merged_parameters
 from meta_policy_search.utils.snapshotter import load_snapshot
 
-__all__ = ["load_policy"]
-
 _PACKAGE = __name__.partition(".")[0]
 _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{room}." for room in ("policies", "optimizers", "meta_algos", "algos"))
 _FAMILIES: Dict[str, Type[MLPPolicy]] = {"GaussianMLPPolicy": GaussianMLPPolicy,

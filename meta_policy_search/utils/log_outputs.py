@@ -24,6 +24,7 @@ from typing import Any, Optional
 import numpy as np
 
 from meta_policy_search.utils import event_file
+from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import atomic_file, csv_text
 
 Row = dict[str, Any]
@@ -324,14 +325,22 @@ FORMATS: dict[str, Callable[[str, Optional[Position]], Output]] = {
 _PACKAGES = ("tensorboard", "wandb")  # which the formats of these names need
 
 
-def check_installed(format: str) -> None:
-    """Raises `ImportError`, with the command that installs it, where the package that a format needs is missing."""
-    if format in _PACKAGES:
+def check_formats(format_strs: Optional[Iterable[str]]) -> list[str]:
+    """Returns the formats to write in, None for the default; `logger.configure` says which mistakes it finds."""
+    if format_strs is None:
+        return ["line" if in_notebook() else "stdout", "log", "csv"]
+    if isinstance(format_strs, str):
+        raise TypeError(f"format_strs: expected a list of formats, got the string {format_strs!r}")
+    formats = [check_choice("format_strs", name, FORMATS) for name in format_strs]
+    if {"stdout", "line"} <= set(formats):
+        raise ValueError("format_strs: expected one format for the terminal, got both 'stdout' and 'line'")
+    for name in filter(_PACKAGES.__contains__, formats):
         try:
-            importlib.import_module(format)
+            importlib.import_module(name)
         except ImportError as error:
-            raise ImportError(f"the format {format} needs the package {format}: run `pip install "
-                              f'"meta_policy_search[{format}]"`') from error
+            raise ImportError(f"the format {name} needs the package {name}: run `pip install "
+                              f'"meta_policy_search[{name}]"`') from error
+    return formats
 
 
 def written_files(folder: str) -> dict[str, list[str]]:

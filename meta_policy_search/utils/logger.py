@@ -41,16 +41,7 @@ from typing import Any, Optional
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.folder_lock import FolderLock
-from meta_policy_search.utils.log_outputs import (
-    FORMATS,
-    Output,
-    Position,
-    Row,
-    check_installed,
-    in_notebook,
-    plain,
-    written_files,
-)
+from meta_policy_search.utils.log_outputs import FORMATS, Output, Position, Row, check_formats, plain, written_files
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots
 
@@ -77,12 +68,8 @@ class _Logger:
 
 
 def _unconfigured(level: int = INFO) -> _Logger:
-    name = _terminal_format()
-    return _Logger(folder=None, outputs={name: FORMATS[name]("", None)}, snapshotter=None, level=level)
-
-
-def _terminal_format() -> str:
-    return "line" if in_notebook() else "stdout"
+    terminal = check_formats(None)[0]
+    return _Logger(folder=None, outputs={terminal: FORMATS[terminal]("", None)}, snapshotter=None, level=level)
 
 
 def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = None,
@@ -110,7 +97,7 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
         ImportError: the package that a format needs is not installed; says what to run.
     """
     global _current
-    formats = _check_formats((_terminal_format(), "log", "csv") if format_strs is None else format_strs)
+    formats = check_formats(format_strs)
     folder = _usable_folder(dir)
     lock = FolderLock(folder)
     try:
@@ -124,17 +111,6 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
     _release(before)
     if dir is None:
         info(f"Logging to {folder}")
-
-
-def _check_formats(format_strs: Iterable[str]) -> list[str]:
-    if isinstance(format_strs, str):
-        raise TypeError(f"format_strs: expected a list of formats, got the string {format_strs!r}")
-    formats = [check_choice("format_strs", name, FORMATS) for name in format_strs]
-    if {"stdout", "line"} <= set(formats):
-        raise ValueError("format_strs: expected one format for the terminal, got both 'stdout' and 'line'")
-    for name in formats:
-        check_installed(name)
-    return formats
 
 
 def _usable_folder(dir: Optional[PathLike]) -> str:
