@@ -1,5 +1,4 @@
 """The shortest start: trains with one call, and does with a run what one does with runs."""
-import difflib
 import inspect
 import os
 from typing import Any, Dict, Optional, Sequence, Type, Union
@@ -16,9 +15,10 @@ from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianML
 from meta_policy_search.run_folder import make_run_folder
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
@@ -81,7 +81,9 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     processor_class = DiceMetaSampleProcessor if is_dice else MetaSampleProcessor
     classes = (NormalizedEnv, policy_class, MetaSampler, processor_class, algo_class, Trainer)
     taken = {cls: set(inspect.signature(cls).parameters) - _GIVEN for cls in classes}
-    _check_known(settings, set().union(*taken.values()), algo_class)
+    known = set().union(*taken.values())
+    for name in settings.keys() - known:
+        raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}{did_you_mean(name, known)}")
     baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
     settings = {**_SETTINGS, "baseline": baseline, **settings}
     given = {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
@@ -113,13 +115,6 @@ def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
         return Run(trainer, folder)
 
 
-def _check_known(settings: Dict[str, Any], known: set, algo_class: type) -> None:
-    for name in set(settings) - known:
-        near = difflib.get_close_matches(name, known, n=1)
-        raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}"
-                        + (f"; did you mean {near[0]!r}?" if near else ""))
-
-
 class Run:
     """A run: what was trained, and its folder; made by `train` and `load_run`.
 
@@ -145,9 +140,11 @@ class Run:
         """Returns the policy's action before adaptation; see `policy.act`."""
         return self.policy.act(observation, deterministic)
 
-    def evaluate(self, *args: Any, **kwargs: Any) -> Evaluation:
-        """Returns what the policy returns in tasks it has not seen; arguments of `MetaEvaluator.evaluate`."""
-        return MetaEvaluator.from_trainer(self.trainer, name=os.path.basename(self.folder)).evaluate(*args, **kwargs)
+    def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
+                 step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
+        """Returns what the policy returns in tasks it has not seen; see `MetaEvaluator.evaluate`."""
+        evaluator = MetaEvaluator.from_trainer(self.trainer, name=os.path.basename(self.folder))
+        return evaluator.evaluate(tasks, num_steps, step_sizes, seeds)
 
     def plot(self, path: Optional[PathLike] = None, ax: Any = None) -> Figure:
         """Draws the learning curve; see `plotting.plot_learning_curve`."""
