@@ -15,7 +15,7 @@ from meta_policy_search.utils.statistics import Interval, mean_interval
 from meta_policy_search.utils.utils import ClassEncoder
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:
     """What a policy returned in each task after each adaptation step, such as a gradient step.
 
@@ -72,6 +72,9 @@ class Evaluation:
 
     def __str__(self) -> str:
         return self.table()
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.name}, {self._describe()}>"
 
     def _repr_html_(self) -> str:
         """Returns the mean returns and gains as notebooks show them."""

@@ -28,7 +28,7 @@ def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
     return rngs
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Recording:
     """Paths in `M` tasks before and after each adaptation step, `P` in each; they can be repeated.
 
@@ -45,6 +45,9 @@ class Recording:
     tasks: Sequence[Task]
     rounds: Sequence[PathsMetaBatch]
     start_rngs: Sequence[Sequence[Sequence[np.random.Generator]]]
+
+    def __repr__(self) -> str:
+        return f"<Recording of {self.name} in {len(self.tasks)} tasks, after 0 to {len(self.rounds) - 1} steps>"
 
     @property
     def returns(self) -> np.ndarray:

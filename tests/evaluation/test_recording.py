@@ -119,6 +119,7 @@ def test_the_picture_shows_the_trajectories(point, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(module, "plot_trajectories", lambda *arguments: drawn.append(arguments))
     recording = point.record(NUM_TASKS, num_steps=1)
+    assert repr(recording) == f"<Recording of policy in {NUM_TASKS} tasks, after 0 to 1 steps>"
     recording.plot_trajectories(tmp_path / "a.png", num_paths=2)
     ((tasks, path, title, names, ax),) = drawn
     assert ax is None and path == tmp_path / "a.png" and title == "Paths of policy" and len(tasks) == NUM_TASKS
