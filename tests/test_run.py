@@ -27,7 +27,8 @@ def test_settings_go_to_the_classes_that_have_them(run):
 def test_it_acts_evaluates_and_draws(run, tmp_path):
     assert run.act(np.zeros(2)).shape == run.act(np.zeros(2), deterministic=True).shape == (2,)
     assert run.evaluate(tasks=2).returns.shape == (1, 2, 3)
-    assert len(run.plot(tmp_path / "curve.png").axes) == 2
+    figure = run.plot(tmp_path / "curve.png")
+    assert figure.get_suptitle() == "VPG-MAML on MetaPointEnvCorner, seed 5, inner step 0.2" and len(figure.axes) == 2
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -35,7 +36,9 @@ def test_a_run_is_loaded_and_gone_on_with_as_if_it_had_not_been_stopped(tmp_path
     """A row is shown as a line, or by `log_formats` as a table; files go on whichever is asked for."""
     settings = {"env": mps.MetaBernoulliBanditEnv(num_arms=3), "algo": mps.VPGMAML, "seed": 5, **TINY}
     whole = mps.train(n_itr=3, dump_path=tmp_path / "whole", **settings)
-    assert "| AdaptationGain" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "| AdaptationGain" not in shown and shown.count("\nitr ") == 3
+    assert shown.startswith(f"MetaBernoulliBanditEnv, seed 5: 3 iterations of VPGMAML, written to {tmp_path}")
     mps.train(n_itr=2, dump_path=tmp_path / "parts", log_formats=["stdout", "csv"], **settings)
     assert capsys.readouterr().out.count("| AdaptationGain ") == 2
     state = np.random.get_state()[1].tolist()

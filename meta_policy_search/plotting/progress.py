@@ -15,9 +15,9 @@ from meta_policy_search.utils.statistics import half_width_of_mean
 Progress = dict[str, np.ndarray]
 """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN where a row has no number."""
 
-
 _ALGORITHMS = {"pro_mp": "ProMP", "maml_trpo": "TRPO-MAML", "vpg_maml": "VPG-MAML", "e_maml": "E-MAML",
-               "dice_maml": "DiCE-MAML", "cem": "CEM", "cma_es": "CMA-ES", "ddpg": "DDPG"}  # by script
+               "dice_maml": "DiCE-MAML", "cem": "CEM", "cma_es": "CMA-ES", "ddpg": "DDPG",  # by script, or by class
+               "TRPOMAML": "TRPO-MAML", "VPGMAML": "VPG-MAML", "DICEMAML": "DiCE-MAML", "VPG_DICEMAML": "VPG-DiCE-MAML"}
 
 
 class MeanGain(NamedTuple):
