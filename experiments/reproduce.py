@@ -14,9 +14,8 @@ measure estimates, once per seed. Into experiments/results/papers go
     NAME_training.csv    what training returned, by method, seed and iteration
     NAME.svg             learning curves over environment steps
     weights/             the policies' parameters
-    README.md            a table of each entry
 
-What other methods and seeds left there stays.
+and a table of each entry into docs/papers.md. What other methods and seeds left there stays.
 """
 import argparse
 import importlib

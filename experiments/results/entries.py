@@ -66,12 +66,33 @@ class Measurement:
     outcome: str = ""
 
 
+_NAVIGATION = Entry(
+    "MAML adapts to a goal in the plane",
+    "arXiv:1703.03400, section 5.3",
+    {"env": "MetaPointEnvNavigation", "normalization_scale": 1.0, "n_itr": 100, "inner_lr": 0.5,
+     "hidden_sizes": [100, 100], "hidden_nonlinearity": "relu", "inner_type": "log_likelihood", "step_size": 0.01},
+    [Method("trpo_maml", "TRPO-MAML", "maml_trpo", {}, (1, 2, 3, 4, 5), published=(-40.41, -11.68, -3.33, -3.23))],
+    num_steps=3,
+    step_sizes=(0.5, 0.25),
+    rollouts=40,
+)
+
 ENTRIES = {
+    "navigation": _NAVIGATION,
     "exploration_corner": _exploration("MetaPointEnvCorner"),
     "exploration_momentum": _exploration("MetaPointEnvMomentum"),
 }
 
 MEASUREMENTS = {
+    "gradient_variance": Measurement(
+        "DiCE's meta-gradients are noisier than low-variance ones",
+        "arXiv:1810.06784, section 7.2: the standard deviation of DiCE is 60% to 100% higher",
+        module="gradient_variance",
+        key="meta-updates before",
+        value="standard deviation of the meta-gradient, in lengths of the mean one",
+        methods={"low_variance": "low-variance objective", "dice": "DiCE"},
+        seeds=(1, 2, 3),
+    ),
     "derivatives": Measurement(
         "Loaded DiCE estimates higher derivatives",
         "arXiv:1909.10549, section 5.1",

@@ -14,6 +14,7 @@ from meta_policy_search.utils.statistics import mean_interval, running_mean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "papers")
+PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "papers.md")
 RESAMPLINGS = 10_000
 POINTS = 200  # of a curve, at most
 Rows = dict[tuple[str, int], list[dict[str, str]]]
@@ -137,10 +138,8 @@ def interquartile_mean(scores: np.ndarray) -> Score:
 def write(*names: str) -> list[str]:
     """Draws the pictures of some entries, and writes the tables of all that have data; returns the paths."""
     paths = [draw(name) for name in names if os.path.exists(_path(name, "_training.csv"))]
-    path = os.path.join(FOLDER, "README.md")
-    os.makedirs(FOLDER, exist_ok=True)
-    write_text(path, page())
-    return [*paths, path]
+    write_text(PAGE, page())
+    return [*paths, PAGE]
 
 
 def draw(name: str) -> str:
@@ -174,11 +173,12 @@ def page() -> str:
 
 
 _PREFACE = """\
-`python experiments/reproduce.py NAME` trains, tests and writes all that follows. Policies are tested in 40 tasks that
-they were not trained on, the same for all. Columns 0, 1, ... are mean returns after so many gradient steps. The last
-column is the interquartile mean after as many steps as in training, over all seeds and tasks, with its 95% bootstrap
-interval over seeds and tasks (over tasks alone where there is one seed; with three seeds such intervals are too
-narrow rather than too wide)."""
+`python experiments/reproduce.py NAME` trains, tests, measures and writes all that follows; data and weights are in
+`experiments/results/papers`. Policies are tested in 40 tasks that they were not trained on, the same for all. Columns
+0, 1, ... are mean returns after so many gradient steps. The last column is the interquartile mean after as many steps
+as in training, over all seeds and tasks, with its 95% bootstrap interval over seeds and tasks (over tasks alone where
+there is one seed; with three seeds such intervals are too narrow rather than too wide). Minutes are those of training,
+on one core where several runs share the machine."""
 
 
 def _section(name: str, entry: Entry) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
             yield f"| {method.label}, published | | | | {_cells(method.published, entry)} | |"
         if method.name in returns:
             yield _row(entry, method, returns[method.name], training[method.name])
-    yield f"\n![Learning curves]({name}.svg)"
+    yield f"\n![Learning curves](../experiments/results/papers/{name}.svg)"
 
 
 def _section_of_measurement(name: str, measurement: Measurement) -> Iterator[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import reproduce
-from experiments.results import derivatives, reproduced
+from experiments.results import derivatives, gradient_variance, reproduced
 from experiments.results.entries import ENTRIES, MEASUREMENTS
 from experiments.settings import SMOKE, RunConfig, find_script, make_config
 from meta_policy_search.tf_compat import tf
@@ -20,6 +20,7 @@ NAME = "exploration_corner"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduced, "FOLDER", str(tmp_path / "reproduced"))
+    monkeypatch.setattr(reproduced, "PAGE", str(tmp_path / "papers.md"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return tmp_path / "reproduced"
 
@@ -143,6 +144,25 @@ def test_estimates_tend_to_the_truth():
     assert measured["loaded_lambda_0"][2] > 0.9
 
 
+# Variance of the meta-gradient --------------------------------------------------------------------------------------
+
+
+def test_the_relative_standard_deviation_is_that_of_all_components():
+    gradients = np.array([[3.0, 4.0], [3.0, 6.0], [3.0, 2.0]])
+    assert gradient_variance.relative_std(gradients) == pytest.approx(2.0 / 5.0)
+
+
+@pytest.mark.thorough
+def test_both_estimators_are_measured_at_all_checkpoints(monkeypatch):
+    monkeypatch.setattr(gradient_variance, "CHECKPOINTS", (0, 1))
+    monkeypatch.setattr(gradient_variance, "DRAWINGS", 2)
+    sizes = {"env": "MetaPointEnvNavigation", "meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5}
+    measured = gradient_variance.measure(1, **sizes)
+    assert measured == gradient_variance.measure(1, **sizes)
+    assert {name: list(by_itr) for name, by_itr in measured.items()} == {"low_variance": [0, 1], "dice": [0, 1]}
+    assert all(value > 0.0 for by_itr in measured.values() for value in by_itr.values())
+
+
 # Entries -----------------------------------------------------------------------------------------------------------
 
 
@@ -158,12 +178,12 @@ def test_entries_have_settings_that_exist_and_say_where_there_are_few_seeds(name
 def test_an_entry_is_trained_tested_and_drawn_and_then_left_alone(folder, small_entry, tmp_path, capsys):
     arguments = [NAME, "--output", str(tmp_path / "runs"), "--processes", "1"]
     assert reproduce.main(arguments) == 0
-    assert sorted(os.listdir(folder)) == ["README.md", f"{NAME}.csv", f"{NAME}.svg", f"{NAME}_training.csv", "weights"]
+    assert sorted(os.listdir(folder)) == [f"{NAME}.csv", f"{NAME}.svg", f"{NAME}_training.csv", "weights"]
     returns = reproduced.read_returns(NAME)
     assert returns[small_entry.methods[0].name][1].shape == (40, 4)
     weights = np.load(folder / "weights" / f"{NAME},{small_entry.methods[0].name},seed=1.npz")
     assert sum(weights[key].size for key in weights) > 0
-    page = (folder / "README.md").read_text(encoding="utf-8")
+    page = (tmp_path / "papers.md").read_text(encoding="utf-8")
     assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"`{NAME}`" in page
     capsys.readouterr()
     assert reproduce.main(arguments) == 0
@@ -198,7 +218,7 @@ def test_without_a_name_it_lists_the_entries(capsys):
 
 
 def test_tables_are_those_of_the_data():
-    kept = Path(reproduced.FOLDER, "README.md").read_text(encoding="utf-8")
+    kept = Path(reproduced.PAGE).read_text(encoding="utf-8")
     number = re.compile(r"-?\d+\.\d+")
     now = reproduced.page()
     assert number.sub("x", kept) == number.sub("x", now)

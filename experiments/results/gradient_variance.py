@@ -1,0 +1,74 @@
+"""How noisy meta-gradients are, with DiCE and with the low-variance objective.
+
+Measured by `experiments/reproduce.py gradient_variance`. ProMP trains a policy. At some iterations, each estimator
+draws ten times 20 tasks with 40 paths of 100 steps before and after adaptation (ProMP, arXiv:1810.06784, section 7.2),
+and computes the meta-gradient of a plain policy gradient from them. `VPGMAML` with the likelihood ratio inside has the
+low-variance curvature, `VPG_DICEMAML` that of DiCE; both have the same outer objective, the same policy and, as all
+draw with the same seed, the same tasks.
+"""
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from experiments.settings import MetaConfig, find_script, make_config
+
+if TYPE_CHECKING:
+    from meta_policy_search.meta_trainer import Trainer
+
+SETTINGS = {"env": "HalfCheetahRandDirecEnv", "meta_batch_size": 20, "rollouts_per_meta_task": 40, "n_itr": 1}
+ESTIMATORS = {
+    "low_variance": ("vpg_maml", {"inner_type": "likelihood_ratio"}),
+    "dice": ("dice_maml", {"outer_type": "log_likelihood"}),
+}
+CHECKPOINTS = (0, 10, 20, 40)  # meta-updates before it
+DRAWINGS = 10
+
+
+def relative_std(gradients: np.ndarray) -> float:
+    """Returns the standard deviation of a gradient estimate, in lengths of the mean one.
+
+    That is `sqrt(sum_d var_d) / |mean|`, from independent estimates `[n, D]`.
+    """
+    return float(np.sqrt(gradients.var(axis=0, ddof=1).sum()) / np.linalg.norm(gradients.mean(axis=0)))
+
+
+def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
+    """Returns the relative standard deviations of the meta-gradient, by estimator and number of meta-updates.
+
+    Args:
+        seed: of training and of all drawings.
+        **settings: in place of `SETTINGS`.
+    """
+    learner = _build("pro_mp", {"seed": seed, **settings})
+    estimators = {name: _build(script, {"seed": seed, **special, **settings})
+                  for name, (script, special) in ESTIMATORS.items()}
+    measured: dict[str, dict[int, float]] = {name: {} for name in estimators}
+    for itr in range(CHECKPOINTS[-1] + 1):
+        if itr in CHECKPOINTS:
+            for name, estimator in estimators.items():
+                estimator.policy.set_params(learner.policy.get_param_values())
+                gradients = [estimator.algo.optimizer.gradient(estimator.algo.meta_input_values(_draw(estimator)))
+                             for _ in range(DRAWINGS)]
+                measured[name][itr] = relative_std(np.array(gradients))
+        learner.algo.optimize_policy(_draw(learner), log=False)
+    for trainer in (learner, *estimators.values()):
+        trainer.sampler.close()
+    return measured
+
+
+def _build(script: str, settings: dict[str, Any]) -> "Trainer":
+    """Builds what a script trains, in a graph of its own."""
+    from meta_policy_search.tf_compat import tf  # takes seconds
+
+    module = find_script(script, MetaConfig)
+    with tf.Graph().as_default():
+        return module.build(make_config(module.Config, {**SETTINGS, **settings}))
+
+
+def _draw(trainer: "Trainer") -> list[Any]:
+    """Draws tasks and paths, adapts, and draws again; returns the samples before and after."""
+    trainer.sampler.update_tasks()
+    trainer.policy.switch_to_pre_update()
+    before = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())
+    trainer.algo.adapt(before)
+    return [before, trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())]
