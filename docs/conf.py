@@ -137,10 +137,10 @@ def skip_field(app, what, name, obj, skip, options):
 
 
 def repair_signature(app, what, name, obj, options, signature, return_annotation):
-    """Names functions that are defaults; leaves out `(*args, **kwargs)` of a protocol, which nobody constructs."""
+    """Names functions and classes that are defaults; a protocol, which nobody builds, has no `(*args, **kwargs)`."""
     if inspect.isclass(obj) and vars(obj).get("_is_protocol"):
         return "", None
-    return signature and re.sub(r"<function (\w+)>", r"\1", signature), return_annotation
+    return signature and re.sub(r"<(?:function|class) '?(?:\w+\.)*(\w+)'?>", r"\1", signature), return_annotation
 
 
 _TITLE = re.compile(r"(?<=<h1>)[^<]+")
