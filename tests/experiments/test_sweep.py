@@ -169,7 +169,7 @@ def test_the_page_about_sweeps(monkeypatch):
 
 def test_the_example_is_a_grid(tmp_path):
     example = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
-    assert len(example.runs) == 9 and Path(example.script) == ROOT / "experiments" / "maml_trpo.py"
+    assert len(example.runs) == 9 and Path(example.runs[0].script) == ROOT / "experiments" / "maml_trpo.py"
     assert example.runs[0].config.env == "MetaPointEnvCorner" and example.runs[0].name == "inner_lr=0.05,seed=1"
 
 
