@@ -257,20 +257,24 @@ def _draw(folder: str, config: MetaConfig) -> None:
 def _describe(trainer: "Trainer", config: MetaConfig) -> str:
     """Says what is trained, and on how many samples."""
     number = config.num_inner_grad_steps
-    steps = "1 adaptation step" if number == 1 else f"each of {number} adaptation steps"
+    when = "without adaptation" if number == 0 else "before and after 1 adaptation step" if number == 1 else \
+        f"before and after each of {number} adaptation steps"
     size = f"{config.meta_batch_size} tasks x {config.rollouts_per_meta_task} paths x {config.max_path_length} steps"
-    return f"{type(trainer.algo).__name__} with {size}, before and after {steps}"
+    return f"{type(trainer.algo).__name__} with {size}, {when}"
 
 
 def _summarize(trainer: "Trainer", config: MetaConfig) -> str:
-    """Says in one sentence what adaptation gained at the end."""
+    """Says in one sentence what adaptation gained at the end or, without it, what the policy returned."""
     gain = mean_gain(read_progress(str(logger.get_dir())))
+    samples = (f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new tasks and "
+               f"{config.rollouts_per_meta_task} paths per task")
+    if config.num_inner_grad_steps == 0:
+        return f"The policy returns {gain.before:.2f}: {samples}"
     interval = f"95% interval over tasks {gain.mean - gain.half_width:+.2f} to {gain.mean + gain.half_width:+.2f}"
     if config.meta_batch_size == 1:
         interval = "no interval over tasks, as there is one per iteration"
     return (f"Adaptation changes the return by {gain.mean:+.2f} ({interval}), from {gain.before:.2f} to "
-            f"{gain.after:.2f}: mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new "
-            f"tasks and {config.rollouts_per_meta_task} paths per task")
+            f"{gain.after:.2f}: {samples}")
 
 
 META_LEARNING = RunType(MetaConfig, SMOKE, record.load_in_own_graph, _draw, _describe, _summarize)

@@ -115,7 +115,7 @@ class MetaConfig(RunConfig):
     init_std: float = setting(1.0, "initial standard deviation; actions span +- normalization_scale")
     min_std: float = setting(1e-6, "smallest standard deviation, in the same unit")
     inner_lr: float = setting(0.1, "step size of adaptation")
-    num_inner_grad_steps: int = setting(1, "adaptation steps per iteration")
+    num_inner_grad_steps: int = setting(1, "adaptation steps per iteration; 0 trains one policy for all tasks")
     trainable_inner_step_size: bool = setting(False, "also learn a step size for each of the policy's parameters")
     first_order: bool = setting(False, "leave out second derivatives")
     diagnostics: bool = setting(False, "log how noisy each meta-gradient is and how far adaptation moves the policy")

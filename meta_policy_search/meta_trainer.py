@@ -130,7 +130,7 @@ class Trainer(TrainingLoop):
         if self.start_itr >= self.n_itr:
             raise ValueError(f"start_itr: expected less than n_itr={self.n_itr}, got {self.start_itr}")
         self.num_inner_grad_steps = given_or_of_part(
-            "num_inner_grad_steps", num_inner_grad_steps, "algo.num_inner_grad_steps", algo.num_inner_grad_steps)
+            "num_inner_grad_steps", num_inner_grad_steps, "algo.num_inner_grad_steps", algo.num_inner_grad_steps, 0)
         self._check_agreement()
         if sess is not None:
             if not isinstance(sess, tf.Session):
@@ -259,7 +259,7 @@ class Trainer(TrainingLoop):
             "Itr": self.itr,
             "n_timesteps": getattr(self.sampler, "total_timesteps_sampled", Sampler.total_timesteps_sampled),
             **times,
-            "Time-MAMLSteps": times["Time-InnerStep"] + times["Time-OuterStep"],
+            "Time-MAMLSteps": times.get("Time-InnerStep", 0.0) + times["Time-OuterStep"],
             "ItrTime": times["Time-TotalInner"] + times.get("Time-Diagnostics", 0.0) + times["Time-OuterStep"],
             "Time": self._elapsed(),
         })

@@ -47,6 +47,26 @@ def trained():
     return trainer, rows
 
 
+@pytest.mark.parametrize("algo_cls", [ProMP, VPGMAML])
+def test_without_inner_steps_one_policy_is_trained_in_all_tasks(algo_cls):
+    """Given no inner step, then paths are collected once in an iteration, and the policy is updated by them."""
+    rows = []
+    with tf.Graph().as_default():
+        trainer = build(algo_cls, num_inner_grad_steps=0, callbacks=[lambda trainer, row: rows.append(row)])
+        before = trainer.policy.get_param_values()
+        trainer.train()
+    assert [row["n_timesteps"] for row in rows] == [M * P * T, 2 * M * P * T]
+    assert not any(name.startswith("Step_1-") for name in rows[0]) and rows[0]["AdaptationGain"] == 0.0
+    assert np.isfinite(list(rows[-1].values())).all()
+    assert any(np.any(value != before[name]) for name, value in trainer.policy.get_param_values().items())
+
+
+@pytest.mark.parametrize("argument", ["exploration", "trainable_inner_step_size"])
+def test_without_inner_steps_there_is_nothing_of_theirs(argument):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=argument):
+        build(VPGMAML, num_inner_grad_steps=0, **{argument: True})
+
+
 @pytest.fixture(scope="module")
 def shared():
     """A small trainer for tests that care for the loop alone."""

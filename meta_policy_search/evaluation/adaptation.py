@@ -23,8 +23,8 @@ class Adaptation(abc.ABC):
 
     @property
     def num_steps(self) -> int:
-        """Number of steps in training; one, where the algorithm does not say."""
-        return getattr(self._algo, "num_inner_grad_steps", 1)
+        """Number of steps in training; one, where there was none or the algorithm does not say."""
+        return getattr(self._algo, "num_inner_grad_steps", 1) or 1
 
     @abc.abstractmethod
     def begin(self, num_tasks: int) -> Any:

@@ -29,9 +29,9 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
     OfPart,
     check_bool,
+    check_int_at_least,
     check_non_negative,
     check_positive,
-    check_positive_int,
     given_or_of_part,
 )
 from meta_policy_search.utils.serializable import Serializable
@@ -120,7 +120,8 @@ class MAMLAlgo(Serializable, MetaAlgo):
         policy (MetaPolicy): the policy to optimize.
         inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
         meta_batch_size (int or None): number of tasks `M`; by default, and for None, the policy's.
-        num_inner_grad_steps (int): number of inner steps `K`; default 1.
+        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained in all tasks,
+            without adaptation.
         trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes (Meta-SGD,
             arXiv:1707.09835), one for each number in each parameter, all starting at `inner_lr`. They are
             represented by their logarithm and so stay positive. Default False.
@@ -142,13 +143,18 @@ class MAMLAlgo(Serializable, MetaAlgo):
         self.inner_lr = check_non_negative("inner_lr", inner_lr)
         self.meta_batch_size = given_or_of_part(
             "meta_batch_size", meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
-        self.num_inner_grad_steps = check_positive_int("num_inner_grad_steps", num_inner_grad_steps)
+        self.num_inner_grad_steps = check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0)
         self.trainable_inner_step_size = check_bool("trainable_inner_step_size", trainable_inner_step_size)
         if self.trainable_inner_step_size:  # which stay positive
             check_positive("inner_lr", inner_lr)
+            self._check_adapts("trainable_inner_step_size")
         self.first_order = check_bool("first_order", first_order)
         self.name = name
         self._diagnostics: Any = None  # `AdaptationDiagnostics`, once they are built
+
+    def _check_adapts(self, argument: str) -> None:
+        if self.num_inner_grad_steps == 0:
+            raise ValueError(f"{argument}: expected False with num_inner_grad_steps=0, got True")
 
     def build_graph(self) -> None:
         """Builds the algorithm's graph: the inner step for sampling, and the meta-objective; called once.
@@ -386,10 +392,11 @@ class MAMLAlgo(Serializable, MetaAlgo):
         """Builds what `compute_diagnostics` needs, before the graph is finalized, say; called again, does nothing.
 
         Raises:
-            ValueError: there is a single task, so that there are no halves to compare.
+            ValueError: there is a single task, so that there are no halves to compare, or no inner step.
         """
         if self._diagnostics is not None:
             return
+        self._check_adapts("diagnostics")
         if self.meta_batch_size == 1:
             raise ValueError("diagnostics: expected a meta_batch_size of at least 2, since they compare the "
                              "meta-gradients of two halves of the tasks, got 1")

@@ -60,6 +60,8 @@ class ExploringMAMLAlgo(MAMLAlgo):
         super().__init__(*args, name=name, **kwargs)  # type: ignore[misc]  # `args` end before it
         self.inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
         self.exploration = check_bool("exploration", exploration)
+        if self.exploration:
+            self._check_adapts("exploration")
         self.exploration_coeff = None if exploration_coeff is None else check_non_negative(
             "exploration_coeff", exploration_coeff)
         if exploration_coeff is not None and not self.exploration:

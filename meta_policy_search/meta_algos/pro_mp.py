@@ -90,7 +90,9 @@ class ProMP(FirstOrderMAMLAlgo):
                                                  last.inputs.weights, clip_eps)
             kls = tf.stack([self._build_mean_kl(step) for step in chain])
             inner_kl, outer_kl = kls[:-1], kls[-1]
-            loss = tf.reduce_mean(surrogate.loss) + tf.reduce_mean(inner_kl_coeff * inner_kl)
+            loss = tf.reduce_mean(surrogate.loss)
+            if self.num_inner_grad_steps:  # a mean over nothing is not a number
+                loss += tf.reduce_mean(inner_kl_coeff * inner_kl)
         phs = {**self._meta_placeholders(chain), "clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff}
         self.optimizer.build_graph(loss, self.meta_parameters, phs, inner_kl, outer_kl,
                                    sample_axes=self._last_step_sample_axes(chain), task_inputs=self.task_inputs(chain))
@@ -103,8 +105,10 @@ class ProMP(FirstOrderMAMLAlgo):
     def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
         figures = super()._update(values)
         stats = self.optimizer.compute_stats(values)
-        figures.update(LossAfter=stats.loss, KLInner=float(np.mean(stats.inner_kl)), KLOuter=stats.outer_kl,
-                       KLCoeffInner=float(np.mean(self.inner_kl_coeff)), ClipEps=self.clip_eps)
+        inner_kl, coeff = (float(np.mean(of_steps)) if self.num_inner_grad_steps else 0.0
+                           for of_steps in (stats.inner_kl, self.inner_kl_coeff))
+        figures.update(LossAfter=stats.loss, KLInner=inner_kl, KLOuter=stats.outer_kl, KLCoeffInner=coeff,
+                       ClipEps=self.clip_eps)
         if self.adaptive_inner_kl_penalty:
             self.inner_kl_coeff = self._adapted_kl_coeff(stats.inner_kl)
         self.clip_eps *= self.anneal_factor

@@ -77,11 +77,13 @@ def describe_settings(script: Optional[str], env: str, seeds: Sequence[int], inn
 def return_columns(progress: Progress) -> dict[str, str]:
     """Returns the names of the columns with mean returns, by what they mean.
 
-    These are the returns before adaptation and after its last step or, of a run in a single task, just the return.
+    These are the returns before adaptation and after its last step or, of a run without adaptation, just the return.
     """
     if "AverageReturn" in progress:
         return {"return": "AverageReturn"}
     steps, _ = step_columns(progress, "AverageReturn")
+    if len(steps) == 1:
+        return {"return": f"Step_{steps[0]}-AverageReturn"}
     return {"return before adaptation": f"Step_{steps[0]}-AverageReturn",
             "return after adaptation": f"Step_{steps[-1]}-AverageReturn"}
 

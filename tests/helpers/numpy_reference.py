@@ -173,7 +173,7 @@ class Objective:
             r, adv = ratio(chain[-1], self.shapes, samples[-1]), samples[-1]["advantages"]
             surrogate = np.mean(np.minimum(r * adv, np.clip(r, 1 - clip_eps, 1 + clip_eps) * adv))
             kls = [kl_from_old(theta, self.shapes, s) for theta, s in zip(chain[:-1], samples[:-1])]
-            return -surrogate + np.mean(kl_coeff * np.array(kls))
+            return -surrogate + (np.mean(kl_coeff * np.array(kls)) if kls else 0.0)
 
         return lambda theta, step_sizes=None: self.mean_over_tasks(theta, task_loss, step_sizes)
 

@@ -11,16 +11,20 @@ from tests.helpers.small_world import M, draw_data, flat_task_params, make_polic
 pytestmark = pytest.mark.gradients
 
 CASES = [
+    case(ProMP, 0),
     case(ProMP, 1),
     case(ProMP, 2, trainable=True),
     case(ProMP, 3, marks=pytest.mark.thorough),
     case(ProMP, 2, first_order=True, marks=pytest.mark.thorough),
+    case(TRPOMAML, 0, "log_likelihood"),
     case(TRPOMAML, 1, "log_likelihood"),
     case(TRPOMAML, 2, "likelihood_ratio", exploration=True, trainable=True, marks=pytest.mark.thorough),
+    case(VPGMAML, 0, "log_likelihood", marks=pytest.mark.thorough),
     case(VPGMAML, 1, "likelihood_ratio", marks=pytest.mark.thorough),
     case(VPGMAML, 2, "log_likelihood", exploration=True, first_order=True),
     case(TRPOMAML, 2, "dice", marks=pytest.mark.thorough),
     case(VPGMAML, 1, "dice", trainable=True, marks=pytest.mark.thorough),
+    case(DICEMAML, 0, marks=pytest.mark.thorough),
     case(DICEMAML, 1),
     case(DICEMAML, 2, trainable=True, marks=pytest.mark.thorough),
     case(VPG_DICEMAML, 2, marks=pytest.mark.thorough),
