@@ -277,10 +277,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
             raise ValueError(f"{inputs.name}: {error}") from None
 
     def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
-        """Creates placeholders for one step's samples, one per task; for objectives of one's own.
-
-        The algorithms here feed all tasks through one stacked placeholder each; `ops.ragged.stack_placeholders`
-        makes that form of these.
+        """Creates placeholders for one step's samples, one per task, which `ops.ragged.stack_placeholders` stacks.
 
         Args:
             prefix: prepended to the name of each placeholder.
@@ -362,10 +359,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
 
     @staticmethod
     def _last_step_sample_axes(chain: Sequence[AdaptationStep]) -> Dict[str, int]:
-        """Names what minibatches split: the samples of the adapted policies.
-
-        Splitting those before adaptation would change the adapted policies themselves.
-        """
+        """Names what minibatches split: samples of the adapted policies, which those before adaptation would change."""
         return {name: 1 for name in chain[-1].inputs.by_task}
 
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
@@ -408,17 +402,15 @@ class MAMLAlgo(Serializable, MetaAlgo):
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
         """Computes how noisy the meta-gradient is, and what the inner steps do, at the present parameters.
 
-        The halves of the tasks are the first and the second of them; with an odd number, the second is the larger.
-
         Args:
             all_samples_data: as for `optimize_policy`, before it is called.
 
         Returns:
             Dict of `MetaGradNorm`, `MetaGradVariance`, `MetaGradRelativeStd` and `MetaGradHalvesCosine`, see
-            `diagnostics.compare_halves`; `PrePostGradCosine`, the cosine of the angle between the gradient of a task's
-            inner loss by the parameters before adaptation and that of its outer loss by the adapted ones, each on the
-            samples drawn with them, mean over the tasks in which neither is zero; and for each inner step
-            `Step_k-AdaptationKL`, the divergence `KL(pi_{theta_k} || pi_{theta_{k+1}})` on the samples of step k,
+            `diagnostics.compare_halves` (of an odd number of tasks, the second half is larger); `PrePostGradCosine`,
+            the cosine of the angle between the gradients of a task's inner loss by the parameters before adaptation
+            and of its outer loss by the adapted ones, mean over the tasks in which neither is zero; and for each
+            inner step `Step_k-AdaptationKL`, the divergence `KL(pi_{theta_k} || pi_{theta_{k+1}})` on its samples,
             nats, mean over tasks.
         """
         self.build_diagnostics()
