@@ -120,13 +120,11 @@ class MAMLAlgo(Serializable, MetaAlgo):
         policy (MetaPolicy): the policy to optimize.
         inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
         meta_batch_size (int or None): number of tasks `M`; by default, and for None, the policy's.
-        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained in all tasks,
-            without adaptation.
+        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
         trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes (Meta-SGD,
             arXiv:1707.09835), one for each number in each parameter, all starting at `inner_lr`. They are
             represented by their logarithm and so stay positive. Default False.
-        first_order (bool): whether to leave out second derivatives, stopping gradients through the inner gradient
-            (arXiv:1703.03400, section 5.2); default False.
+        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
         name (str): name scope of the algorithm's operations.
     """
 
