@@ -22,6 +22,7 @@ from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.worker import exit_after_parent
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.folder_lock import FolderLock
+from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.snapshotter import SnapshotError
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     if os.environ.get("SMOKE", "0") not in ("", "0"):
         arguments["smoke"] = True
     config = make_config(experiment.config_class, given_settings(arguments, experiment.run_type.smoke))
+    check_formats(config.log_formats, "log_formats")  # before there is a folder
     folder = arguments.get("dump_path") or record.make_default_folder(experiment.name, config)
     record.check_is_unused(folder)
     _configure_logger(folder, config)

@@ -80,6 +80,7 @@ class RunConfig:
             if choices is not None and value is not None:
                 check_choice(field.name, value, choices)
         check_int_at_least("plot_gap", self.plot_gap, 0)
+        check_int_at_least("snapshot_gap", self.snapshot_gap, 1)
         if "csv" not in self.log_formats:
             raise ValueError(f"log_formats: expected 'csv' among them, got {self.log_formats}")
         self.parallel_option()

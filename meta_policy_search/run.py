@@ -1,4 +1,5 @@
 """The shortest start: trains with one call, and does with a run what one does with runs."""
+import contextlib
 import inspect
 import os
 from typing import Any, Dict, Optional, Sequence, Type, Union
@@ -20,6 +21,7 @@ from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_choice, check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
 
@@ -63,14 +65,14 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
     """
     if not isinstance(algo, str) and not (isinstance(algo, type) and issubclass(algo, MAMLAlgo)):
         raise TypeError(f"algo: expected an algorithm or its name, got {algo!r}")
-    name = algo if isinstance(algo, str) else algo.__name__
     algo_class = ALGORITHMS[check_choice("algo", algo, ALGORITHMS)] if isinstance(algo, str) else algo
     env_name = env if isinstance(env, str) else type(getattr(env, "unwrapped", env)).__name__
+    formats = check_formats(log_formats, "log_formats")
     with tf.Graph().as_default():
         set_seed(seed)
         trainer = _make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings)
-        folder = make_run_folder(name, env_name, seed) if dump_path is None else dump_path
-        with logger.scoped_configure(folder, log_formats):
+        folder = make_run_folder(getattr(algo, "__name__", algo), env_name, seed) if dump_path is None else dump_path
+        with logger.scoped_configure(folder, formats):
             logger.log(f"{env_name}, seed {seed}: {n_itr} iterations of {algo_class.__name__}, written to {folder}")
             return Run(trainer, folder)._train()
 
@@ -90,8 +92,7 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     given = {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
     if not is_dice and settings.get("inner_type") != "dice":  # the others do not depend on it
         given[algo_class].pop("max_path_length", None)
-    if not isinstance(env, NormalizedEnv):
-        env = normalize(env, **given[NormalizedEnv])
+    env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
     if algo_class is VPG_DICEMAML:
         given[processor_class].setdefault("return_baseline", baselines.LinearFeatureBaseline())
     policy = policy_class.for_env(env, **given[policy_class])
@@ -160,6 +161,7 @@ class Run:
             SnapshotError: there is no snapshot.
             ValueError: the run has done as many iterations, or does not say how its parts were built.
         """
+        formats = check_formats(log_formats, "log_formats")
         with tf.Graph().as_default():
             snapshot = load_snapshot(self.folder)
             if check_positive_int("n_itr", n_itr) <= snapshot["itr"] + 1:
@@ -167,14 +169,12 @@ class Run:
                                  f"{n_itr}")
             self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr)
             positions = snapshot["state"]["outputs"]
-            with logger.scoped_configure(self.folder, {*log_formats, *positions}, positions=positions):
+            with logger.scoped_configure(self.folder, {*formats, *positions}, positions=positions):
                 return self._train()
 
     def _train(self) -> "Run":
-        try:
+        with contextlib.closing(self.trainer.sampler):
             self.trainer.train()
-        finally:
-            self.trainer.sampler.close()
         return self
 
     def __repr__(self) -> str:

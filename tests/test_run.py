@@ -52,6 +52,8 @@ def test_a_run_is_loaded_and_gone_on_with_as_if_it_had_not_been_stopped(tmp_path
     np.testing.assert_array_equal(after["AdaptationGain"], before["AdaptationGain"])
     with pytest.raises(ValueError, match="n_itr: expected more than the 3 iterations that are done, got 3"):
         run.resume(3)
+    with pytest.raises(TypeError, match="log_formats: expected a list of formats, got the string 'csv'"):
+        run.resume(4, log_formats="csv")
 
 
 @pytest.mark.thorough
@@ -69,6 +71,8 @@ def test_every_algorithm_by_its_name(algo, tmp_path, monkeypatch):
     ({"env": "Corner"}, ValueError, "expected one of"),
     ({"n_itr": 0, **TINY}, ValueError, "n_itr: expected an integer of at least 1, got 0"),
     ({"algo": mps.MetaEnv}, TypeError, "algo: expected an algorithm or its name, got"),
+    ({"log_formats": ["csv", "xml"], **TINY}, ValueError, "log_formats: expected one of 'stdout', 'line', 'log', "),
+    ({"log_formats": "csv", **TINY}, TypeError, "log_formats: expected a list of formats, got the string 'csv'"),
 ])
 def test_mistakes_leave_no_folder(arguments, error, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -325,21 +325,21 @@ FORMATS: dict[str, Callable[[str, Optional[Position]], Output]] = {
 _PACKAGES = ("tensorboard", "wandb")  # which the formats of these names need
 
 
-def check_formats(format_strs: Optional[Iterable[str]]) -> list[str]:
+def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs") -> list[str]:
     """Returns the formats to write in, None for the default; `logger.configure` says which mistakes it finds."""
     if format_strs is None:
         return ["line" if in_notebook() else "stdout", "log", "csv"]
     if isinstance(format_strs, str):
-        raise TypeError(f"format_strs: expected a list of formats, got the string {format_strs!r}")
-    formats = [check_choice("format_strs", name, FORMATS) for name in format_strs]
+        raise TypeError(f"{name}: expected a list of formats, got the string {format_strs!r}")
+    formats = [check_choice(name, format, FORMATS) for format in format_strs]
     if {"stdout", "line"} <= set(formats):
-        raise ValueError("format_strs: expected one format for the terminal, got both 'stdout' and 'line'")
-    for name in filter(_PACKAGES.__contains__, formats):
+        raise ValueError(f"{name}: expected one format for the terminal, got both 'stdout' and 'line'")
+    for package in filter(_PACKAGES.__contains__, formats):
         try:
-            importlib.import_module(name)
+            importlib.import_module(package)
         except ImportError as error:
-            raise ImportError(f"the format {name} needs the package {name}: run `pip install "
-                              f'"meta_policy_search[{name}]"`') from error
+            raise ImportError(f"the format {package} needs the package {package}: run `pip install "
+                              f'"meta_policy_search[{package}]"`') from error
     return formats
 
 

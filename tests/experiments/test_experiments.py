@@ -346,7 +346,7 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
     (["--env_kwargs", "{"], r"argument --env_kwargs: expected a JSON object .*, got '{'"),
     (["--env_kwargs", "[1]"], r"env_kwargs: expected an object \(names and values\), got \[1\]"),
     (["--log_formats", "line"], r"log_formats: expected 'csv' among them, got \('line',\)"),
-    (["--log_formats", "csv", "xml"], r"format_strs: expected one of .*'tensorboard', 'wandb', got 'xml'"),
+    (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', 'wandb', got 'xml'"),
     (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
     (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
     (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
@@ -361,13 +361,14 @@ def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
     assert re.fullmatch(f"pro_mp.py: error: {message}.*\n", mistake(capsys, pro_mp, *arguments))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("arguments, message", [
     (["--inner_lr", "-1"], "inner_lr: expected a finite number of at least 0, got -1.0"),
     (["--meta_batch_size", "0"], "meta_batch_size: expected an integer of at least 1, got 0"),
     (["--rollouts_per_meta_task", "0"], "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
-    (["--num_inner_grad_steps", "0"], "num_inner_grad_steps: expected an integer of at least 1, got 0"),
+    (["--num_inner_grad_steps", "-1"], "num_inner_grad_steps: expected an integer of at least 0, got -1"),
     (["--n_itr", "0"], "n_itr: expected an integer of at least 1, got 0"),
     (["--envs_per_task", "0"], "envs_per_task: expected an integer of at least 1, got 0"),
     (["--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "none"}'], "reward_type: expected one of"),
