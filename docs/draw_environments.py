@@ -3,21 +3,23 @@
     python docs/draw_environments.py
 
 The half cheetah runs as the policy of the start page has adapted to (`draw_adaptation.py`); ant and swimmer move their
-joints to and fro, the other robots at random; points are pushed towards their goals. Robots take OpenGL, EGL or OSMesa;
-see `make_env(..., render_mode="rgb_array")`. The numbers behind the pictures are the same every time, their pixels may
-differ between versions of OpenGL and matplotlib.
+joints to and fro, the other robots at random; points are pushed towards their goals; carts and pendulums of three
+masses have one simple controller. Robots take OpenGL, EGL or OSMesa; see `make_env(..., render_mode="rgb_array")`.
+The numbers behind the pictures are the same every time, their pixels may differ between versions of OpenGL and
+matplotlib.
 """
 import itertools
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 import matplotlib
 import numpy as np
 from draw_adaptation import record_half_cheetah, save  # beside this file
-from PIL import Image
+from PIL import Image, ImageOps
 
 from meta_policy_search.envs import MetaBernoulliBanditEnv, make_env
+from meta_policy_search.plotting.style import COLORS, GRID_COLOR, NOTE_STYLE
 
 FOLDER = Path(__file__).resolve().parent / "images"
 ROBOTS = {  # steps, and how many controls are half a period apart (0: all at random)
@@ -38,7 +40,7 @@ SIZE, POINT_STEPS = 300, 45  # pixels; steps of a point
 
 def draw(name: str, pictures: Iterator[np.ndarray], fps: float) -> None:
     """Saves a moving picture of an environment."""
-    images = [Image.fromarray(picture).resize((SIZE, SIZE), Image.LANCZOS) for picture in pictures]
+    images = [ImageOps.contain(Image.fromarray(picture), (660, SIZE), Image.LANCZOS) for picture in pictures]
     save(images, FOLDER / f"{name}.webp", fps)
 
 
@@ -79,6 +81,95 @@ def pictures_of_point(name: str, task: Any) -> Iterator[np.ndarray]:
         observation = env.step(push)[0]
 
 
+def balance(observation: np.ndarray) -> int:
+    """Pushes a cart to where its pole falls."""
+    return int(observation @ (0.05, 0.1, 1.0, 0.2) > 0.0)
+
+
+def swing_up(observation: np.ndarray) -> np.ndarray:
+    """Turns a pendulum the way it turns, until it has the energy to be upright, and holds it there."""
+    cosine, sine, spin = observation
+    energy = 5.0 * cosine + spin * spin / 6.0  # J for each kg, 5 when it stands still upright
+    torque = -15.0 * sine - 3.0 * spin if cosine > 0.94 else 2.0 * np.sign(spin) * (energy < 5.0)
+    return np.clip([torque], -2.0, 2.0)
+
+
+def draw_cart_pole(axes: Any, observation: np.ndarray, masses: Sequence[float]) -> None:
+    """Draws cart and pole, larger where they are heavier, between the lines that the pole must not pass."""
+    place, _, angle, _ = observation
+    half, limit = 0.1 + 0.15 * masses[0], np.radians(12.0)
+    axes.axhline(-0.15, color=GRID_COLOR)
+    for bound in (-limit, limit):
+        axes.plot((place, place + 1.15 * np.sin(bound)), (0.0, 1.15 * np.cos(bound)), ":", color=GRID_COLOR)
+    axes.fill(place + half * np.array([-1.0, 1.0, 1.0, -1.0]), (-0.15, -0.15, 0.15, 0.15), COLORS[0])
+    axes.plot((place, place + np.sin(angle)), (0.0, np.cos(angle)), color=COLORS[1], linewidth=3.0 + 30.0 * masses[1],
+              solid_capstyle="round")
+    axes.set(xlim=(-1.1, 1.1), ylim=(-0.25, 1.2))
+    axes.set_title(f"cart {masses[0]:g} kg, pole {masses[1]:g} kg", **NOTE_STYLE)
+
+
+def draw_pendulum(axes: Any, observation: np.ndarray, masses: Sequence[float]) -> None:
+    """Draws a pendulum, thicker where it is heavier."""
+    cosine, sine, _ = observation
+    axes.plot((0.0, -sine), (0.0, cosine), color=COLORS[1], linewidth=7.0 * np.sqrt(masses[0]), solid_capstyle="round")
+    axes.plot(0.0, 0.0, "o", color=COLORS[0])
+    axes.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
+    axes.set_title(f"{masses[0]:g} kg", **NOTE_STYLE)
+
+
+class Control(NamedTuple):
+    """How an environment of classic control is driven, and drawn."""
+
+    tasks: Sequence[Sequence[float]]  # kg
+    act: Callable[[np.ndarray], Any]
+    draw: Callable[[Any, np.ndarray, Sequence[float]], None]  # given axes, observation and task
+    hold: int  # steps for which an action is kept
+    num_steps: int
+    every: int  # steps from a picture to the next
+    seed: int
+    height: float  # of the picture, in hundreds of pixels
+    fps: float
+
+
+CONTROL = {
+    "CartPoleMassEnv": Control(((0.5, 0.05), (1.0, 0.1), (2.0, 0.2)), balance, draw_cart_pole, 4, 109, 4, 1, 1.7, 12.5),
+    "PendulumMassEnv": Control(((0.5,), (1.0,), (2.0,)), swing_up, draw_pendulum, 1, 101, 2, 53, 2.2, 10),
+}
+
+
+def follow(name: str, task: Sequence[float], control: Control) -> List[np.ndarray]:
+    """Returns what is observed until the path ends."""
+    env = make_env(name)
+    env.set_task(np.array(task))
+    observation, _ = env.reset(seed=control.seed)
+    path, terminated, action = [observation], False, None
+    for t in range(control.num_steps - 1):
+        if terminated:
+            break
+        if t % control.hold == 0:
+            action = control.act(observation)
+        observation, _, terminated, *_ = env.step(action)
+        path.append(observation)
+    return path
+
+
+def pictures_of_control(name: str, control: Control) -> Iterator[np.ndarray]:
+    """Draws tasks side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    paths = [follow(name, task, control) for task in control.tasks]
+    for t in range(0, control.num_steps, control.every):
+        figure = Figure(figsize=(6.6, control.height), dpi=100, layout="constrained")
+        canvas = FigureCanvasAgg(figure)
+        for axes, task, path in zip(figure.subplots(1, len(paths)), control.tasks, paths, strict=True):
+            axes.set_aspect("equal")
+            axes.axis("off")
+            control.draw(axes, path[min(t, len(path) - 1)], task)
+        canvas.draw()
+        yield np.asarray(canvas.buffer_rgba())[:, :, :3]
+
+
 def draw_bandits(path: Path) -> None:
     """Draws the arms of some tasks of the bandit."""
     from matplotlib import pyplot as plt
@@ -99,10 +190,11 @@ def main() -> None:
     wanted = sys.argv[1:]
     drawn = {"HalfCheetahRandDirecEnv": (pictures_of_half_cheetah,),
              **{name: (pictures_of_robot, name, *how) for name, how in ROBOTS.items()},
-             **{name: (pictures_of_point, name, task) for name, task in POINTS.items()}}
+             **{name: (pictures_of_point, name, task) for name, task in POINTS.items()},
+             **{name: (pictures_of_control, name, control) for name, control in CONTROL.items()}}
     for name, (pictures, *arguments) in drawn.items():
         if not wanted or name in wanted:
-            draw(name, pictures(*arguments), 15 if name in POINTS else 20)
+            draw(name, pictures(*arguments), CONTROL[name].fps if name in CONTROL else 15 if name in POINTS else 20)
     if not wanted:
         draw_bandits(FOLDER / "MetaBernoulliBanditEnv.png")
 
