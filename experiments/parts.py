@@ -5,6 +5,7 @@ TensorFlow is loaded when they are built, not before, so that `--help` and mista
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.settings import ExploringConfig, FirstOrderConfig, MetaConfig
+from experiments.task_observation import TaskObservingEnv
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, make_env, normalize
 from meta_policy_search.envs.spaces import is_discrete
@@ -31,7 +32,8 @@ def build_parts(config: MetaConfig) -> Parts:
     from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy  # loads TensorFlow
 
     set_seed(config.seed)
-    env = normalize(make_env(config.env, **config.env_kwargs), normalization_scale=config.normalization_scale)
+    wrapper = TaskObservingEnv if config.observe_task else normalize
+    env = wrapper(make_env(config.env, **config.env_kwargs), normalization_scale=config.normalization_scale)
     if is_discrete(env.action_space):
         policy_class, std = MetaCategoricalMLPPolicy, {}
     else:

@@ -114,7 +114,8 @@ def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> No
     """Tests the policy of a run in new tasks, and keeps what it returned, how it was trained, and its parameters."""
     from experiments.evaluate import load_evaluator  # loads TensorFlow
 
-    evaluator = load_evaluator(run.folder, rollouts_per_meta_task=entry.rollouts)
+    snapshot = next(each.snapshot for each in entry.methods if each.name == method)
+    evaluator = load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
     evaluation = evaluator.evaluate(TEST_TASKS, entry.num_steps, entry.step_sizes, (TEST_SEED,))
     print(f"{run.name}: {', '.join(f'{value:.2f}' for value in evaluation.mean_return.mean)} after 0, 1, ... steps",
           flush=True)

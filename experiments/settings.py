@@ -99,6 +99,7 @@ class RunConfig:
 class MetaConfig(RunConfig):
     """The settings that all experiments in meta-learning have; raises like `RunConfig`."""
 
+    observe_task: bool = setting(False, "tell the policy its task, as further observations: an upper bound")
     normalization_scale: float = setting(10.0, "bound of the policy's actions, which the environment's are scaled to")
     meta_batch_size: int = setting(40, "tasks per iteration")
     rollouts_per_meta_task: int = setting(20, "paths per task, each before and after every adaptation step")

@@ -184,11 +184,11 @@ def _check_earlier(run: Run) -> None:
                              "of a sweep")
     if not record.is_run(run.folder):
         return
-    before = record.read_params(run.folder).get("settings")
-    now = json.loads(json.dumps(dataclasses.asdict(run.config)))
-    before = before if isinstance(before, dict) else {}
-    differing = [f"{name} is {before.get(name)!r} there, {value!r} here" for name, value in now.items()
-                 if before.get(name) != value and not (name == "n_itr" and (before.get(name) or 0) < value)]
+    recorded = record.read_params(run.folder).get("settings")  # those that are newer than the run have their defaults
+    before = dataclasses.asdict(make_config(type(run.config), recorded if isinstance(recorded, dict) else {}))
+    differing = [f"{name} is {before[name]!r} there, {value!r} here"
+                 for name, value in dataclasses.asdict(run.config).items()
+                 if before[name] != value and not (name == "n_itr" and before[name] < value)]
     if differing:
         raise ValueError(f"--output: {run.folder} holds a run with other settings: {'; '.join(differing)}. Choose "
                          "another folder")

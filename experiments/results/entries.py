@@ -13,6 +13,7 @@ class Method:
     settings: Mapping[str, Any]
     seeds: Sequence[int] = (1, 2, 3)
     published: Optional[Sequence[float]] = None  # mean return in new tasks after 0, 1, ... steps
+    snapshot: Optional[str] = "last"  # that is tested; None for the random initialisation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +67,24 @@ class Measurement:
     outcome: str = ""
 
 
+def _half_cheetah(env: str, published: Sequence[float]) -> Entry:
+    """Returns the comparison of TRPO-MAML, ProMP and what needs no meta-learning on the half cheetah."""
+    alone = {"num_inner_grad_steps": 0, "n_itr": 240}  # as many environment steps, of which none are for adaptation
+    return Entry(
+        "MAML adapts a half cheetah, ProMP with fewer samples",
+        "arXiv:1703.03400, section 5.3; arXiv:1810.06784, section 7.1",
+        {"env": env, "meta_batch_size": 20, "max_path_length": 200, "n_itr": 120},
+        [Method("trpo_maml", "TRPO-MAML", "maml_trpo", {}, published=published),
+         Method("pro_mp", "ProMP", "pro_mp", {}),
+         Method("all_tasks", "TRPO in all tasks, then gradient steps", "maml_trpo", alone),
+         Method("oracle", "TRPO that observes the task", "maml_trpo", {**alone, "observe_task": True}),
+         Method("random", "random initialisation", "maml_trpo", {"n_itr": 1}, snapshot=None)],
+        num_steps=3,
+        step_sizes=(0.1, 0.05),
+        differs="20 tasks for 40, 19.2 million environment steps",
+    )
+
+
 _NAVIGATION = Entry(
     "MAML adapts to a goal in the plane",
     "arXiv:1703.03400, section 5.3",
@@ -75,12 +94,17 @@ _NAVIGATION = Entry(
     num_steps=3,
     step_sizes=(0.5, 0.25),
     rollouts=40,
+    outcome="The third step harms, as it is as long as the second and overshoots. It is no matter of noise: with 160 "
+            "paths it changes the return by -1.3 ± 0.8 (seed 1; for the worse in 68% of the tasks). Halved once more, "
+            "to 0.125, it gains +2.5 ± 0.6 with 40 paths, to -2.3 (120 tasks), and +1.3 ± 0.4 with 160, to -2.1.",
 )
 
 ENTRIES = {
-    "navigation": _NAVIGATION,
     "exploration_corner": _exploration("MetaPointEnvCorner"),
     "exploration_momentum": _exploration("MetaPointEnvMomentum"),
+    "half_cheetah_velocity": _half_cheetah("HalfCheetahRandVelEnv", (-129.5, -78.6, -66.6, -60.8)),
+    "half_cheetah_direction": _half_cheetah("HalfCheetahRandDirecEnv", (-50.69, 293.19, 313.48, 315.65)),
+    "navigation": _NAVIGATION,
 }
 
 MEASUREMENTS = {
@@ -104,5 +128,9 @@ MEASUREMENTS = {
         seeds=range(1, 21),
         published={"dice": (float("nan"), -0.05, -0.1), "low_variance": (float("nan"), 0.88, 0.17),
                    "loaded_lambda_0": (float("nan"), 0.99, 0.87)},
+        differs="the mean over as many random processes as there are seeds, where the paper has one process",
+        outcome="DiCE says nothing of the second and third order, Loaded DiCE of lambda 0 estimates both, as "
+                "published. The low-variance objective does better in the third order than published (0.35 in the "
+                "worst process, above 0.78 in most).",
     ),
 }

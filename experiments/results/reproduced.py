@@ -148,8 +148,9 @@ def draw(name: str) -> str:
     steps = entry.settings.get("num_inner_grad_steps", 1)
     panels = {}
     for step, label in ((0, "return before adaptation"), (steps, f"return after {_count(steps, 'step')}")):
-        panels[label] = [_curve(method.label, training[method.name], f"Step_{step}-AverageReturn")
-                         for method in entry.methods if method.name in training]
+        column = f"Step_{step}-AverageReturn"
+        panels[label] = [_curve(method.label, training[method.name], column) for method in entry.methods
+                         if column in next(iter(training.get(method.name, {}).values()), ())]
     path, title = _path(name, ".svg"), f"{entry.settings['env']}, {entry.source}"
     plot_comparison(panels, path, title, "environment steps")
     return path

@@ -312,6 +312,12 @@ def test_runs_with_other_settings_are_left_alone(tmp_path, capsys):
     for path in output.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "before" / path.relative_to(output)).read_bytes()
+    # a setting that is newer than a run has its default there
+    params = json.loads((output / "seed=1" / "params.json").read_text())
+    del params["settings"]["plot_gap"], params["settings"]["init_std"]
+    (output / "seed=1" / "params.json").write_text(json.dumps(params))
+    said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}), "--output", output)
+    assert "plot_gap is 10 there, 0 here" in said and "init_std" not in said
 
 
 def test_the_help_says_everything(capsys):

@@ -1,0 +1,103 @@
+"""An environment whose policy is told the task: what a policy that need not find out can reach, an upper bound."""
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from meta_policy_search.envs import gym_compat
+from meta_policy_search.envs.interface import BatchedEnv
+from meta_policy_search.envs.normalized_env import NormalizedEnv
+from meta_policy_search.envs.spaces import is_box
+from meta_policy_search.types import BatchedStep, Task
+from meta_policy_search.utils.gym_import import gym
+
+
+class TaskObservingEnv(NormalizedEnv):
+    """A normalized environment that appends its task, as numbers, to each observation.
+
+    Args:
+        env: the meta-environment; observes a vector, and its tasks are a number or an array of numbers.
+        **settings: of `NormalizedEnv`.
+
+    Raises:
+        TypeError: its tasks are something else, such as dicts of parameters.
+        ValueError: it observes something else.
+    """
+
+    def __init__(self, env: Any, **settings: Any) -> None:
+        super().__init__(env, **settings)
+        (task,) = gym_compat.sample_tasks(env, 1, np.random.default_rng(0))
+        self.observation_space = _with_task(self.observation_space, as_numbers(task))
+
+    @property
+    def make_batched(self) -> Callable[[int], BatchedEnv]:
+        """See `NormalizedEnv.make_batched`."""
+        make_normalized, space = super().make_batched, self.observation_space
+        return lambda num_envs: _BatchedTaskObservingEnv(make_normalized(num_envs), space)
+
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """See `NormalizedEnv.reset`."""
+        observation, info = super().reset(seed=seed, options=options)
+        return self._appended(observation), info
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """See `NormalizedEnv.step`."""
+        observation, *rest = super().step(action)
+        return self._appended(observation), *rest
+
+    def _appended(self, observation: np.ndarray) -> np.ndarray:
+        return np.concatenate((observation, as_numbers(self.get_task())))
+
+
+class _BatchedTaskObservingEnv(BatchedEnv):
+    """Many `TaskObservingEnv`, stepped together."""
+
+    def __init__(self, batched_env: BatchedEnv, observation_space: Any) -> None:
+        super().__init__(batched_env.num_envs)
+        self._batched_env = batched_env
+        self.observation_space, self.action_space = observation_space, batched_env.action_space
+        self.max_threads = batched_env.max_threads
+        self._numbers = _stacked(batched_env.get_tasks())
+
+    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> list[Task]:
+        return self._batched_env.sample_tasks(n_tasks, rng)
+
+    def set_tasks(self, tasks: Sequence[Task]) -> None:
+        self._batched_env.set_tasks(tasks)
+        self._numbers = _stacked(tasks)
+
+    def get_tasks(self) -> list[Task]:
+        return self._batched_env.get_tasks()
+
+    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """See `BatchedEnv.reset`."""
+        return np.concatenate((self._batched_env.reset(env_ids, rngs), self._numbers[env_ids]), axis=1)
+
+    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
+        """See `BatchedEnv.step`."""
+        answer = self._batched_env.step(actions, env_ids)
+        numbers = self._numbers if env_ids is None else self._numbers[env_ids]
+        return answer._replace(observations=np.concatenate((answer.observations, numbers), axis=1))
+
+    def log_diagnostics(self, paths: Any, prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`."""
+        self._batched_env.log_diagnostics(paths, prefix)
+
+
+def as_numbers(task: Task) -> np.ndarray:
+    """Returns a task as a vector, float64 `[k]`; raises `TypeError` if it is not made of numbers."""
+    numbers = np.ravel(np.asarray(task))
+    if numbers.dtype.kind not in "fiub":
+        raise TypeError(f"observe_task: expected an environment whose tasks are numbers, got the task {task!r}")
+    return numbers.astype(np.float64)
+
+
+def _stacked(tasks: Sequence[Task]) -> np.ndarray:
+    return np.array([as_numbers(task) for task in tasks])
+
+
+def _with_task(space: Any, numbers: np.ndarray) -> Any:
+    if not is_box(space) or len(space.shape) != 1:
+        raise ValueError(f"observe_task: expected an environment that observes a vector, got {space}")
+    bounds = np.full(len(numbers), np.inf)
+    return gym.spaces.Box(np.concatenate((space.low, -bounds)), np.concatenate((space.high, bounds)), dtype=np.float64)
