@@ -71,7 +71,8 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
     with tf.Graph().as_default():
         set_seed(seed)
         trainer = _make_trainer(make_env(env) if isinstance(env, str) else env, algo_class, n_itr, callbacks, settings)
-        folder = make_run_folder(getattr(algo, "__name__", algo), env_name, seed) if dump_path is None else dump_path
+        name = algo if isinstance(algo, str) else algo.__name__
+        folder = make_run_folder(name, env_name, seed) if dump_path is None else dump_path
         with logger.scoped_configure(folder, formats):
             logger.log(f"{env_name}, seed {seed}: {n_itr} iterations of {algo_class.__name__}, written to {folder}")
             return Run(trainer, folder)._train()
