@@ -90,9 +90,8 @@ class ProMP(FirstOrderMAMLAlgo):
                                                  last.inputs.weights, clip_eps)
             kls = tf.stack([self._build_mean_kl(step) for step in chain])
             inner_kl, outer_kl = kls[:-1], kls[-1]
-            loss = tf.reduce_mean(surrogate.loss)
-            if self.num_inner_grad_steps:  # a mean over nothing is not a number
-                loss += tf.reduce_mean(inner_kl_coeff * inner_kl)
+            penalty = tf.reduce_mean(inner_kl_coeff * inner_kl) if self.num_inner_grad_steps else 0.0
+            loss = tf.reduce_mean(surrogate.loss) + penalty
         phs = {**self._meta_placeholders(chain), "clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff}
         self.optimizer.build_graph(loss, self.meta_parameters, phs, inner_kl, outer_kl,
                                    sample_axes=self._last_step_sample_axes(chain), task_inputs=self.task_inputs(chain))

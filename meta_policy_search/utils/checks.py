@@ -18,13 +18,14 @@ class OfPart(int):
 
 
 def given_or_of_part(name: str, value: Any, part_name: str, of_part: Any, low: int = 1) -> int:
-    """Returns an integer of at least `low`, which is that of another part: given once more, it has to be the same.
+    """Returns an integer, which is that of another part: given once more, it has to be the same.
 
     Args:
         name: the argument.
         value: what was given for it: `of_part`, or an `OfPart` or None for nothing.
         part_name: what the part calls it.
         of_part: its number there; None where the part has none, so that it has to be given here.
+        low: what it is at least.
     """
     if of_part is not None and (value is None or isinstance(value, OfPart)):
         return check_int_at_least(part_name, of_part, low)
