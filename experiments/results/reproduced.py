@@ -178,8 +178,8 @@ _PREFACE = """\
 `experiments/results/papers`. Policies are tested in 40 tasks that they were not trained on, the same for all. Columns
 0, 1, ... are mean returns after so many gradient steps. The last column is the interquartile mean after as many steps
 as in training, over all seeds and tasks, with its 95% bootstrap interval over seeds and tasks (over tasks alone where
-there is one seed; with three seeds such intervals are too narrow rather than too wide). Minutes are those of training,
-on one core where several runs share the machine."""
+there is one seed; with three seeds such intervals are too narrow rather than too wide). Minutes are those that training
+took, beside whatever else the machine did."""
 
 
 def _section(name: str, entry: Entry) -> Iterator[str]:
