@@ -48,8 +48,8 @@ def _exploration(env: str) -> Entry:
          for name, (label, settings) in methods.items()],
         num_steps=3,
         differs="20 tasks for 40; 150 iterations; so far one seed, and without the exploration term",
-        outcome="With one seed, both objectives learn to explore with three steps, within 4 million environment steps; the "
-                "log-likelihood returns less before adaptation and a little more after it.",
+        outcome="With one seed, both objectives learn to explore with three steps, within 4 million environment steps; "
+                "the log-likelihood returns less before adaptation and a little more after it.",
     )
 
 
