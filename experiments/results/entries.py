@@ -1,6 +1,10 @@
 """What `experiments/reproduce.py` repeats: claims of papers, with the settings that they are tested with here."""
 import dataclasses
+import json
+import os
 from typing import Any, Mapping, Optional, Sequence
+
+CONFIGS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "configs")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,7 +16,7 @@ class Method:
     script: str  # in `experiments`, without `.py`
     settings: Mapping[str, Any]
     seeds: Sequence[int] = (1, 2, 3)
-    published: Optional[Sequence[float]] = None  # mean return in new tasks after 0, 1, ... steps
+    published: Optional[Sequence[float]] = None  # mean return in new tasks after 0, 1, ... steps, NaN where not said
     snapshot: Optional[str] = "last"  # that is tested; None for the random initialisation
 
 
@@ -31,7 +35,7 @@ class Entry:
     outcome: str = ""  # what came of it, in words
 
 
-def _exploration(env: str) -> Entry:
+def _exploration(env: str, outcome: str) -> Entry:
     """Returns the comparison of inner objectives in a world."""
     methods = {
         "log_likelihood": ("log-likelihood", {"inner_type": "log_likelihood"}),
@@ -42,14 +46,13 @@ def _exploration(env: str) -> Entry:
     return Entry(
         "The inner objective decides whether exploration is learnt",
         "arXiv:1810.06784, section 7.3",
-        {"env": env, "n_itr": 150, "meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100,
+        {"env": env, "n_itr": 40, "meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100,
          "inner_lr": 0.1, "num_inner_grad_steps": 3, "step_size": 0.01},
         [Method(name, label, "maml_trpo", {**settings, "exploration": name.endswith("exploring")})
          for name, (label, settings) in methods.items()],
         num_steps=3,
-        differs="20 tasks for 40; 150 iterations; so far one seed, and without the exploration term",
-        outcome="With one seed, both objectives learn to explore with three steps, within 4 million environment steps; "
-                "the log-likelihood returns less before adaptation and a little more after it.",
+        differs="20 tasks for 40; 6.4 million environment steps",
+        outcome=outcome,
     )
 
 
@@ -69,13 +72,13 @@ class Measurement:
     outcome: str = ""
 
 
-def _half_cheetah(env: str, published: Sequence[float]) -> Entry:
+def _half_cheetah(env: str, published: Sequence[float], outcome: str) -> Entry:
     """Returns the comparison of TRPO-MAML, ProMP and what needs no meta-learning on the half cheetah."""
-    alone = {"num_inner_grad_steps": 0, "n_itr": 240}  # as many environment steps, of which none are for adaptation
+    alone = {"num_inner_grad_steps": 0, "n_itr": 120}  # as many environment steps, of which none are for adaptation
     return Entry(
         "MAML adapts a half cheetah, ProMP with fewer samples",
         "arXiv:1703.03400, section 5.3; arXiv:1810.06784, section 7.1",
-        {"env": env, "meta_batch_size": 20, "max_path_length": 200, "n_itr": 120},
+        {"env": env, "meta_batch_size": 20, "max_path_length": 200, "n_itr": 60},
         [Method("trpo_maml", "TRPO-MAML", "maml_trpo", {}, published=published),
          Method("pro_mp", "ProMP", "pro_mp", {}),
          Method("all_tasks", "TRPO in all tasks, then gradient steps", "maml_trpo", alone),
@@ -83,7 +86,24 @@ def _half_cheetah(env: str, published: Sequence[float]) -> Entry:
          Method("random", "random initialisation", "maml_trpo", {"n_itr": 1}, snapshot=None)],
         num_steps=3,
         step_sizes=(0.1, 0.05),
-        differs="20 tasks for 40, 19.2 million environment steps",
+        differs="20 tasks for 40, 64 tanh units in each layer for 100 ReLU, 9.6 million environment steps",
+        outcome=outcome,
+    )
+
+
+def _rllib(name: str, n_itr: int, published: Optional[Sequence[float]], differs: str, outcome: str) -> Entry:
+    """Returns one of the examples that RLlib tuned."""
+    with open(os.path.join(CONFIGS, f"rllib_{name}.json"), encoding="utf-8") as file:
+        settings = {**json.load(file), "n_itr": n_itr}
+    return Entry(
+        "The tuned examples of RLlib's MAML, by ProMP",
+        "RLlib's tuned examples, see [Coming from RLlib's MAML](rllib.rst)",
+        settings,
+        [Method("pro_mp", "ProMP", "pro_mp", {}, published=published),
+         Method("random", "random initialisation", "pro_mp", {"n_itr": 1}, snapshot=None)],
+        num_steps=settings["num_inner_grad_steps"],
+        differs=differs,
+        outcome=outcome,
     )
 
 
@@ -102,10 +122,14 @@ _NAVIGATION = Entry(
 )
 
 ENTRIES = {
-    "exploration_corner": _exploration("MetaPointEnvCorner"),
-    "exploration_momentum": _exploration("MetaPointEnvMomentum"),
-    "half_cheetah_velocity": _half_cheetah("HalfCheetahRandVelEnv", (-129.5, -78.6, -66.6, -60.8)),
-    "half_cheetah_direction": _half_cheetah("HalfCheetahRandDirecEnv", (-50.69, 293.19, 313.48, 315.65)),
+    "exploration_corner": _exploration("MetaPointEnvCorner", ""),
+    "exploration_momentum": _exploration("MetaPointEnvMomentum", ""),
+    "half_cheetah_velocity": _half_cheetah("HalfCheetahRandVelEnv", (-129.5, -78.6, -66.6, -60.8), ""),
+    "half_cheetah_direction": _half_cheetah("HalfCheetahRandDirecEnv", (-50.69, 293.19, 313.48, 315.65), ""),
+    "rllib_cart_pole_mass": _rllib("cart_pole_mass", 100, None, "", ""),
+    "rllib_pendulum_mass": _rllib("pendulum_mass", 100, (float("nan"), -190.0), "", ""),
+    "rllib_half_cheetah_direction": _rllib("half_cheetah_direction", 90, (float("nan"), 230.0),
+                                           "a quarter of the 45 million steps", ""),
     "navigation": _NAVIGATION,
 }
 

@@ -190,7 +190,7 @@ def _section(name: str, entry: Entry) -> Iterator[str]:
     yield "|---" * (entry.num_steps + 6) + "|"
     for method in entry.methods:
         if method.published:
-            yield f"| {method.label}, published | | | | {_cells(method.published, entry)} | |"
+            yield f"| {method.label}, published | | | | {_cells(method.published, len(steps))} | |"
         if method.name in returns:
             yield _row(entry, method, returns[method.name], training[method.name])
     yield f"\n![Learning curves](../experiments/results/papers/{name}.svg)"
@@ -205,8 +205,7 @@ def _section_of_measurement(name: str, measurement: Measurement) -> Iterator[str
     yield "|---" * (len(keys) + 2) + "|"
     for method, label in measurement.methods.items():
         if method in measurement.published:
-            cells = ["" if np.isnan(value) else f"{value:.2f}" for value in measurement.published[method]]
-            yield f"| {label}, published | | {' | '.join(cells)} |"
+            yield f"| {label}, published | | {_cells(measurement.published[method], len(keys))} |"
         mean, half_width = mean_interval(np.array([[run[key] for key in keys] for run in measured[method].values()]))
         cells = [f"{value:.2f} ± {width:.2f}" for value, width in zip(mean, half_width, strict=True)]
         yield f"| {label} | {len(measured[method])} | {' | '.join(cells)} |"
@@ -221,16 +220,18 @@ def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator
 
 def _row(entry: Entry, method: Method, returns: dict[int, np.ndarray], training: dict[int, Progress]) -> str:
     scores = np.array(list(returns.values()))
+    means = _cells(scores.mean(axis=(0, 1)), entry.num_steps + 1)
     trained = {**entry.settings, **method.settings}.get("num_inner_grad_steps", 1)
     middle = interquartile_mean(scores[:, :, trained])
     runs = list(training.values())
     timesteps, minutes = (np.mean([run[column][-1] for run in runs]) for column in ("n_timesteps", "Time"))
     return (f"| {method.label} | {', '.join(map(str, returns))} | {timesteps / 1e6:.1f} | {minutes / 60:.0f} | "
-            f"{_cells(scores.mean(axis=(0, 1)), entry)} | {middle.mean:.2f} [{middle.low:.2f}, {middle.high:.2f}] |")
+            f"{means} | {middle.mean:.2f} [{middle.low:.2f}, {middle.high:.2f}] |")
 
 
-def _cells(means: Sequence[float], entry: Entry) -> str:
-    return " | ".join([f"{mean:.2f}" for mean in means] + [""] * (entry.num_steps + 1 - len(means)))
+def _cells(means: Sequence[float], columns: int) -> str:
+    cells = ["" if np.isnan(mean) else f"{mean:.2f}" for mean in means]
+    return " | ".join(cells + [""] * (columns - len(means)))
 
 
 def _count(number: int, what: str) -> str:
