@@ -15,7 +15,7 @@ measure estimates, once per seed. Into experiments/results/papers go
     NAME.svg             learning curves over environment steps
     weights/             the policies' parameters
 
-and a table of each entry into docs/papers.md. What other methods and seeds left there stays.
+and tables into docs/papers.md and the README. What other methods and seeds left there stays.
 """
 import argparse
 import importlib

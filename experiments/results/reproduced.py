@@ -14,7 +14,11 @@ from meta_policy_search.utils.statistics import mean_interval, running_mean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "papers")
-PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "papers.md")
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PAGE = os.path.join(ROOT, "docs", "papers.md")
+README = os.path.join(ROOT, "README.md")
+IN_README = {"navigation": "2D navigation", "half_cheetah_direction": "half cheetah, forward or backward",
+             "half_cheetah_velocity": "half cheetah, goal velocity"}
 RESAMPLINGS = 10_000
 POINTS = 200  # of a curve, at most
 Rows = dict[tuple[str, int], list[dict[str, str]]]
@@ -139,7 +143,9 @@ def write(*names: str) -> list[str]:
     """Draws the pictures of some entries, and writes the tables of all that have data; returns the paths."""
     paths = [draw(name) for name in names if os.path.exists(_path(name, "_training.csv"))]
     write_text(PAGE, page())
-    return [*paths, PAGE]
+    with open(README, encoding="utf-8") as file:
+        write_text(README, readme(file.read()))
+    return [*paths, PAGE, README]
 
 
 def draw(name: str) -> str:
@@ -171,6 +177,19 @@ def page() -> str:
         if os.path.exists(_path(name, ".csv")):
             parts.append("\n".join(_section_of_measurement(name, measurement)))
     return "\n\n".join(parts) + "\n"
+
+
+def readme(text: str) -> str:
+    """Returns the text of the README with its table of returns in new tasks, which stands between two comments."""
+    rows = ["| experiment | seeds | 0 | 1 | 2 | 3 |", "|---" * 6 + "|"]
+    for name, label in IN_README.items():
+        returns, methods = read_returns(name), ENTRIES[name].methods
+        rows += [f"| {label}, {method.label}, published | | {_cells(method.published, 4)} |"
+                 for method in methods if method.published and returns]
+        rows += [f"| {label}, {method.label} | {len(returns[method.name])} | {_means(returns[method.name], 4)} |"
+                 for method in methods if method.name in returns]
+    begin, end = "<!-- returns in new tasks -->\n", "\n<!-- end -->"
+    return text[:text.index(begin)] + begin + "\n".join(rows) + text[text.index(end):]
 
 
 _PREFACE = """\
@@ -220,13 +239,16 @@ def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator
 
 def _row(entry: Entry, method: Method, returns: dict[int, np.ndarray], training: dict[int, Progress]) -> str:
     scores = np.array(list(returns.values()))
-    means = _cells(scores.mean(axis=(0, 1)), entry.num_steps + 1)
     trained = {**entry.settings, **method.settings}.get("num_inner_grad_steps", 1)
     middle = interquartile_mean(scores[:, :, trained])
     runs = list(training.values())
     timesteps, minutes = (np.mean([run[column][-1] for run in runs]) for column in ("n_timesteps", "Time"))
     return (f"| {method.label} | {', '.join(map(str, returns))} | {timesteps / 1e6:.1f} | {minutes / 60:.0f} | "
-            f"{means} | {middle.mean:.2f} [{middle.low:.2f}, {middle.high:.2f}] |")
+            f"{_means(returns, entry.num_steps + 1)} | {middle.mean:.2f} [{middle.low:.2f}, {middle.high:.2f}] |")
+
+
+def _means(returns: dict[int, np.ndarray], columns: int) -> str:
+    return _cells(np.mean(list(returns.values()), axis=(0, 1)), columns)
 
 
 def _cells(means: Sequence[float], columns: int) -> str:

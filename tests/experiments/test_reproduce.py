@@ -2,6 +2,7 @@
 import dataclasses
 import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ NAME = "exploration_corner"
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduced, "FOLDER", str(tmp_path / "reproduced"))
     monkeypatch.setattr(reproduced, "PAGE", str(tmp_path / "papers.md"))
+    monkeypatch.setattr(reproduced, "README", shutil.copy(reproduced.README, tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     return tmp_path / "reproduced"
 
@@ -218,12 +220,13 @@ def test_without_a_name_it_lists_the_entries(capsys):
 
 
 def test_tables_are_those_of_the_data():
-    kept = Path(reproduced.PAGE).read_text(encoding="utf-8")
     number = re.compile(r"-?\d+\.\d+")
-    now = reproduced.page()
-    assert number.sub("x", kept) == number.sub("x", now)
-    np.testing.assert_allclose([float(n) for n in number.findall(kept)], [float(n) for n in number.findall(now)],
-                               atol=0.0101)
+    readme = Path(reproduced.README).read_text(encoding="utf-8")
+    page = Path(reproduced.PAGE).read_text(encoding="utf-8")
+    for kept, now in ((page, reproduced.page()), (readme, reproduced.readme(readme))):
+        assert number.sub("x", kept) == number.sub("x", now)
+        np.testing.assert_allclose([float(n) for n in number.findall(kept)], [float(n) for n in number.findall(now)],
+                                   atol=0.0101)
 
 
 def test_every_run_kept_has_its_weights_and_training():
