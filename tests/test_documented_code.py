@@ -54,7 +54,7 @@ def test_the_code_of_every_page_is_run_by_a_test():
 
 
 @pytest.mark.parametrize("page", IN_ONE_GO)
-@pytest.mark.thorough(but=("howto/own_environment.rst", "environments/point.rst", "migration.rst", "rllib.rst"))
+@pytest.mark.thorough(but=("environments/point.rst", "migration.rst", "rllib.rst"))
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     logger.set_level(logger.DISABLED)

@@ -282,7 +282,7 @@ print('passed', algo.num_adapted, observations[0].shape, means.shape, action.sha
 
 
 @pytest.mark.parametrize("new_gym", [False, True])
-@pytest.mark.thorough(but="True")
+@pytest.mark.thorough
 def test_an_old_script_with_classes_of_its_own_runs(new_gym, tmp_path):
     """Given an environment of either form, an algorithm that overrides `_adapt`, a target and a loop of its own."""
     script = tmp_path / "script.py"

@@ -3,6 +3,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils import logger
 from tests.test_documented_code import blocks_of
@@ -43,6 +45,7 @@ def test_the_example_trains_evaluates_draws_and_acts(tmp_path, monkeypatch, caps
     assert {"params.json", "learning_curve.png", "params.pkl"} <= {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.thorough
 def test_the_longer_example_trains(tmp_path, monkeypatch, capsys):
     (by_hand,) = blocks_of("quickstart.rst")
     with logger.scoped_configure(tmp_path / "other"):  # configured anew by the example

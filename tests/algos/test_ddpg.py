@@ -251,6 +251,7 @@ def test_arguments_are_checked(build, error, message):
 # Learning
 
 
+@pytest.mark.thorough
 def test_it_learns_to_go_to_a_goal():
     """Given a goal four steps away, then the policy goes there, while at first it stays where it is."""
     env = make_env()

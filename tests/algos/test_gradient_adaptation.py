@@ -148,6 +148,7 @@ def read(folder):
             for line in lines[1:]]
 
 
+@pytest.mark.thorough
 def test_a_runner_trains_it_as_a_trainer_does(quiet, tmp_path):
     """Given the same seed, then parameters, returns and steps are those of a `Trainer`, bit for bit."""
     runner, average = run(tmp_path / "runner", 3)
@@ -188,7 +189,7 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(quiet, tmp_p
 
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=() if name in ("ProMP", "E-MAML") else pytest.mark.slow) for name in ALGOS])
-@pytest.mark.thorough(but="ProMP")
+@pytest.mark.thorough
 def test_every_algorithm_can_be_pickled(name):
     """Given an update, when the algorithm is pickled into another graph, then both take the same next one."""
     algo = make(name).algo

@@ -34,7 +34,7 @@ def of_group(keys, name):
 
 
 @pytest.mark.parametrize("group", sorted(set(run.GROUPS) - {"graph", "scaling"}))  # these are measured below
-@pytest.mark.thorough(but="engine")
+@pytest.mark.thorough
 def test_a_group_measures_what_is_documented(group):
     if group == "ray":
         pytest.importorskip("ray", reason="Ray is not installed: pip install \"meta_policy_search[ray]\"")

@@ -138,7 +138,7 @@ class SlowBaseline(Baseline):
     # a nonlinearity without NumPy form, so that the policy draws for itself
     lambda: {"env": GlobalDice(), "baseline": SlowBaseline(), "nonlinearity": tf.nn.relu6},
 ], ids=["usual", "everything has a memory"])
-@pytest.mark.thorough(but="everything has a memory")
+@pytest.mark.thorough
 def test_a_run_in_which_a_callback_evaluates_is_the_run_without_it(make_arguments, tmp_path):
     evaluations = []
 

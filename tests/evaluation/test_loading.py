@@ -31,6 +31,7 @@ def run(tmp_path_factory):
     return folder, trainer
 
 
+@pytest.mark.thorough
 def test_an_optimizer_that_was_given_is_built_again(tmp_path):
     """Given an optimizer, which holds tensors, then the run has snapshots, and goes on with one like it."""
     with tf.Graph().as_default(), logger.scoped_configure(tmp_path, ["csv"]):
@@ -58,6 +59,7 @@ def test_params_json_says_what_was_trained(run):
     assert {name: settings.get(name) for name in expected} == expected
 
 
+@pytest.mark.thorough
 def test_another_run_in_the_folder_is_written_down_anew_and_none_without_a_folder(tmp_path):
     with logger.scoped_configure(tmp_path, ["csv"]):
         make_trainer(1).train()
@@ -79,6 +81,7 @@ def test_a_params_json_of_somebodys_own_stays_as_it_is(tmp_path):
     assert (tmp_path / "params.json").read_text() == '{"learning_rate": 1}'
 
 
+@pytest.mark.thorough
 def test_the_evaluator_of_a_folder_is_that_of_its_trainer(run):
     folder, trainer = run
     evaluator = mps.load_evaluator(folder)

@@ -72,6 +72,7 @@ def mistake(capsys, *arguments):
 # What it does ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_run_next_to_references(runs, tmp_path, capsys):
     run(runs / "vpg_maml", *SMALL, "--seeds", 1, 2, "--reference", "random", "--reference", runs / "dice_maml",
         "--output", tmp_path / "out")

@@ -161,6 +161,7 @@ def test_each_script_runs_from_end_to_end(scripts_at_work, name):
     assert params(folder)["script"] == name and params(folder)["settings"]["env"] == env
 
 
+@pytest.mark.thorough
 def test_the_sentence_about_the_gain_says_what_the_rows_say(finished):
     last = rows(finished.folder)[-10:]
     gains, half_widths, before, after = (

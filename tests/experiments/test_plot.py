@@ -239,6 +239,7 @@ def run_folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.thorough
 def test_trajectories_of_a_run(run_folder, tmp_path, monkeypatch):
     """Given two tasks and two steps, then the picture shows the paths that an evaluation has the returns of."""
     from meta_policy_search.evaluation import recording

@@ -161,6 +161,7 @@ def test_robots(tmp_path):
 # Mistakes ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_video_is_not_replaced_unless_that_is_asked_for(point, tmp_path, capsys):
     path = tmp_path / "a.mp4"
     path.write_text("mine")
@@ -188,6 +189,7 @@ def test_without_opengl_the_command_is_said_before_it_takes_time(point, tmp_path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough(but="arguments2-expected one of the corners")
 @pytest.mark.parametrize("arguments, message", [
     (["--fps", "0"], "fps: expected a finite number above 0, got 0.0"),
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
@@ -200,6 +202,7 @@ def test_mistakes(arguments, message, point, capsys):
     assert not (point / "video.mp4").exists()
 
 
+@pytest.mark.thorough
 def test_environments_without_pictures_and_folders_that_are_no_runs(tmp_path, capsys):
     folder = train(tmp_path / "bandit", "--env", "MetaBernoulliBanditEnv")
     capsys.readouterr()
@@ -207,6 +210,7 @@ def test_environments_without_pictures_and_folders_that_are_no_runs(tmp_path, ca
     assert "run_folder: expected the folder of a run, got nowhere" in mistake(capsys, "nowhere")
 
 
+@pytest.mark.thorough
 def test_ctrl_c_leaves_nothing(point, tmp_path, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt

@@ -171,6 +171,7 @@ def test_a_run_goes_on_with_the_command_that_is_named(tmp_path, monkeypatch, cap
     assert (run["state"], run["iterations"], run["resume"]) == ("finished", 4, None)
 
 
+@pytest.mark.thorough
 def test_a_run_made_in_python_goes_on_there_and_is_finished_where_a_callback_stops_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     tiny = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 5, "hidden_sizes": ()}

@@ -92,6 +92,7 @@ def test_more_environments_than_paths_are_as_many_as_paths():
     np.testing.assert_equal(dict(paths[0]), dict(paths[1]))
 
 
+@pytest.mark.thorough
 def test_settings_of_published_runs_train():
     for settings in ({"target_inner_step": 0, "adaptive_inner_kl_penalty": False}, {"inner_lr": 0}):
         train_one_iteration(ProMP(make_policy(), meta_batch_size=M, **settings))

@@ -39,6 +39,7 @@ def train(trainer):
     return np.array(trainer.sampler.tasks), trainer.policy.get_flat_params()
 
 
+@pytest.mark.thorough
 def test_trainers_that_are_built_first_and_trained_later_have_their_own_seeds():
     alone = [train(build_trainer(seed)) for seed in (1, 3)]
     trainers = [build_trainer(seed) for seed in (1, 3)]

@@ -111,6 +111,7 @@ def test_every_figure_is_that_of_plain_numpy(algo_cls, arguments, inner_type, me
     assert figures == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.thorough
 def test_a_task_without_a_gradient_has_no_angle():
     # given a task without advantages, then the mean is that of the other two
     algo = TRPOMAML(policy=make_policy(), inner_lr=INNER_LR, meta_batch_size=M)
@@ -267,6 +268,7 @@ def test_they_are_those_of_the_parameters_before_the_meta_update(monkeypatch):
     assert row["Time-MAMLSteps"] == pytest.approx(row["Time-InnerStep"] + row["Time-OuterStep"])
 
 
+@pytest.mark.thorough
 def test_mistakes():
     with pytest.raises(ValueError, match="meta_batch_size of at least 2.*got 1"):
         build(meta_batch_size=1)

@@ -47,6 +47,7 @@ def test_a_change_takes_effect_in_the_next_meta_update():
     assert step(algo, data) == pytest.approx(0.02, rel=1e-3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", [None, 0.03])
 def test_the_state_says_where_a_schedule_stands_and_what_was_set(change):
     one, other, data = *(make_algo(learning_rate=LinearSchedule(0.04, 0.0, 4)) for _ in range(2)), draw_data()

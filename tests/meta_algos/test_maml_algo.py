@@ -198,6 +198,7 @@ def test_the_graph_does_not_grow_with_the_number_of_tasks(algo_cls):
     assert sizes[0] == sizes[1] < 4000
 
 
+@pytest.mark.thorough
 def test_a_finalized_graph_serves_everything(finalized):
     policy = finalized.policy
     policy.set_params(policy.get_param_values())

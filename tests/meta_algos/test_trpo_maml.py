@@ -82,7 +82,7 @@ def test_hessian_vector_products_are_those_of_the_divergences_dense_hessian():
 @pytest.mark.parametrize("arguments", [
     {}, {"num_inner_grad_steps": 2, "trainable_inner_step_size": True}, {"inner_type": "dice"},
 ])
-@pytest.mark.thorough(but="arguments0")
+@pytest.mark.thorough
 def test_gauss_newton_products_are_exact_where_a_step_begins(arguments):
     policy, hvps = make_policy(), (GaussNewtonHvp(), ExactHvp())
     algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp), **arguments)
@@ -99,6 +99,7 @@ def test_gauss_newton_products_are_exact_where_a_step_begins(arguments):
         assert x @ gauss_newton(x) > 0
 
 
+@pytest.mark.thorough
 def test_gauss_newton_products_are_exact_for_categorical_policies():
     policy, hvps = MetaCategoricalMLPPolicy(M, O, 3, hidden_sizes=(3,)), (GaussNewtonHvp(), ExactHvp())
     algos = [TRPOMAML(policy, meta_batch_size=M, optimizer=ConjugateGradientOptimizer(hvp_approach=hvp))
@@ -121,6 +122,7 @@ def test_gauss_newton_products_are_exact_for_categorical_policies():
         assert relative_error(gauss_newton(x), exact(x)) < 1e-4
 
 
+@pytest.mark.thorough
 def test_a_distribution_without_fisher_information_has_differences():
     class Own(DiagonalGaussian):
         fisher_norm_sym = Distribution.fisher_norm_sym

@@ -90,6 +90,7 @@ def test_results_are_the_same_bits_for_any_number_of_threads(algo_cls, monkeypat
     np.testing.assert_array_equal(updated[2], updated[0])
 
 
+@pytest.mark.thorough
 def test_it_works_in_a_session_of_the_users_own(monkeypatch):
     set_block_size(monkeypatch, 1)
     algo = ProMP(make_policy(), meta_batch_size=M)

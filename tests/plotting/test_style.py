@@ -73,6 +73,7 @@ def test_single_axes_get_the_first_panel_of_a_run_and_no_file_is_written(folder)
     assert [path.name for path in folder.iterdir()] == ["progress.csv"]
 
 
+@pytest.mark.thorough
 def test_nothing_holds_on_to_figures_and_pyplot_is_not_loaded(tmp_path):
     figure = weakref.ref(plot_comparison({"a": [CURVE]}, tmp_path / "a.png"))
     gc.collect()
