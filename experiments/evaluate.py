@@ -274,10 +274,15 @@ def different_tasks(env: Any, arguments: argparse.Namespace) -> list[Any]:
     return list(by_name.values())[:num_tasks]
 
 
+def add_snapshot_flag(parser: Any) -> None:
+    """Gives a parser the flag that says which snapshot is used."""
+    parser.add_argument("--snapshot", type=_snapshot, default=LAST, metavar="ITR",
+                        help="iteration whose snapshot is used (default: last)")
+
+
 def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     add = parser.add_argument
-    add("--snapshot", type=_snapshot, default=LAST, metavar="ITR", help="iteration whose snapshot is used (default: "
-        "last)")
+    add_snapshot_flag(parser)
     tasks = parser.add_mutually_exclusive_group()
     tasks.add_argument("--num_tasks", type=int, default=num_tasks, metavar="INT",
                        help=f"tasks that are sampled for each seed (default: {num_tasks})")

@@ -14,9 +14,10 @@ from .envs import MetaPointEnvCornerGoals as MetaPointEnvCornerGoals, MetaPointE
 from .envs import MetaPointEnvNavigation as MetaPointEnvNavigation, MetaPointEnvOrigin as MetaPointEnvOrigin
 from .envs import MetaPointEnvV2 as MetaPointEnvV2, MetaPointEnvWalls as MetaPointEnvWalls
 from .envs import MetaTabularMDPEnv as MetaTabularMDPEnv, MetaWorldML1 as MetaWorldML1, MetaWorldML10 as MetaWorldML10
-from .envs import MetaWorldML45 as MetaWorldML45, NormalizedEnv as NormalizedEnv, PhysicsError as PhysicsError
-from .envs import RandomEnv as RandomEnv, SingleTaskEnv as SingleTaskEnv, available_envs as available_envs
-from .envs import get_env_class as get_env_class, make_env as make_env, normalize as normalize
+from .envs import MetaWorldML25 as MetaWorldML25, MetaWorldML45 as MetaWorldML45, NormalizedEnv as NormalizedEnv
+from .envs import PhysicsError as PhysicsError, RandomEnv as RandomEnv, SingleTaskEnv as SingleTaskEnv
+from .envs import available_envs as available_envs, get_env_class as get_env_class, make_env as make_env
+from .envs import normalize as normalize
 from .envs.mujoco_envs import AntRandDirec2DEnv as AntRandDirec2DEnv, AntRandDirecEnv as AntRandDirecEnv
 from .envs.mujoco_envs import AntRandGoalEnv as AntRandGoalEnv, HalfCheetahRandDirecEnv as HalfCheetahRandDirecEnv
 from .envs.mujoco_envs import HalfCheetahRandVelEnv as HalfCheetahRandVelEnv, HopperRandParamsEnv as HopperRandParamsEnv

@@ -41,6 +41,7 @@ ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
     r"python benchmarks/compare\.py .*": "tests/benchmarks/test_compare.py, with tiny sizes",
     r"ray (start|job submit).*": "needs a cluster",
     r"python experiments/reproduce\.py .*": "tests/experiments/test_reproduce.py, a small entry",
+    r"python experiments/metaworld_evaluation\.py .*": "tests/experiments/test_metaworld_evaluation.py, shorter",
     r"python experiments/sweep\.py .*": "tests/experiments/test_sweep.py reads its grid, and runs smaller ones",
     r"pip install .*": "make and .ci/run install the package; what else there is belongs to the user's machine",
     r"python -m pip install .*": "as above",

@@ -7,7 +7,7 @@ from meta_policy_search.envs.control_envs import CartPoleMassEnv, PendulumMassEn
 from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTabularMDPEnv
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
-from meta_policy_search.envs.meta_world import MetaWorldML1, MetaWorldML10, MetaWorldML45
+from meta_policy_search.envs.meta_world import MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45
 from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
 from meta_policy_search.envs.normalized_env import NormalizedEnv, normalize
 from meta_policy_search.envs.point_envs import (
@@ -25,5 +25,5 @@ from meta_policy_search.envs.registry import available_envs, get_env_class, make
 __all__ = ["BatchableMetaEnv", "BatchedEnv", "CartPoleMassEnv", "EnvSpec", "GymnasiumMetaEnv", "MetaBernoulliBanditEnv",
            "MetaEnv", "MetaPointEnv", "MetaPointEnvCorner", "MetaPointEnvCornerGoals", "MetaPointEnvMomentum",
            "MetaPointEnvNavigation", "MetaPointEnvOrigin", "MetaPointEnvV2", "MetaPointEnvWalls", "MetaTabularMDPEnv",
-           "MetaWorldML1", "MetaWorldML10", "MetaWorldML45", "NormalizedEnv", "PendulumMassEnv", "PhysicsError",
-           "RandomEnv", "SingleTaskEnv", "available_envs", "get_env_class", "make_env", "normalize"]
+           "MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "NormalizedEnv", "PendulumMassEnv",
+           "PhysicsError", "RandomEnv", "SingleTaskEnv", "available_envs", "get_env_class", "make_env", "normalize"]

@@ -1,4 +1,4 @@
-"""Meta-World's benchmarks ML1, ML10 and ML45: a robot arm that reaches, pushes, opens doors, and so on.
+"""Meta-World's benchmarks ML1, ML10, ML25 and ML45: a robot arm that reaches, pushes, opens doors, and so on.
 
 Simulation, rewards and tasks are those of the package `metaworld` (version 3), which the extra `[metaworld]` installs.
 Here, simulators are built when a task needs one, and copies with the same task share the model of its scene, some 20
@@ -25,7 +25,7 @@ from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.gym_import import gym
 
-__all__ = ["MetaWorldML1", "MetaWorldML10", "MetaWorldML45", "MetaWorldTask"]
+__all__ = ["MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "MetaWorldTask"]
 
 SPLITS = ("train", "test")
 REWARDS = ("v1", "v2")
@@ -45,7 +45,7 @@ class MetaWorldTask(NamedTuple):
 class _Split(NamedTuple):
     """The tasks of a benchmark for training, or those for testing."""
 
-    benchmark: str  # "ML1", "ML10" or "ML45"
+    benchmark: str  # "ML1", "ML10", "ML25" or "ML45"
     env_name: Any  # of ML1, as the user gave it
     split: str
     seed: int
@@ -151,18 +151,21 @@ class MetaWorldML10(_MetaWorldEnv):
     """Meta-World's ML10: tasks of 10 kinds for training, and of 5 others for testing.
 
     A task is drawn uniformly by its kind, then uniformly among the 50 of that kind, which are the `train_tasks` or
-    `test_tasks` of `metaworld.ML10(seed)`; to draw these takes a second, once per process. Else as `MetaWorldML1`.
+    `test_tasks` of `metaworld.ML10(seed)`; to draw these takes a second, once per process (ML45: 5 seconds). Else as
+    `MetaWorldML1`.
     """
 
     _benchmark = "ML10"
 
 
-class MetaWorldML45(_MetaWorldEnv):
-    """Meta-World's ML45: tasks of 45 kinds for training, and of 5 others for testing.
+class MetaWorldML25(_MetaWorldEnv):
+    """Meta-World's ML25: 25 kinds for training, 5 for testing, all but `basketball-v3` others; as `MetaWorldML10`."""
 
-    A task is drawn uniformly by its kind, then uniformly among the 50 of that kind, which are the `train_tasks` or
-    `test_tasks` of `metaworld.ML45(seed)`; to draw these takes 5 seconds, once per process. Else as `MetaWorldML1`.
-    """
+    _benchmark = "ML25"
+
+
+class MetaWorldML45(_MetaWorldEnv):
+    """Meta-World's ML45: 45 kinds for training, and 5 others for testing; else as `MetaWorldML10`."""
 
     _benchmark = "ML45"
 
@@ -186,6 +189,13 @@ def find_kind(name: str, value: Any) -> type:
         raise ValueError(f"{name}: expected a kind of task of Meta-World, such as {', '.join(alike or kinds)}, got "
                          f"{value!r}")
     return kinds[value]
+
+
+def package_task(task: MetaWorldTask) -> Any:
+    """Returns a task as the package has it."""
+    return import_metaworld().Task(task.env_name, pickle.dumps({
+        "env_cls": find_kind("task", task.env_name), "rand_vec": np.array(task.rand_vec),
+        "partially_observable": True}))
 
 
 def _sample_task(split: _Split, rng: np.random.Generator) -> MetaWorldTask:
@@ -224,7 +234,6 @@ class _Arm:
         self._split, self._reward_function_version = split, reward_function_version
         self._task: Optional[MetaWorldTask] = None
         self._simulator: Any = None
-        self._simulated_task: Optional[MetaWorldTask] = None
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (_OBS_DIM,), np.float64)
         self.action_space = gym.spaces.Box(-1.0, 1.0, (_ACTION_DIM,), np.float64)
 
@@ -239,22 +248,19 @@ class _Arm:
 
     def reset(self, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         task = self.task
-        if self._simulated_task != task:
+        if self._simulator is None or self._simulator.shared_as != task:
             self._simulator = None  # one of two models goes before the other comes
-            simulator = scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
-            simulator.set_task(import_metaworld().Task(task.env_name, pickle.dumps({
-                "env_cls": find_kind("task", task.env_name), "rand_vec": np.array(task.rand_vec),
-                "partially_observable": True})))
-            self._simulator, self._simulated_task = simulator, task
+            self._simulator = scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
+            self._simulator.set_task(package_task(task))
         return self._simulator.reset()[0], {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         if self._simulator is None:
             raise RuntimeError("step: call reset() first")
         observation, reward, terminated, truncated, info = self._simulator.step(action)
-        warned = [warning.name for warning in _divergences() if self._simulator.data.warning[warning].number > 0]
+        warned = self._simulator.warned()
         if warned:
-            raise PhysicsError(f"the simulation of {self._simulated_task} diverged ({', '.join(warned)})", [0])
+            raise PhysicsError(f"the simulation of {self._simulator.shared_as} diverged ({', '.join(warned)})", [0])
         info = {name: bool(value) if name == "success" else float(value) for name, value in info.items()}
         return observation, reward, terminated, truncated, info
 
@@ -285,24 +291,8 @@ def _num_places(kind: str) -> int:
     return scene_class(kind)(None)._random_reset_space.low.size
 
 
-@functools.lru_cache(maxsize=None)
-def _divergences() -> Tuple[Any, ...]:
-    """Returns MuJoCo's warnings that a state is not finite or huge."""
-    import mujoco
-
-    warning = mujoco.mjtWarning
-    return warning.mjWARN_BADQPOS, warning.mjWARN_BADQVEL, warning.mjWARN_BADQACC
-
-
 _models: "weakref.WeakValueDictionary[Optional[MetaWorldTask], Any]" = weakref.WeakValueDictionary()
 """The models that simulators work on, by task. A simulator only moves things in its model."""
-
-
-def _return_freed_memory() -> None:
-    """Makes the C library return memory to the system; else a process grows by hundreds of MB when tasks change."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
-    if trim is not None:
-        trim(0)
 
 
 @functools.lru_cache(maxsize=None)
@@ -317,23 +307,29 @@ def scene_class(kind: str) -> type:
         """A simulator; those of the same task share a model. One without a task draws tasks, and takes no steps."""
 
         def __init__(self, task: Optional[MetaWorldTask], **arguments: Any) -> None:
-            self._shared_as = task
+            self.shared_as = task
             super().__init__(**arguments)
 
         def _initialize_simulation(self) -> Tuple[Any, Any]:
-            model = _models.get(self._shared_as)
+            model = _models.get(self.shared_as)
             if model is not None:
                 return model, mujoco.MjData(model)
-            _return_freed_memory()
+            if hasattr(ctypes.CDLL(None), "malloc_trim"):  # else a process grows by hundreds of MB with new tasks
+                ctypes.CDLL(None).malloc_trim(0)
             model, data = super()._initialize_simulation()
-            if self._shared_as is not None:
-                _models[self._shared_as] = model
+            if self.shared_as is not None:
+                _models[self.shared_as] = model
             return model, data
 
         def _reset_hand(self, *arguments: Any, **named: Any) -> None:
-            if self._shared_as is not None:
+            if self.shared_as is not None:
                 return super()._reset_hand(*arguments, **named)
             self.init_tcp = self.tcp_center  # the hand may be anywhere; moving it takes long
+
+        def warned(self) -> List[str]:
+            """Returns the names of MuJoCo's warnings that the state is not finite or huge."""
+            kinds = (getattr(mujoco.mjtWarning, f"mjWARN_BADQ{of}") for of in ("POS", "VEL", "ACC"))
+            return [kind.name for kind in kinds if self.data.warning[kind].number > 0]
 
         def reset_mocap_welds(self) -> None:
             """Has the hand follow its target at the same place and angle, and weighs angles five times."""

@@ -64,7 +64,7 @@ class NormalizedEnv(WrappingEnv):
             "reward_alpha": check_fraction("reward_alpha", reward_alpha, high_open=True),
             "normalization_scale": check_positive("normalization_scale", normalization_scale),
         }
-        self._normalizer = _Normalizer(1, env.observation_space, env.action_space, **self._settings)
+        self._normalizer = self.make_normalizer(1)
         self.observation_space = self._normalizer.observation_space
         self.action_space = self._normalizer.action_space
 
@@ -92,7 +92,12 @@ class NormalizedEnv(WrappingEnv):
         make_wrapped = gym_compat.batched_form(self.wrapped_env)
         if make_wrapped is None:
             raise AttributeError("make_batched")  # answered by __getattr__
-        return lambda num_envs: BatchedNormalizedEnv(make_wrapped(num_envs), **self._settings)
+        return lambda num_envs: BatchedNormalizedEnv(make_wrapped(num_envs), self.make_normalizer(num_envs))
+
+    def make_normalizer(self, num_envs: int) -> "_Normalizer":
+        """Returns this environment's arithmetic on the rows of `num_envs` wrapped ones that somebody else steps."""
+        inner = self.wrapped_env
+        return _Normalizer(num_envs, inner.observation_space, inner.action_space, **self._settings)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
         """See `MetaEnv.sample_tasks`; `rng` as in `gym_compat.sample_tasks`."""
@@ -128,16 +133,13 @@ normalize = NormalizedEnv
 
 
 class BatchedNormalizedEnv(BatchedEnv):
-    """Many `NormalizedEnv`, stepped together; `settings` are the arguments of `NormalizedEnv` but for `env`."""
+    """Many `NormalizedEnv`, stepped together; `normalizer` is theirs."""
 
-    def __init__(self, batched_env: BatchedEnv, **settings: Any) -> None:
+    def __init__(self, batched_env: BatchedEnv, normalizer: "_Normalizer") -> None:
         super().__init__(batched_env.num_envs)
-        self._batched_env = batched_env
+        self._batched_env, self._normalizer = batched_env, normalizer
         self.max_threads = batched_env.max_threads
-        self._normalizer = _Normalizer(self.num_envs, batched_env.observation_space, batched_env.action_space,
-                                       **settings)
-        self.observation_space = self._normalizer.observation_space
-        self.action_space = self._normalizer.action_space
+        self.observation_space, self.action_space = normalizer.observation_space, normalizer.action_space
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         return self._batched_env.sample_tasks(n_tasks, rng)

@@ -28,6 +28,7 @@ _MODULES = {
     "MetaTabularMDPEnv": "discrete_envs.tabular_mdp",
     "MetaWorldML1": "meta_world",
     "MetaWorldML10": "meta_world",
+    "MetaWorldML25": "meta_world",
     "MetaWorldML45": "meta_world",
     "PendulumMassEnv": "control_envs.pendulum_mass",
     "SwimmerRandVelEnv": "mujoco_envs.swimmer_rand_vel",

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from experiments import maml_trpo, pro_mp
-from meta_policy_search.envs import MetaWorldML1, MetaWorldML10, MetaWorldML45, make_env, meta_world, normalize
+from meta_policy_search.envs import (
+    MetaWorldML1,
+    MetaWorldML10,
+    MetaWorldML25,
+    MetaWorldML45,
+    make_env,
+    meta_world,
+    normalize,
+)
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.meta_world import MetaWorldTask
 from meta_policy_search.plotting import read_progress
@@ -19,7 +27,7 @@ from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler
 from meta_policy_search.utils.utils import set_seed
 
-BENCHMARKS = [MetaWorldML1, MetaWorldML10, MetaWorldML45]
+BENCHMARKS = [MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45]
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +64,13 @@ def test_ml1_trains_and_tests_on_other_places_of_the_same_kind():
 
 
 @needs_metaworld
-@pytest.mark.parametrize("benchmark, count", [
-    (MetaWorldML10, 10), pytest.param(MetaWorldML45, 45, marks=pytest.mark.slow)])
-def test_the_others_train_and_test_on_other_kinds(benchmark, count):
+@pytest.mark.parametrize("benchmark, count, both", [
+    (MetaWorldML10, 10, set()), pytest.param(MetaWorldML25, 25, {"basketball-v3"}, marks=pytest.mark.thorough),
+    pytest.param(MetaWorldML45, 45, set(), marks=pytest.mark.slow)])
+def test_the_others_train_and_test_on_other_kinds(benchmark, count, both):
     train, test = (benchmark(split=split) for split in ("train", "test"))
     assert (len(train.env_names), len(test.env_names)) == (count, 5)
-    assert not set(train.env_names) & set(test.env_names)
+    assert set(train.env_names) & set(test.env_names) == both and not set(train.tasks) & set(test.tasks)
     assert [task.env_name for task in train.tasks] == [name for name in train.env_names for _ in range(50)]
     env = normalize(test)
     env.set_task(env.sample_tasks(1, np.random.default_rng(0))[0])
@@ -292,15 +301,21 @@ def code_blocks(name):
 
 @needs_metaworld
 @pytest.mark.thorough
-def test_the_evaluation_of_the_page_runs_on_tasks_for_testing(tmp_path):
+def test_the_evaluations_of_the_page_run_on_tasks_for_testing(tmp_path, capsys):
     folder = str(tmp_path / "run")
     assert pro_mp.main(["--env", "MetaWorldML1", "--smoke", "--n_itr", "1", "--dump_path", folder]) == 0
-    (make, block), names = code_blocks("meta_world.rst"), {}
+    (make, block, of_the_package), names = code_blocks("meta_world.rst"), {}
     exec(make, {})
     for long, short in (("data/reach", folder), ("tasks[:20]", "tasks[:2]")):
         assert block.count(long) == 1
         block = block.replace(long, short)
     exec(block, names)
+    capsys.readouterr()
+    for long, short in (("data/reach", folder), ("num_goals=10", "num_goals=1, max_path_length=2"), ("=10", "=1")):
+        assert long in of_the_package
+        of_the_package = of_the_package.replace(long, short)
+    exec(of_the_package, {})
+    assert "success_rate=0.0" in (said := capsys.readouterr().out) and "{'reach-v3': " in said
     evaluation = names["evaluation"]
     assert evaluation.returns.shape == (1, 2, 2) and list(evaluation.tasks[0]) == MetaWorldML1(split="test").tasks[:2]
 

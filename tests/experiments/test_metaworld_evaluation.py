@@ -1,0 +1,301 @@
+"""The package's own evaluation of Meta-World: what it is given, what it says, and mistakes."""
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from experiments import metaworld_evaluation, pro_mp
+from experiments.metaworld_evaluation import MetaWorldAgent, evaluate_on_metaworld, make_test_envs
+from meta_policy_search.envs import MetaEnv, MetaPointEnv, MetaWorldML1, MetaWorldML10, meta_world, normalize
+from meta_policy_search.np.algos import MetaRLAlgorithm
+from meta_policy_search.samplers.utils import rollout
+from meta_policy_search.utils import logger
+
+metaworld = pytest.importorskip("metaworld", reason="needs the extra metaworld")
+from metaworld.evaluation import Timestep, metalearning_evaluation  # noqa: E402 - what may not be there
+
+NORMALIZATION = {"normalize_obs": True, "normalize_reward": True, "scale_reward": 2.0, "normalization_scale": 5.0}
+
+
+class Noting(MetaRLAlgorithm):
+    """Notes what it is given; its policies act with the numbers that they have noted, by task."""
+
+    def __init__(self):
+        self.explored, self.num_made = [], 0
+
+    def get_exploration_policy(self):
+        self.num_made += 1
+        return NotingPolicy("explores", self.num_made - 1)
+
+    def get_initial_policy(self):
+        return self.get_exploration_policy().become("initial")
+
+    def adapt_policy(self, exploration_policy, exploration_trajectories):
+        self.explored.append((exploration_policy, exploration_trajectories))
+        return exploration_policy.become("adapted")
+
+    def next_exploration_policy(self, adapted_policy):
+        return adapted_policy.become("explores further")
+
+    def train(self, runner):
+        raise NotImplementedError
+
+
+class NotingPolicy:
+    def __init__(self, role, task):
+        self.role, self.task, self.seen, self.begun = role, task, [], 0
+
+    def become(self, role):
+        return NotingPolicy(role, self.task)
+
+    def reset(self):
+        self.begun += 1
+
+    def get_action(self, observation):
+        self.seen.append(observation)
+        action = action_of(self.task, len(self.seen))
+        return action, {"mean": action + 1.0, "log_std": np.zeros(4)}
+
+
+def action_of(task, call):
+    return np.linspace(-6.0, 6.0, 4) + task + 0.1 * call
+
+
+class Replay(MetaEnv):
+    """Says what is on a list, whatever is done, and notes what is done."""
+
+    def __init__(self, observations, rewards):
+        env = MetaWorldML1()
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+        self._observations, self._rewards, self.actions = iter(observations), iter(rewards), []
+
+    def sample_tasks(self, n_tasks):
+        return [None] * n_tasks
+
+    def set_task(self, task):
+        pass
+
+    def reset(self):
+        return next(self._observations), {}
+
+    def step(self, action):
+        self.actions.append(action)
+        return next(self._observations), next(self._rewards), False, False, {}
+
+
+def evaluator_of(algo, env, **more):
+    return SimpleNamespace(env=env, algo=algo, sample_processor=None, trained_steps=None, **more)
+
+
+def test_what_the_policy_explores_is_as_in_training():
+    """Given two tasks and two episodes in each, then paths are those of the run's environment around the package's."""
+    num_tasks, length, rng = 2, 4, np.random.default_rng(0)
+    algo, env = Noting(), normalize(MetaWorldML1(), **NORMALIZATION)
+    agent = MetaWorldAgent(evaluator_of(algo, env))
+    observations = rng.normal(size=(2, length + 1, num_tasks, 39))  # of both episodes
+    rewards, taken = rng.normal(size=(2, length, num_tasks)), []
+    agent.init()
+    for episode in range(2):
+        for t in range(length):
+            actions, infos = agent.adapt_action(observations[episode, t])
+            taken.append(actions)
+            ends = np.full(num_tasks, t == length - 1)
+            agent.step(Timestep(observations[episode, t], actions, rewards[episode, t], ends & False, ends, infos))
+    agent.adapt()
+    for m, (policy, trajectories) in enumerate(algo.explored):
+        assert (policy.role, policy.task, policy.begun) == ("explores", m, 1 + 2)
+        assert trajectories.lengths.tolist() == [length, length] and not trajectories.terminals.any()
+        for episode, path in enumerate(trajectories.to_paths()):
+            replay = Replay(observations[episode, :, m], rewards[episode, :, m])
+            actor = NotingPolicy("explores", m)
+            actor.seen = [None] * length * episode
+            expected = rollout(normalize(replay, **NORMALIZATION), actor, max_path_length=length)
+            for key in ("observations", "actions", "rewards"):
+                np.testing.assert_allclose(path[key], expected[key], rtol=1e-12, err_msg=key)
+            np.testing.assert_allclose(path["agent_infos"]["mean"], expected["agent_infos"]["mean"])
+            given = np.array(taken)[length * episode:length * (episode + 1), m]
+            np.testing.assert_allclose(given, replay.actions, rtol=1e-12)
+            assert np.abs(given).max() == 1.0  # out of [-1, 1] is clipped, as by the environment
+
+
+def test_each_phase_has_its_policies():
+    """Given two steps of adaptation, then who explores in the second was adapted in the first."""
+    algo = Noting()
+    agent = MetaWorldAgent(evaluator_of(algo, MetaWorldML1()))
+    seen, done = np.zeros((3, 39)), np.ones(3, bool)
+    for roles in (["explores"] * 3, ["explores further"] * 3):
+        actions, infos = agent.adapt_action(seen)
+        agent.step(Timestep(seen, actions, np.zeros(3), ~done, done, infos))
+        agent.adapt()
+        assert [policy.role for policy, _ in algo.explored[-3:]] == roles
+    agent.reset(done)
+    assert algo.num_made == 3  # one for each task
+    np.testing.assert_allclose(agent.eval_action(seen)[2], np.clip(action_of(2, 1) + 1.0, -1.0, 1.0))  # the mean
+    agent.init()
+    agent.reset(done)
+    agent.eval_action(seen)
+    assert algo.num_made == 6 and len(algo.explored) == 6
+    sampling = MetaWorldAgent(evaluator_of(Noting(), normalize(MetaWorldML1())), deterministic=False)
+    sampling.reset(done)
+    np.testing.assert_allclose(sampling.eval_action(seen)[2], action_of(2, 1) / 10.0)
+
+
+class Reaching:
+    """Goes to a goal, where that is the goal, and stands still elsewhere."""
+
+    def __init__(self, envs, goal):
+        self._envs, self._goal = envs, goal
+
+    def init(self):
+        pass
+
+    adapt = init
+
+    def step(self, timestep):
+        pass
+
+    reset = step
+
+    def adapt_action(self, observations):
+        return self.eval_action(observations), {}
+
+    def eval_action(self, observations):
+        actions = np.zeros((len(observations), 4))
+        for action, observation, env in zip(actions, observations, self._envs.envs):
+            if np.allclose(env.unwrapped._target_pos, self._goal):
+                action[:3] = np.clip(10.0 * (self._goal - observation[:3]), -1.0, 1.0)
+        return actions
+
+
+def test_the_package_counts_the_episodes_that_end_first():
+    """Given a policy that succeeds on one goal of two, then its rate is a half unless both come at a time."""
+    env = MetaWorldML1(split="test")
+    rates = []
+    for envs_per_kind in (1, 2):
+        envs = make_test_envs(env, 2, envs_per_kind, max_path_length=90)
+        agent = Reaching(envs, np.array(env.tasks[0].rand_vec[3:]))
+        rates.append(metalearning_evaluation(agent, envs, 2 // envs_per_kind, 1, 1, evaluation_episodes=2)[0])
+        envs.close()
+    assert rates == [0.5, 1.0]
+
+
+@pytest.mark.thorough
+def test_the_environments_are_those_of_the_package(monkeypatch):
+    base = meta_world.scene_class("reach-v3")
+    monkeypatch.setattr(metaworld.sawyer_xyz_env.SawyerMocapBase, "reset_mocap_welds", base.reset_mocap_welds)
+    theirs = metaworld.make_ml_envs_test("reach-v3", seed=3, meta_batch_size=2, total_tasks_per_cls=4)
+    ours = make_test_envs(MetaWorldML1("reach-v3", split="test", seed=3), 4, 2, seed=3)
+    assert_same_wrappers(theirs.envs[0], ours.envs[0])
+    for envs in (theirs, ours):
+        envs.call("toggle_sample_tasks_on_reset", False)
+    for _ in range(3):  # goals come around again
+        for envs in (theirs, ours):
+            envs.call("sample_tasks")
+        np.testing.assert_array_equal(*(envs.get_attr("_target_pos") for envs in (theirs, ours)))
+        np.testing.assert_array_equal(theirs.reset()[0], ours.reset()[0])
+        actions = np.random.default_rng(0).uniform(-1.0, 1.0, (2, 4))
+        for _ in range(3):
+            np.testing.assert_array_equal(theirs.step(actions)[0], ours.step(actions)[0])
+
+
+def assert_same_wrappers(one, other):
+    while one is not one.unwrapped:
+        assert type(one) is type(other)
+        for name in ("_max_episode_steps", "sample_tasks_on_reset", "terminate_on_success"):
+            assert getattr(one, name, None) == getattr(other, name, None), name
+        one, other = one.env, other.env
+    assert isinstance(other, type(one)) and other.task_name == one.task_name
+
+
+# The script
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A run that learns to reach, not to be written to."""
+    from meta_policy_search.tf_compat import tf
+
+    folder = str(tmp_path_factory.mktemp("runs") / "reach")
+    logger.reset()
+    with tf.Graph().as_default() as graph:
+        assert pro_mp.main(["--env", "MetaWorldML1", "--smoke", "--n_itr", "1", "--dump_path", folder]) == 0
+    for session in graph.get_collection("meta_policy_search/session"):
+        session.close()
+    return folder
+
+
+SMALL = ["--num_goals", "2", "--adaptation_episodes", "2", "--evaluation_episodes", "2", "--max_path_length", "4"]
+
+
+def test_the_script_says_what_the_package_counts(run_folder, tmp_path, capsys):
+    output = str(tmp_path / "out.json")
+    assert metaworld_evaluation.main([run_folder, *SMALL, "--output", output]) == 0
+    title, sizes, *table, file = capsys.readouterr().out.splitlines()
+    assert title == f"{run_folder}, iteration 0; metaworld {version('metaworld')}, MuJoCo {version('mujoco')}"
+    assert sizes == "2 goals of each kind of task (test), 2 episodes for each adaptation step, then 2"
+    assert [line.split()[-2:] for line in table[:1] + table[2:]] == [["0", "1"], ["0.000", "0.000"], ["0.000", "0.000"]]
+    assert table[3].startswith("  reach-v3 ") and file == f"File: {output}"
+    with open(output) as opened:
+        written = json.load(opened)
+    assert [result["adaptation_steps"] for result in written["results"]] == [0, 1]
+    returns = [result["mean_return"] for result in written["results"]]
+    assert table[1].split() == ["mean", "return", *(f"{mean:.1f}" for mean in returns)]
+    assert returns[0] != returns[1] and written["versions"]["mujoco"] == version("mujoco")
+    with pytest.raises(SystemExit):
+        metaworld_evaluation.main([run_folder, "--output", output])
+    assert "expected a file that is not there yet" in capsys.readouterr().err
+
+
+def version(package):
+    return metaworld_evaluation.versions()[package]
+
+
+@pytest.mark.thorough
+def test_the_evaluation_depends_on_its_seed_and_sizes(run_folder):
+    evaluator = metaworld_evaluation.evaluate.load_evaluator(run_folder)
+    sizes = {"num_goals": 2, "adaptation_episodes": 2, "evaluation_episodes": 1, "max_path_length": 4}
+    np.random.seed(5)
+    first = evaluate_on_metaworld(evaluator, **sizes)
+    after = np.random.random()
+    np.random.seed(5)
+    assert after == np.random.random()
+    assert evaluate_on_metaworld(evaluator, **sizes) == first and first.adaptation_steps == 1
+    others = [{"seed": 2}, {"split": "train"}, {"adaptation_steps": 2}, {"deterministic": False}, {"num_goals": 3},
+              {"adaptation_episodes": 3}, {"max_path_length": 5}]
+    returns = [evaluate_on_metaworld(evaluator, **{**sizes, **other}).mean_return for other in others]
+    assert len({first.mean_return, *returns}) == 1 + len(others)
+
+
+@pytest.mark.thorough
+def test_kinds_of_tasks_are_counted_each():
+    algo = Noting()
+    evaluator = evaluator_of(algo, normalize(MetaWorldML10(), normalization_scale=1.0))
+    result = evaluate_on_metaworld(evaluator, num_goals=1, adaptation_episodes=1, evaluation_episodes=1,
+                                   max_path_length=2)
+    assert list(result.success_rates) == MetaWorldML10(split="test").env_names
+    assert result.success_rate == 0.0 and len(algo.explored) == 5
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize("arguments, complaint", [
+    ({"num_goals": 51}, "num_goals: expected at most 50, as many as there are, got 51"),
+    ({"num_goals": 0}, "num_goals: expected an integer of at least 1, got 0"),
+    ({"envs_per_kind": 3}, "envs_per_kind: expected a divisor of num_goals=40, got 3"),
+    ({"split": "all"}, "split: expected one of 'train', 'test', got 'all'"),
+    ({"adaptation_steps": -1}, "adaptation_steps: expected an integer of at least 0, got -1"),
+    ({"adaptation_episodes": 0}, "adaptation_episodes: expected an integer of at least 1, got 0"),
+    ({"evaluation_episodes": 0}, "evaluation_episodes: expected an integer of at least 1, got 0"),
+    ({"max_path_length": 0}, "max_path_length: expected an integer of at least 1, got 0"),
+    ({"seed": -1}, "seed: expected an integer of at least 0, got -1"),
+])
+def test_arguments_are_checked(arguments, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        evaluate_on_metaworld(evaluator_of(Noting(), MetaWorldML1()), **arguments)
+
+
+def test_other_environments_are_refused():
+    with pytest.raises(TypeError, match="evaluator: expected one in an environment of Meta-World, .* got one in Meta"):
+        evaluate_on_metaworld(evaluator_of(Noting(), normalize(MetaPointEnv())))
