@@ -120,7 +120,7 @@ class MetaConfig(RunConfig):
     num_inner_grad_steps: int = setting(1, "adaptation steps per iteration; 0 trains one policy for all tasks")
     trainable_inner_step_size: bool = setting(False, "also learn a step size for each of the policy's parameters")
     first_order: bool = setting(False, "leave out second derivatives")
-    diagnostics: bool = setting(False, "log how noisy each meta-gradient is and how far adaptation moves the policy")
+    diagnostics: bool = setting(False, "log how noisy each meta-gradient is, and what adaptation does to it")
 
 
 _TYPE_NAMES = {str: "a string", int: "an integer", float: "a number", dict: "an object (names and values)"}

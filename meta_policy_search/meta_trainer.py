@@ -91,7 +91,7 @@ class Trainer(TrainingLoop):
         progress_bar (bool): whether to show a bar with the remaining time, and one for sampling where that takes
             longer than a moment, on a terminal or in a notebook (`utils.progress`); default False.
         diagnostics (bool): whether to log before each meta-update how noisy its gradient is, and what the inner steps
-            do to gradients and policies (`MAMLAlgo.compute_diagnostics`), which takes about as long as two gradient
+            do to gradients (`MAMLAlgo.compute_diagnostics`), which takes about as long as two gradient
             steps on the meta-objective; default False.
 
     Attributes:
@@ -245,6 +245,9 @@ class Trainer(TrainingLoop):
                 if step < self.num_inner_grad_steps:
                     with timed(times, "Time-InnerStep"):
                         self.algo.adapt(samples)
+                    kl = getattr(self.algo, "adaptation_kl", MetaAlgo.adaptation_kl)
+                    if kl is not None:
+                        logger.logkv(prefix + "AdaptationKL", float(kl.mean()))
                 all_samples.append(samples)
                 returns.append(task_returns(paths))
         if self.diagnostics:

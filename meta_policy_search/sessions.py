@@ -6,7 +6,7 @@ Every operation is built up front, so all of this works on a finalized graph too
 """
 import weakref
 from collections import OrderedDict
-from typing import List, Mapping, Optional, Tuple
+from typing import List, Mapping, Optional
 
 import numpy as np
 
@@ -88,20 +88,27 @@ class VariableSet:
 
     def write(self, values: Mapping[str, np.ndarray], what: str = "values") -> None:
         """Sets all variables by name; `what` is what errors call `values`."""
-        feed = {}
+        checked = self.checked(values, what)
+        self.session().run(self._assign, {placeholder: checked[name] for name, placeholder in self._new_values.items()})
+
+    def checked(self, values: Mapping[str, np.ndarray], what: str) -> "OrderedDict[str, np.ndarray]":
+        """Returns values by name in the variables' order and type; `what` is what errors call `values`.
+
+        Raises:
+            ValueError: names or shapes are not the variables', or a number is not finite in their type.
+        """
         if set(values) != set(self.variables):
             raise ValueError(f"{what}: expected the names {sorted(self.variables)}, got {sorted(values)}")
-        for name, placeholder in self._new_values.items():
-            value = without_row_axis(np.asarray(values[name]), tuple(placeholder.shape.as_list()))
-            if value.shape != tuple(placeholder.shape.as_list()):
-                raise ValueError(f"{what}[{name!r}]: expected shape {tuple(placeholder.shape.as_list())}, got "
-                                 f"{value.shape}")
+        checked = OrderedDict()
+        for name, variable in self.variables.items():
+            shape = tuple(variable.shape.as_list())
+            with np.errstate(over="ignore"):
+                value = np.asarray(values[name], variable.dtype.as_numpy_dtype)
+            if value.shape == (1, *shape):  # so the public code of ProMP keeps `log_std`
+                value = value[0]
+            if value.shape != shape:
+                raise ValueError(f"{what}[{name!r}]: expected shape {shape}, got {value.shape}")
             if not np.isfinite(value).all():
                 raise ValueError(f"{what}[{name!r}]: expected finite numbers, got {value}")
-            feed[placeholder] = value
-        self.session().run(self._assign, feed)
-
-
-def without_row_axis(value: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
-    """Returns `[1, ...]` as `[...]` where that is the shape expected: so the public code of ProMP keeps `log_std`."""
-    return value[0] if value.shape == (1, *shape) else value
+            checked[name] = value
+        return checked

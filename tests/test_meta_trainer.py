@@ -97,9 +97,10 @@ def flat(trainer):
 
 def test_a_row_has_the_columns_of_existing_runs(trained):
     _, rows = trained
-    per_step = ["AverageReturn", "AverageDiscountedReturn", "NumTrajs", "StdReturn", "MaxReturn", "MinReturn",
-                "PolicyExecTime", "EnvExecTime", "AveragePolicyStd"]
+    per_step = ["AverageReturn", "AverageDiscountedReturn", "NumTrajs", "AveragePathLength", "StdReturn", "MaxReturn",
+                "MinReturn", "PolicyExecTime", "EnvExecTime", "AveragePolicyStd", "AveragePolicyEntropy"]
     expected = {f"Step_{step}-{column}" for step in range(3) for column in per_step} | {
+        "Step_0-AdaptationKL", "Step_1-AdaptationKL",
         "Itr", "n_timesteps", "LossBefore", "LossAfter", "MeanKLBefore", "MeanKL", "dLoss", "StepFraction",
         "AdaptationGain", "AdaptationGainCI95", "Time-Sampling", "Time-SampleProc", "Time-InnerStep",
         "Time-TotalInner", "Time-OuterStep", "Time-MAMLSteps", "ItrTime", "Time",
@@ -198,13 +199,14 @@ def test_afterwards_the_policy_acts_with_the_parameters_before_adaptation(traine
 
 
 def test_the_sampled_policies_are_those_adapted(trainer):
-    stds = []
+    stds, kls = [], []
     original = trainer.algo.adapt
 
     def adapt(samples):
         original(samples)
         stds.append([np.exp(values["log_std_network/log_std_var"]).mean() for values in
                      trainer.policy.policies_params_vals])
+        kls.append(trainer.algo.adaptation_kl)
 
     trainer.algo.adapt = adapt
     try:
@@ -213,6 +215,7 @@ def test_the_sampled_policies_are_those_adapted(trainer):
         del trainer.algo.adapt
     assert len(stds) == 1 and len(set(stds[0])) == M
     assert row["Step_1-AveragePolicyStd"] == pytest.approx(np.mean(stds[0]), rel=1e-4)
+    assert len(kls) == 1 and 0 < row["Step_0-AdaptationKL"] == pytest.approx(np.mean(kls[0]))
 
 
 class Minimal:

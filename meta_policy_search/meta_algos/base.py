@@ -49,6 +49,7 @@ class MetaAlgo(SharedArguments, abc.ABC):
 
     meta_batch_size: int
     num_inner_grad_steps: int
+    adaptation_kl: Optional[np.ndarray] = None  # [M], nats, how far the last `adapt` moved policies, where known
     compute_diagnostics: Callable[..., Dict[str, float]]  # where there are any, see `build_diagnostics`
 
     def __init__(self, policy: MetaPolicy) -> None:
@@ -190,6 +191,9 @@ class MAMLAlgo(Serializable, MetaAlgo):
             params = self.policy.policies_params_phs
             step = self._build_step(self._adaptation_inputs, params)
             self._adapted_params = adaptation.gradient_step(params, self.build_inner_loss(step), self._step_sizes)
+            adapted = self.policy.distribution_info_sym(step.inputs.observations, self._adapted_params)
+            kl = self._ask_distribution("kl_sym", step.dist_info, adapted, required=False)
+            self._adaptation_kl = [] if kl is None else [losses.weighted_mean(kl, step.inputs.weights)]
 
     def _build_chain(self) -> List[AdaptationStep]:
         """Builds the `K` inner steps from the variables, and what the policies do after each."""
@@ -215,14 +219,16 @@ class MAMLAlgo(Serializable, MetaAlgo):
         old_log_prob = self._ask_distribution("log_likelihood_sym", inputs.actions, inputs.dist_info_old)
         return AdaptationStep(inputs, params, dist_info, log_prob, old_log_prob)
 
-    def _ask_distribution(self, method: str, *args: Any) -> tf.Tensor:
-        """Builds something by a method of the policy's distribution; says who does without it if there is none."""
+    def _ask_distribution(self, method: str, *args: Any, required: bool = True) -> tf.Tensor:
+        """Builds something by a method of the policy's distribution; says who does without it if that is `required`."""
         distribution = self.policy.distribution
         try:
             if not hasattr(distribution, method):
                 raise NotImplementedError
             return getattr(distribution, method)(*args)
         except NotImplementedError as error:
+            if not required:
+                return None
             without = "; VPGMAML and DICEMAML do without" if method == "kl_sym" else ""
             raise TypeError(f"policy: {type(self).__name__} needs a distribution with {method}, which "
                             f"{type(distribution).__name__} does not implement{without}") from error
@@ -298,7 +304,8 @@ class MAMLAlgo(Serializable, MetaAlgo):
     def adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
         """Adapts the policy to each task by one inner step, from where each task's policy stands.
 
-        Afterwards the policy acts with the adapted parameters; `policy.switch_to_pre_update` undoes this.
+        Afterwards the policy acts with the adapted parameters; `policy.switch_to_pre_update` undoes this. The attribute
+        `adaptation_kl` is the divergence `KL(before || after)` on each task's samples, None without a `kl_sym`.
 
         Args:
             samples: the processed samples of each task, drawn with its present policy.
@@ -320,7 +327,8 @@ class MAMLAlgo(Serializable, MetaAlgo):
         feed.update(self.policy.policies_params_feed_dict)
         blocks = TaskBlocks([*inputs.by_task.values(), *self.policy.policies_params_phs.values()],
                             self.policy.get_params().values())
-        values = blocks.concatenated(self._log_step_sizes.session(), list(self._adapted_params.values()), feed)
+        fetches = [*self._adapted_params.values(), *self._adaptation_kl]
+        values = blocks.concatenated(self._log_step_sizes.session(), fetches, feed)
         adapted = OrderedDict(zip(self._adapted_params, values))
         for name, stacked in adapted.items():
             finite = np.isfinite(stacked).reshape(self.meta_batch_size, -1).all(axis=1)
@@ -329,6 +337,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
                     f"adaptation: {name} of task {np.argmin(finite)} would not be finite, so the step was refused and "
                     "the policy is as it was; its samples hold a number that is not finite, or the step is too long")
         self.policy.set_stacked_param_values(adapted)
+        self.adaptation_kl = values[-1] if self._adaptation_kl else None
 
     def get_step_sizes(self) -> "OrderedDict[str, np.ndarray]":
         """Returns the inner step sizes by name of the policy's parameter: scalars, or of the parameter's shape."""
@@ -395,10 +404,10 @@ class MAMLAlgo(Serializable, MetaAlgo):
         objective = self.optimizer.objective
         with objective.graph.as_default(), tf.name_scope(f"{self.name}/diagnostics"):
             self._diagnostics = diagnostics.build_adaptation_diagnostics(
-                self.policy, self._chain, self.build_inner_loss(self._chain[0]), objective)
+                self._chain, self.build_inner_loss(self._chain[0]), objective)
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
-        """Computes how noisy the meta-gradient is, and what the inner steps do, at the present parameters.
+        """Computes how noisy the meta-gradient is, and what the inner steps do to it, at the present parameters.
 
         Args:
             all_samples_data: as for `optimize_policy`, before it is called.
@@ -407,26 +416,19 @@ class MAMLAlgo(Serializable, MetaAlgo):
             Dict of `MetaGradNorm`, `MetaGradVariance`, `MetaGradRelativeStd` and `MetaGradHalvesCosine`, see
             `diagnostics.compare_halves` (of an odd number of tasks, the second half is larger); `PrePostGradCosine`,
             the cosine of the angle between the gradients of a task's inner loss by the parameters before adaptation
-            and of its outer loss by the adapted ones, mean over the tasks in which neither is zero; and for each
-            inner step `Step_k-AdaptationKL`, the divergence `KL(pi_{theta_k} || pi_{theta_{k+1}})` on its samples,
-            nats, mean over tasks.
+            and of its outer loss by the adapted ones, mean over the tasks in which neither is zero.
         """
         self.build_diagnostics()
-        values = self.meta_input_values(all_samples_data)
+        values, by_task = self.meta_input_values(all_samples_data), self.task_inputs(self._chain)
         size = self.meta_batch_size // 2
-        first, second = (self.optimizer.gradient(self._take_tasks(values, tasks))
+        first, second = (self.optimizer.gradient({name: value[tasks] if name in by_task else value
+                                                  for name, value in values.items()})
                          for tasks in (slice(None, size), slice(size, None)))
-        pre_gradients, post_gradients, step_kl = self.optimizer.evaluate_tasks(self._diagnostics, values)
+        pre_gradients, post_gradients = self.optimizer.evaluate_tasks(self._diagnostics, values)
         return {
             **diagnostics.compare_halves(first, second, size, self.meta_batch_size - size),
             "PrePostGradCosine": diagnostics.mean_cosine(pre_gradients, post_gradients),
-            **{f"Step_{step}-AdaptationKL": float(kl) for step, kl in enumerate(step_kl.mean(axis=0))},
         }
-
-    def _take_tasks(self, values: Mapping[str, np.ndarray], tasks: slice) -> Dict[str, np.ndarray]:
-        """Returns the values of the meta-objective's placeholders with the samples of some tasks only."""
-        samples = self.task_inputs(self._chain)
-        return {name: value[tasks] if name in samples else value for name, value in values.items()}
 
     def get_state(self) -> Dict[str, Any]:
         """Returns everything beside the policy that the next meta-update depends on, for a snapshot."""

@@ -1,7 +1,7 @@
 """Diagnostics of the estimates that a meta-update is made of.
 
-How noisy the meta-gradient is, whether the gradients before and after adaptation point the same way, and how far each
-inner step moves the policies: `MAMLAlgo.compute_diagnostics` computes them, `Trainer(diagnostics=True)` logs them.
+How noisy the meta-gradient is, and whether the gradients before and after adaptation point the same way:
+`MAMLAlgo.compute_diagnostics` computes them, `Trainer(diagnostics=True)` logs them.
 """
 import math
 from typing import Dict, Mapping, NamedTuple, Sequence
@@ -9,8 +9,6 @@ from typing import Dict, Mapping, NamedTuple, Sequence
 import numpy as np
 
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.ops import losses
-from meta_policy_search.policies.base import Policy
 from meta_policy_search.tf_compat import tf
 
 
@@ -19,26 +17,17 @@ class AdaptationDiagnostics(NamedTuple):
 
     pre_gradients: tf.Tensor  # [M, D], of each task's inner loss by the parameters before adaptation
     post_gradients: tf.Tensor  # [M, D], of the meta-objective by each task's adapted parameters
-    step_kl: tf.Tensor  # [M, K], nats
 
 
-def build_adaptation_diagnostics(policy: Policy, chain: Sequence[AdaptationStep], inner_loss: tf.Tensor,
+def build_adaptation_diagnostics(chain: Sequence[AdaptationStep], inner_loss: tf.Tensor,
                                  meta_objective: tf.Tensor) -> AdaptationDiagnostics:
-    """Builds each task's gradients before and after adaptation, and the divergence of each inner step.
+    """Builds each task's gradients before and after adaptation; `inner_loss` `[M]` is that of the first inner step.
 
     A task's adapted parameters enter the meta-objective, a mean over tasks, through the task's outer loss alone. So its
     gradient by them is that of the outer loss, divided by the number of tasks: of the same direction.
-
-    The divergence of step k is `KL(pi_{theta_k} || pi_{theta_{k+1}})` on the samples of step k, mean over a task's
-    samples. `inner_loss` `[M]` is that of the first inner step.
     """
-    step_kl = []
-    for step, after in zip(chain, chain[1:]):
-        dist_info = policy.distribution_info_sym(step.inputs.observations, after.params)
-        kl = policy.distribution.kl_sym(step.dist_info, dist_info)
-        step_kl.append(losses.weighted_mean(kl, step.inputs.weights))
     return AdaptationDiagnostics(_build_task_gradients(inner_loss, chain[0].params),
-                                 _build_task_gradients(meta_objective, chain[-1].params), tf.stack(step_kl, axis=1))
+                                 _build_task_gradients(meta_objective, chain[-1].params))
 
 
 def _build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:

@@ -1,18 +1,19 @@
 """The interfaces of policies: one policy, and a policy with adapted parameters for each task of a meta-batch."""
 import abc
+import contextlib
 import os
 import zipfile
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypedDict, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypedDict, TypeVar, Union
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.parameters import flatten_params, unflatten_params
-from meta_policy_search.policies.distributions.base import DistInfoSym, Distribution
+from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
 from meta_policy_search.policies.networks.nonlinearities import Nonlinearity, nonlinearity_name, resolve_nonlinearity
-from meta_policy_search.sessions import VariableSet, without_row_axis
+from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
@@ -142,6 +143,13 @@ class Policy(Serializable, FlatPolicy):
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
         """See `FlatPolicy.make_actors`; by default there is no form without TensorFlow."""
         return None
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
+        """Logs `AveragePolicyEntropy`, nats, mean over each path, then over paths, where the distribution has one."""
+        if hasattr(self.distribution, "entropy"):
+            names = [name for name, _ in self.distribution.dist_info_specs]
+            with contextlib.suppress(NotImplementedError):
+                log_path_mean(paths, prefix + "AveragePolicyEntropy", names, self.distribution.entropy)
 
     def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
         """Declares the policy's parameters; called by `build_graph`."""
@@ -298,25 +306,10 @@ class MetaPolicy(Policy):
         if len(updated_policies_parameters) != self.meta_batch_size:
             raise ValueError(f"updated_policies_parameters: expected {self.meta_batch_size} dicts (meta_batch_size), "
                              f"got {len(updated_policies_parameters)}")
-        stacked = OrderedDict()
-        for name, variable in self._variables.variables.items():
-            shape = tuple(variable.shape.as_list())
-            values = []
-            for task, params in enumerate(updated_policies_parameters):
-                where = f"updated_policies_parameters[{task}]"
-                if set(params) != set(self._variables.variables):
-                    expected = sorted(self._variables.variables)
-                    raise ValueError(f"{where}: expected the names {expected}, got {sorted(params)}")
-                value = without_row_axis(np.asarray(params[name], np.float32), shape)
-                if value.shape != shape:
-                    raise ValueError(f"{where}[{name!r}]: expected shape {shape}, got {value.shape}")
-                values.append(value)
-            stacked[name] = np.stack(values)
-            finite = np.isfinite(stacked[name]).reshape(self.meta_batch_size, -1).all(axis=1)
-            if not finite.all():
-                task = int(np.argmin(finite))
-                raise ValueError(f"updated_policies_parameters[{task}][{name!r}]: expected finite numbers")
-        self.set_stacked_param_values(stacked)
+        tasks = [self._variables.checked(params, f"updated_policies_parameters[{task}]")
+                 for task, params in enumerate(updated_policies_parameters)]
+        self.set_stacked_param_values(
+            OrderedDict((name, np.stack([params[name] for params in tasks])) for name in self._variables.variables))
 
     def set_stacked_param_values(self, values: "OrderedDict[str, np.ndarray]") -> None:
         """Makes each task act with parameters of its own, float32 `[M, ...]` by name; they are taken unchecked."""
@@ -368,8 +361,19 @@ def _by_name(argument: Any) -> Any:
     return nonlinearity_name(argument) or argument
 
 
-def log_policy_std(paths: Sequence[Path], prefix: str) -> None:
-    """Logs the mean standard deviation of the actions of all paths as `AveragePolicyStd`, if they hold it."""
-    stds = [np.exp(path["agent_infos"]["log_std"]).mean() for path in paths if "log_std" in path["agent_infos"]]
-    if stds:
-        logger.logkv(prefix + "AveragePolicyStd", float(np.mean(stds)))
+def log_path_mean(paths: Sequence[Path], key: str, names: Sequence[str],
+                  function: Callable[[DistInfo], np.ndarray]) -> None:
+    """Logs the mean over paths of each path's mean of a function of its agent infos, which it needs by `names`.
+
+    Paths without them do not count; without any, nothing is logged.
+    """
+    infos = [path["agent_infos"] for path in paths if set(names) <= set(path["agent_infos"])]
+    if infos:
+        values = function({name: np.concatenate([info[name] for info in infos]) for name in names})
+        lengths = np.array([len(info[names[0]]) for info in infos])
+        ends, means = np.cumsum(lengths), np.empty(len(infos), values.dtype)
+        for length in np.unique(lengths):
+            (of_length,) = np.nonzero(lengths == length)
+            steps = values[ends[of_length, None] - np.arange(length, 0, -1)]
+            means[of_length] = steps.reshape(len(steps), -1).mean(axis=1)
+        logger.logkv(key, float(means.mean()))

@@ -1,16 +1,12 @@
 """A policy for discrete actions: the logarithms of their odds are a multi-layer perceptron."""
 from collections import OrderedDict
-from typing import Any, Dict, Mapping, Optional, Sequence
-
-import numpy as np
+from typing import Any, Dict, Mapping, Optional
 
 from meta_policy_search.actors.mlp_families import CategoricalFamily
 from meta_policy_search.policies.base import PolicyArguments
 from meta_policy_search.policies.distributions.categorical import Categorical
 from meta_policy_search.policies.mlp_policy import MLPPolicy
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.types import Path
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.signatures import Unpack
 
 
@@ -44,8 +40,3 @@ class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
             return OrderedDict(log_prob=tf.nn.log_softmax(self._build_output(params, obs_var)))
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs `AveragePolicyEntropy`, the mean entropy, nats, of the distributions of all paths' actions."""
-        entropies = [self.distribution.entropy(path["agent_infos"]).mean() for path in paths]
-        logger.logkv(prefix + "AveragePolicyEntropy", float(np.mean(entropies)))

@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 import numpy as np
 
 from meta_policy_search.actors.mlp_families import LOG_STD, GaussianFamily
-from meta_policy_search.policies.base import PolicyArguments, log_policy_std
+from meta_policy_search.policies.base import PolicyArguments, log_path_mean
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
 from meta_policy_search.policies.mlp_policy import MLPPolicy
 from meta_policy_search.tf_compat import tf
@@ -62,5 +62,6 @@ class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
             return OrderedDict(mean=mean, log_std=tf.expand_dims(log_std, -2))
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs `AveragePolicyStd`, the mean standard deviation of the actions of all paths."""
-        log_policy_std(paths, prefix)
+        """Adds `AveragePolicyStd`, the mean standard deviation of the actions, in the same way."""
+        super().log_diagnostics(paths, prefix)
+        log_path_mean(paths, prefix + "AveragePolicyStd", ["log_std"], lambda info: np.exp(info["log_std"]))

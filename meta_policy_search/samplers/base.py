@@ -109,9 +109,9 @@ class SampleProcessor(SharedArguments):
         Args:
             paths: list of path dicts; lengths may differ.
             log: what to log of the paths: False nothing, `"reward"` only `AverageReturn`, `"all"` or True also
-                `AverageDiscountedReturn`, `NumTrajs`, `StdReturn`, `MaxReturn` and `MinReturn`, and `SuccessRate` where
-                env_infos hold `success`. Returns are undiscounted sums of a path's rewards where nothing else is said;
-                the success rate is the share of the paths with a step of `success`.
+                `AverageDiscountedReturn`, `NumTrajs`, `AveragePathLength` (in steps), `StdReturn`, `MaxReturn` and
+                `MinReturn`, and `SuccessRate` where env_infos hold `success`. Returns are undiscounted sums of a path's
+                rewards where nothing else is said; the success rate is the share of the paths with a step of `success`.
             log_prefix: put before each logged key, such as `Step_0-`.
 
         Returns:
@@ -175,6 +175,7 @@ class SampleProcessor(SharedArguments):
             [rollouts.path_returns(m, self.discount, self.max_path_length) for m in tasks])
         logger.logkv(log_prefix + "AverageDiscountedReturn", discounted_returns.mean())
         logger.logkv(log_prefix + "NumTrajs", len(returns))
+        logger.logkv(log_prefix + "AveragePathLength", rollouts.num_steps / len(returns))
         logger.logkv(log_prefix + "StdReturn", returns.std())
         logger.logkv(log_prefix + "MaxReturn", returns.max())
         logger.logkv(log_prefix + "MinReturn", returns.min())

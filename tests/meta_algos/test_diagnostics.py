@@ -13,17 +13,14 @@ from meta_policy_search.tf_compat import tf
 from tests.helpers.numpy_reference import (
     Objective,
     central_differences,
-    gaussian,
     inner_gradient,
     inner_loss,
-    kl_from_old,
     ratio,
 )
 from tests.helpers.small_world import M, T, draw_data, make_policy, padded, set_theta, shapes_of
 
 CLIP_EPS, KL_COEFF, INNER_LR = 0.3, 0.7, 0.2
-COLUMNS = {"MetaGradNorm", "MetaGradVariance", "MetaGradRelativeStd", "MetaGradHalvesCosine", "PrePostGradCosine",
-           "Step_0-AdaptationKL"}
+COLUMNS = {"MetaGradNorm", "MetaGradVariance", "MetaGradRelativeStd", "MetaGradHalvesCosine", "PrePostGradCosine"}
 
 
 def cosine(a, b):
@@ -99,15 +96,6 @@ def test_every_figure_is_that_of_plain_numpy(algo_cls, arguments, inner_type, me
                central_differences(lambda x, task=task: outer_loss(x, shapes, data[-1][task]), chains[task][-1]))
         for task in range(M)
     ])
-    # and how far each link of the chain is
-    for k in range(algo.num_inner_grad_steps):
-        kls = []
-        for task in range(M):
-            observations = data[k][task]["observations"]
-            mean, log_std = gaussian(chains[task][k], shapes, observations)
-            samples = {"observations": observations, "agent_infos": {"mean": mean, "log_std": log_std}}
-            kls.append(kl_from_old(chains[task][k + 1], shapes, samples))
-        expected[f"Step_{k}-AdaptationKL"] = np.mean(kls)
     assert figures == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
@@ -261,7 +249,6 @@ def test_they_are_those_of_the_parameters_before_the_meta_update(monkeypatch):
     trainer.policy.set_params(params)
     figures = trainer.algo.compute_diagnostics(handed[0])
     assert {key: row[key] for key in figures} == figures != after
-    assert row["Step_1-AdaptationKL"] > 0
     # and their time is not that of the meta-update
     times = ("Time-TotalInner", "Time-Diagnostics", "Time-OuterStep")
     assert row["ItrTime"] == pytest.approx(sum(row[key] for key in times))

@@ -10,7 +10,7 @@ from meta_policy_search.ops import losses, ragged
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
 from meta_policy_search.policies import GaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
-from tests.helpers.numpy_reference import Objective, central_differences, inner_gradient
+from tests.helpers.numpy_reference import Objective, central_differences, gaussian, inner_gradient, kl_from_old
 from tests.helpers.small_world import (
     LENGTHS,
     A,
@@ -21,6 +21,7 @@ from tests.helpers.small_world import (
     draw_data,
     flat_task_params,
     make_policy,
+    padded,
     relative_error,
     set_theta,
     shapes_of,
@@ -144,6 +145,28 @@ def test_switching_back_drops_the_adaptation(nothing):
     assert all((flat != theta).any() for flat in flat_task_params(nothing.policy))
     nothing.policy.switch_to_pre_update()
     np.testing.assert_array_equal(flat_task_params(nothing.policy), [theta] * M)
+
+
+@pytest.mark.parametrize("algo_cls, arguments", [
+    (ProMP, {}), (TRPOMAML, {}), (TRPOMAML, {"exploration": True}), (VPGMAML, {"inner_type": "dice"}),
+    (DICEMAML, {"max_path_length": T}), (VPG_DICEMAML, {"max_path_length": T}),
+])
+@pytest.mark.thorough(but="VPG_DICEMAML")
+def test_adaptation_says_how_far_it_moved_the_policy_of_each_task(algo_cls, arguments):
+    algo = algo_cls(policy=make_policy(), inner_lr=0.3, meta_batch_size=M, **arguments)
+    assert algo.adaptation_kl is None
+    set_theta(algo.policy)
+    shapes = shapes_of(algo.policy)
+    for of_tasks in draw_data():  # the second step begins where the first one ended
+        before = flat_task_params(algo.policy)
+        algo.adapt([padded(samples) for samples in of_tasks] if "max_path_length" in arguments else of_tasks)
+        expected = []
+        for theta, adapted, samples in zip(before, flat_task_params(algo.policy), of_tasks):
+            mean, log_std = gaussian(theta, shapes, samples["observations"])
+            acted = {**samples, "agent_infos": {"mean": mean, "log_std": log_std}}
+            expected.append(kl_from_old(adapted, shapes, acted))
+        np.testing.assert_allclose(algo.adaptation_kl, expected, rtol=1e-3, atol=1e-6)
+        assert min(expected) > 1e-4
 
 
 def test_fixed_step_sizes_are_scalars_and_not_optimized(nothing):

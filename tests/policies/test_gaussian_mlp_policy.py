@@ -99,6 +99,7 @@ def with_entry(name, value):
         (with_entry(NAMES[1], np.zeros(5)), r"policy_params\['mean_network/hidden_0/bias'\]: .*\(4,\), got \(5,\)"),
         (with_entry(NAMES[4], [np.nan, 0.0]), r"policy_params\['log_std_network/log_std_var'\]: .*finite.*nan"),
         (with_entry(NAMES[4], [np.inf, 0.0]), r"policy_params\['log_std_network/log_std_var'\]: .*finite.*inf"),
+        (with_entry(NAMES[4], [1e39, 0.0]), r"policy_params\['log_std_network/log_std_var'\]: .*finite.*inf"),
     ],
 )
 def test_wrong_parameters_are_refused_and_change_nothing(policy, change, message):
@@ -333,3 +334,14 @@ def test_log_diagnostics_logs_the_mean_std(policy):
     log_stds = [np.log([[0.5, 1.5], [1.0, 1.0]]), np.log([[2.0, 4.0]])]
     policy.log_diagnostics([{"agent_infos": {"log_std": log_std}} for log_std in log_stds], prefix="Step_0-")
     assert logger.getkvs() == {"Step_0-AveragePolicyStd": pytest.approx(2.0)}  # mean over paths of 1 and 3
+
+
+def test_log_diagnostics_logs_the_mean_entropy(policy):
+    # given paths of two, one and two steps, and that a Gaussian's entropy is log(sqrt(2 pi e) std), summed over actions
+    stds = [[[0.5, 1.5], [1.0, 1.0]], [[2.0, 4.0]], [[3.0, 1.0], [1.0, 2.0]]]
+    policy.log_diagnostics([{"agent_infos": {"mean": np.ones_like(std), "log_std": np.log(std)}} for std in stds])
+    of_paths = [(np.log(0.75) + np.log(1.0)) / 2, np.log(8.0), (np.log(3.0) + np.log(2.0)) / 2]
+    assert logger.getkvs() == {
+        "AveragePolicyEntropy": pytest.approx(np.mean(of_paths) + np.log(2 * np.pi * np.e)),
+        "AveragePolicyStd": pytest.approx((1.0 + 3.0 + 1.75) / 3),
+    }

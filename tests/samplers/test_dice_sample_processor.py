@@ -222,9 +222,10 @@ def test_log(monkeypatch):
     assert logged == {
         "a-AverageReturn": 5.0,
         "b-AverageReturn": 5.0, "b-AverageDiscountedReturn": pytest.approx(8.0 / 3.0), "b-NumTrajs": 3,
-        "b-StdReturn": pytest.approx(np.sqrt(14.0 / 3.0)), "b-MaxReturn": 8.0, "b-MinReturn": 3.0,
+        "b-AveragePathLength": 2.0, "b-StdReturn": pytest.approx(np.sqrt(14.0 / 3.0)), "b-MaxReturn": 8.0,
+        "b-MinReturn": 3.0,
         "c-AverageReturn": 3.5, "c-AverageDiscountedReturn": 3.0, "c-NumTrajs": 2, "c-StdReturn": 0.5,
-        "c-MaxReturn": 4.0, "c-MinReturn": 3.0,
+        "c-AveragePathLength": 1.5, "c-MaxReturn": 4.0, "c-MinReturn": 3.0,
     }
 
 

@@ -223,7 +223,8 @@ def test_user_baseline_is_fitted_once_per_task():
 
 # Log ----------------------------------------------------------------------------------------------------------------
 
-ALL_KEYS = {"AverageReturn", "AverageDiscountedReturn", "NumTrajs", "StdReturn", "MaxReturn", "MinReturn"}
+ALL_KEYS = {"AverageReturn", "AverageDiscountedReturn", "NumTrajs", "AveragePathLength", "StdReturn", "MaxReturn",
+            "MinReturn"}
 
 
 @pytest.mark.parametrize("log, keys", [
@@ -245,6 +246,7 @@ def test_logged_statistics_are_over_the_paths_of_all_tasks(logged):
         "Step_0-AverageReturn": 5.0,  # 3, 4, 8
         "Step_0-AverageDiscountedReturn": pytest.approx(8.0 / 3.0),  # 1 + 2/2, 4, 8/4
         "Step_0-NumTrajs": 3,
+        "Step_0-AveragePathLength": 2.0,  # 2, 1, 3
         "Step_0-StdReturn": pytest.approx(np.sqrt(14.0 / 3.0)),  # variance (4 + 1 + 9) / 3
         "Step_0-MaxReturn": 8.0,
         "Step_0-MinReturn": 3.0,
