@@ -72,13 +72,13 @@ class Measurement:
     outcome: str = ""
 
 
-def _half_cheetah(env: str, published: Sequence[float], outcome: str) -> Entry:
+def _half_cheetah(env: str, published: Sequence[float], outcome: str, **env_kwargs: Any) -> Entry:
     """Returns the comparison of TRPO-MAML, ProMP and what needs no meta-learning on the half cheetah."""
     alone = {"num_inner_grad_steps": 0, "n_itr": 80}  # as many environment steps, of which none are for adaptation
     return Entry(
         "MAML adapts a half cheetah, ProMP with fewer samples",
         "arXiv:1703.03400, section 5.3; arXiv:1810.06784, section 7.1",
-        {"env": env, "meta_batch_size": 20, "max_path_length": 200, "n_itr": 40},
+        {"env": env, "env_kwargs": env_kwargs, "meta_batch_size": 20, "max_path_length": 200, "n_itr": 40},
         [Method("trpo_maml", "TRPO-MAML", "maml_trpo", {}, published=published),
          Method("pro_mp", "ProMP", "pro_mp", {}),
          Method("all_tasks", "TRPO in all tasks, then gradient steps", "maml_trpo", alone),
@@ -124,7 +124,8 @@ _NAVIGATION = Entry(
 ENTRIES = {
     "exploration_corner": _exploration("MetaPointEnvCorner", ""),
     "exploration_momentum": _exploration("MetaPointEnvMomentum", ""),
-    "half_cheetah_velocity": _half_cheetah("HalfCheetahRandVelEnv", (-129.5, -78.6, -66.6, -60.8), ""),
+    "half_cheetah_velocity": _half_cheetah("HalfCheetahRandVelEnv", (-129.5, -78.6, -66.6, -60.8), "",
+                                           max_velocity=2.0),  # as published with MAML; ProMP has 3 m/s
     "half_cheetah_direction": _half_cheetah("HalfCheetahRandDirecEnv", (-50.69, 293.19, 313.48, 315.65), ""),
     "rllib_cart_pole_mass": _rllib("cart_pole_mass", 100, None, "", ""),
     "rllib_pendulum_mass": _rllib("pendulum_mass", 100, (float("nan"), -190.0), "", ""),
