@@ -1,6 +1,6 @@
 """The interfaces of meta-environments: one environment, and `n` of them stepped together as arrays."""
 import abc
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -34,10 +34,12 @@ class MetaEnv(SharedArguments, gym.Env):
     `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers also accept the classic forms
     (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments. An environment that can step many
     copies of itself at once has `make_batched(num_envs)`, which returns a `BatchedEnv`; see `BatchableMetaEnv`.
+    Subclasses that can be drawn name their `metadata["render_modes"]`, and implement `_draw` or `render`.
     """
 
     observation_space: Any  # gym's class `Space` knows neither `low` nor `n`
     action_space: Any
+    _draw: Callable[[], np.ndarray]
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
         """Returns a list of `n_tasks` tasks, drawn from the environment's distribution.
@@ -57,6 +59,20 @@ class MetaEnv(SharedArguments, gym.Env):
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
         """Logs figures of its own about the paths of all tasks; keys begin with `prefix`, such as `Step_0-`."""
+
+    def render(self) -> np.ndarray:  # type: ignore[override]  # one of the frames that gym lets it return
+        """Returns a picture of the environment as it is now, uint8 `[H, W, 3]`, for `render_mode="rgb_array"`.
+
+        Raises:
+            NotImplementedError: there are no pictures of this kind of environment.
+            RuntimeError: there is no render mode, or this machine cannot draw (says what to install).
+        """
+        if not (self.metadata.get("render_modes") and hasattr(self, "_draw")):
+            raise NotImplementedError(f"render: there are no pictures of {type(self).__name__}")
+        if self.render_mode is None:
+            raise RuntimeError(f'render: expected an environment made with render_mode="rgb_array", as in '
+                               f'{type(self).__name__}(render_mode="rgb_array")')
+        return self._draw()
 
     def __str__(self) -> str:
         return repr(self)
@@ -144,8 +160,6 @@ class BatchedEnv(abc.ABC):
 class BatchableMetaEnv(MetaEnv):
     """A `MetaEnv` that is a `BatchedEnv` with one environment in it, an object of `batched_class`.
 
-    Subclasses that can be drawn name their `metadata["render_modes"]` and implement `_draw`.
-
     Args:
         render_mode: one of `metadata["render_modes"]`, for pictures by `render`; None (default) for none.
         **kwargs: arguments of `batched_class`.
@@ -196,23 +210,6 @@ class BatchableMetaEnv(MetaEnv):
         info = {key: values[0] for key, values in answer.env_infos.items()}
         return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),
                 bool(answer.truncated[0]), info)
-
-    def render(self) -> np.ndarray:  # type: ignore[override]  # one of the frames that gym lets it return
-        """Returns a picture of the environment as it is now, uint8 `[H, W, 3]`, for `render_mode="rgb_array"`.
-
-        Raises:
-            NotImplementedError: there are no pictures of this kind of environment.
-            RuntimeError: there is no render mode, or this machine cannot draw (says what to install).
-        """
-        if not self.metadata["render_modes"]:
-            raise NotImplementedError(f"render: there are no pictures of {type(self).__name__}")
-        if self.render_mode is None:
-            raise RuntimeError(f'render: expected an environment made with render_mode="rgb_array", as in '
-                               f'{type(self).__name__}(render_mode="rgb_array")')
-        return self._draw()
-
-    def _draw(self) -> np.ndarray:
-        raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         self._batched.log_diagnostics(paths, prefix)

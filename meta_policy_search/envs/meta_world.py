@@ -20,7 +20,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.envs.adapters import GymnasiumMetaEnv
-from meta_policy_search.envs.interface import PhysicsError
+from meta_policy_search.envs.interface import MetaEnv, PhysicsError
+from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 from meta_policy_search.utils.gym_import import gym
@@ -28,11 +29,7 @@ from meta_policy_search.utils.gym_import import gym
 __all__ = ["MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "MetaWorldTask"]
 
 SPLITS = ("train", "test")
-REWARDS = ("v1", "v2")
 NUM_VARIATIONS = 50  # tasks of each kind in a split
-
-_OBS_DIM, _ACTION_DIM = 39, 4
-_NUM_WELD_VALUES = 11  # that describe a weld; MuJoCo 3.17 has added a twelfth, which can stay as it is
 
 
 class MetaWorldTask(NamedTuple):
@@ -66,6 +63,7 @@ class _MetaWorldEnv(GymnasiumMetaEnv):
         split: `"train"` (default) or `"test"`, tasks with other places than those for training.
         seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
         reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         ImportError: `metaworld` is not installed.
@@ -73,15 +71,18 @@ class _MetaWorldEnv(GymnasiumMetaEnv):
 
     _benchmark: str
     _env_name: Optional[str] = None
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 80}
 
-    def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2") -> None:
+    def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2",
+                 render_mode: Optional[str] = None) -> None:
         check_choice("split", split, SPLITS)
         check_int_at_least("seed", seed, 0)
-        check_choice("reward_function_version", reward_function_version, REWARDS)
+        check_choice("reward_function_version", reward_function_version, ("v1", "v2"))
         self._split = _Split(self._benchmark, self._env_name, split, seed)
         self._split.kinds()
         super().__init__(functools.partial(_Arm, self._split, reward_function_version),
                          sample_task=functools.partial(_sample_task, self._split))
+        self.render_mode = check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
 
     @property
     def env_names(self) -> List[str]:
@@ -97,9 +98,10 @@ class _MetaWorldEnv(GymnasiumMetaEnv):
         """Returns the task; by default the first one of the split."""
         return self.wrapped_env.task
 
-    def render(self) -> None:
-        """Raises `NotImplementedError`."""
-        raise NotImplementedError(f"render: there are no pictures of {type(self).__name__}")
+    render = MetaEnv.render  # type: ignore[assignment]  # not that of what it wraps
+
+    def _draw(self) -> np.ndarray:
+        return self.wrapped_env.picture()
 
 
 class MetaWorldML1(_MetaWorldEnv):
@@ -142,9 +144,9 @@ class MetaWorldML1(_MetaWorldEnv):
     _benchmark = "ML1"
 
     def __init__(self, env_name: str = "reach-v3", split: str = "train", seed: int = 0,
-                 reward_function_version: str = "v2") -> None:
+                 reward_function_version: str = "v2", render_mode: Optional[str] = None) -> None:
         self._env_name = env_name
-        super().__init__(split, seed, reward_function_version)
+        super().__init__(split, seed, reward_function_version, render_mode)
 
 
 class MetaWorldML10(_MetaWorldEnv):
@@ -228,23 +230,19 @@ def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
 class _Arm:
     """The robot arm in the scene of its task, built when needed; a Gymnasium environment."""
 
-    metadata: Dict[str, Any] = {"render_modes": []}
-
     def __init__(self, split: _Split, reward_function_version: str) -> None:
         self._split, self._reward_function_version = split, reward_function_version
-        self._task: Optional[MetaWorldTask] = None
         self._simulator: Any = None
-        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (_OBS_DIM,), np.float64)
-        self.action_space = gym.spaces.Box(-1.0, 1.0, (_ACTION_DIM,), np.float64)
+        self._camera: Optional[Camera] = None
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (39,), np.float64)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (4,), np.float64)
 
-    @property
+    @functools.cached_property
     def task(self) -> MetaWorldTask:
-        if self._task is None:
-            self._task = next(iter(self._split.tasks().values()))[0]
-        return self._task
+        return next(iter(self._split.tasks().values()))[0]
 
     def set_task(self, task: Any) -> None:
-        self._task = _checked_task(task)
+        self.task = _checked_task(task)
 
     def reset(self, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         task = self.task
@@ -258,15 +256,21 @@ class _Arm:
         if self._simulator is None:
             raise RuntimeError("step: call reset() first")
         observation, reward, terminated, truncated, info = self._simulator.step(action)
-        warned = self._simulator.warned()
-        if warned:
+        if warned := self._simulator.warned():
             raise PhysicsError(f"the simulation of {self._simulator.shared_as} diverged ({', '.join(warned)})", [0])
         info = {name: bool(value) if name == "success" else float(value) for name, value in info.items()}
         return observation, reward, terminated, truncated, info
 
+    def picture(self) -> np.ndarray:
+        if self._simulator is None:
+            raise RuntimeError("render: call reset() first")
+        for site in self._simulator._target_site_config:  # which a step would put there
+            self._simulator._set_pos_site(*site)
+        self._camera = self._camera or Camera(self._simulator.model)
+        return self._camera.picture(self._simulator.model, self._simulator.data.qpos)
+
     def close(self) -> None:
-        if self._simulator is not None:
-            self._simulator.close()
+        self._camera = None  # which ends the process that draws
 
 
 def _checked_task(task: Any) -> MetaWorldTask:
@@ -333,8 +337,8 @@ def scene_class(kind: str) -> type:
 
         def reset_mocap_welds(self) -> None:
             """Has the hand follow its target at the same place and angle, and weighs angles five times."""
-            for row in np.flatnonzero(self.model.eq_type == mujoco.mjtEq.mjEQ_WELD):
-                self.model.eq_data[row, :_NUM_WELD_VALUES] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 5.0]
+            weld = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 5.0]  # MuJoCo 3.17 has added a twelfth number
+            self.model.eq_data[self.model.eq_type == mujoco.mjtEq.mjEQ_WELD, :len(weld)] = weld
 
     Scene.__name__ = Scene.__qualname__ = base.__name__
     return Scene

@@ -1,12 +1,6 @@
 """Meta-testing: what a policy returns in tasks of its own, after 0, 1, 2, ... adaptation steps on each.
 
-In a notebook, for a run of a `Trainer`, those of the scripts in `experiments/` among them::
-
-    import meta_policy_search as mps
-    evaluation = mps.load_evaluator("data/my_run").evaluate(tasks=40, num_steps=3)
-    print(evaluation)
-
-and from any snapshot::
+Of a run of a `Trainer` by `load_evaluator`, and of any snapshot::
 
     snapshot = load_snapshot("data/my_run")
     algo = TRPOMAML(snapshot["policy"], meta_batch_size=snapshot["policy"].meta_batch_size)

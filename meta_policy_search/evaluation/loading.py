@@ -1,7 +1,7 @@
 """The evaluator of a run, by its folder."""
 from typing import Any, Mapping, Optional, Union
 
-from meta_policy_search.envs.interface import BatchableMetaEnv, MetaEnv
+from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.tf_compat import tf
@@ -73,7 +73,7 @@ def load_evaluator(
 def _draw(env: Any, render_mode: str) -> None:
     """Has an environment that was made without pictures, and is not in use yet, draw some."""
     innermost = getattr(env, "unwrapped", env)
-    can_change = isinstance(innermost, BatchableMetaEnv) and render_mode in innermost.metadata["render_modes"]
+    can_change = hasattr(innermost, "_draw") and render_mode in innermost.metadata["render_modes"]
     if not can_change and getattr(env, "render_mode", None) != render_mode:
         raise ValueError(f"render_mode: there are no pictures ({render_mode}) of {type(innermost).__name__}")
     while can_change and env is not None:

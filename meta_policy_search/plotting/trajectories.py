@@ -73,6 +73,6 @@ def describe_task(task: Task, length: int = 40, env: Any = None) -> str:
 def _in_words(task: Task) -> str:
     if isinstance(task, dict):
         return ", ".join(f"{key} {_in_words(value)}" for key, value in task.items())
-    if isinstance(task, (list, tuple, np.ndarray)) and np.ndim(task) > 0:
+    if isinstance(task, (list, tuple)) or np.ndim(task) > 0:
         return f"({', '.join(map(_in_words, task))})"
     return f"{task:.2f}" if isinstance(task, (float, np.floating)) else str(task)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from experiments import maml_trpo, pro_mp
 from meta_policy_search.envs import (
     MetaWorldML1,
@@ -289,6 +290,69 @@ def test_algorithms_train_on_reaching_and_log_successes(script, tmp_path):
     assert np.isfinite(progress["LossAfter"]).all()
 
 
+# Pictures
+
+
+@pytest.fixture(scope="module")
+def opengl(package):
+    """Skips a test where no pictures can be drawn."""
+    env = MetaWorldML1(render_mode="rgb_array")
+    env.reset()
+    try:
+        env.render()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    finally:
+        env.close()
+
+
+@pytest.mark.usefixtures("opengl")
+@pytest.mark.thorough
+def test_the_scene_is_drawn_as_it_is_and_drawing_changes_nothing():
+    """Given a door, then pictures show its goal, green, and where the arm, red, has gone; the right way up."""
+    env, reference = (normalize(MetaWorldML1("door-open-v3", render_mode=mode)) for mode in ("rgb_array", None))
+    pictures = []
+    for one in (env, reference):
+        one.set_task(one.tasks[0])
+        one.reset()
+    for _ in range(2):
+        pictures.append(env.render())
+        np.testing.assert_equal(walk(env, 10), walk(reference, 10))
+    copied = copy.deepcopy(env)
+    np.testing.assert_array_equal(copied.render(), env.render())
+    for picture in pictures:
+        assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8
+        red, green, _ = picture.astype(int).transpose(2, 0, 1)
+        assert (green > red + 100).sum() > 20
+        assert np.ptp(picture[:100]) < 60 < np.ptp(picture[-100:])  # plain above, the foot of the arm below
+    assert (pictures[0] != pictures[1]).mean() > 0.001
+    env.set_task(env.tasks[1])
+    env.reset()
+    assert (env.render() != pictures[0]).any()
+    for one in (env, copied):
+        one.close()
+
+
+@needs_metaworld
+def test_without_pictures_the_error_says_how_to_have_some():
+    env = MetaWorldML1()
+    env.reset()
+    with pytest.raises(RuntimeError, match=r'render: .*MetaWorldML1\(render_mode="rgb_array"\)'):
+        env.render()
+    with pytest.raises(RuntimeError, match=r"render: call reset\(\) first"):
+        MetaWorldML1(render_mode="rgb_array").render()
+
+
+@needs_metaworld
+@pytest.mark.thorough
+def test_runs_can_be_drawn_that_were_made_without_pictures(tmp_path):
+    sizes = {"meta_batch_size": 2, "rollouts_per_meta_task": 2, "max_path_length": 3, "hidden_sizes": (4,)}
+    mps.train("MetaWorldML1", n_itr=1, dump_path=tmp_path / "run", log_formats=(), progress_bar=False, **sizes)
+    env = mps.load_evaluator(tmp_path / "run", render_mode="rgb_array").env
+    assert env.render_mode == env.unwrapped.render_mode == "rgb_array" and env.metadata["render_fps"] == 80
+    assert mps.load_evaluator(tmp_path / "run").env.render_mode is None
+
+
 # The pages
 
 
@@ -345,6 +409,7 @@ def test_the_pendulum_of_the_page_samples():
     ({"split": "validation"}, "split: expected one of 'train', 'test', got 'validation'"),
     ({"seed": -1}, "seed: expected an integer of at least 0, got -1"),
     ({"reward_function_version": "v3"}, "reward_function_version: expected one of 'v1', 'v2', got 'v3'"),
+    ({"render_mode": "human"}, "render_mode: expected one of None, 'rgb_array', got 'human'"),
 ])
 def test_arguments_are_checked(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):

@@ -158,6 +158,24 @@ def test_robots(tmp_path):
     assert np.abs(left[5] - right[5]).max() > 60
 
 
+@pytest.mark.thorough
+def test_the_arm_of_meta_world(tmp_path):
+    pytest.importorskip("metaworld")
+    env = make_env("MetaWorldML1", render_mode="rgb_array")
+    env.reset()
+    try:
+        env.render()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    env.close()
+    folder = train(tmp_path / "arm", "--env", "MetaWorldML1")
+    run(folder, "--num_tasks", 2, "--num_steps", 1, "--max_path_length", 1)
+    meta, pictures = video(folder / "video.mp4")
+    assert pictures.shape == (2 * 2, HEIGHT, WIDTH, 3) and meta["fps"] == 80.0  # two goals; 12.5 ms a step
+    for side in sides(pictures):
+        assert np.abs(side[0] - side[3]).max() > 60  # another goal
+
+
 # Mistakes ----------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Pictures of MuJoCo robots, drawn off-screen by `mujoco.Renderer` in a process of its own.
+"""Pictures of MuJoCo robots and Meta-World's scenes, drawn off-screen by `mujoco.Renderer` in a process of its own.
 
 Software OpenGL (Mesa) and TensorFlow crash each other within one process. The process that draws runs `main`, reads
 requests from its standard input and writes answers to its standard output, pickled; it ends with its input. On Linux
@@ -138,18 +138,23 @@ def main() -> None:
 
 
 class _Renderer:
-    """Draws one model, which is its own: large in the picture, before a calm ground, without mirror images."""
+    """Draws one model, which is its own: a robot large, before calm ground, without mirror images, a scene as it is."""
 
     def __init__(self, model: Any) -> None:
         import mujoco
 
         self._mujoco, self._model, self._data = mujoco, model, mujoco.MjData(model)
-        self._soften()
-        self._camera = self._view()
+        self._is_robot = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, _VIEW) >= 0
+        if self._is_robot:
+            self._soften()
+            self._camera = self._view()
         self._renderer = mujoco.Renderer(model, height=HEIGHT, width=WIDTH)
 
     def draw(self, qpos: np.ndarray) -> np.ndarray:
         center = self._center(qpos)
+        if not self._is_robot:
+            self._renderer.update_scene(self._data, camera="corner2")  # of Meta-World; it stands on its head
+            return np.ascontiguousarray(self._renderer.render()[::-1, ::-1])
         self._camera.lookat[:] = center
         self._renderer.update_scene(self._data, camera=self._camera)
         for light in self._renderer.scene.lights[:self._renderer.scene.nlight]:
