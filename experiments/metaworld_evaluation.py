@@ -72,8 +72,8 @@ class MetaWorldAgent:
 
     Args:
         evaluator: that of the policy, in an environment of Meta-World, normalized or not.
-        deterministic: whether the adapted policy acts with the mean of its distribution, as the package's own agents
-            do; default True.
+        deterministic: whether the adapted policy acts with the mean of its distribution, as the agents of
+            Meta-World's authors do; default True.
 
     Raises:
         TypeError: the environment is another one.
