@@ -1,0 +1,114 @@
+"""How ProMP unlearns to adapt on the half cheetah, and with which settings it does not.
+
+    python experiments/results/stability.py pro_mp_stability           # draws the data beside this file
+    python experiments/results/stability.py pro_mp_stability --train   # trains again, an hour of one core
+
+The preset of `make train` is trained for longer. From its iteration 75 on, the same run goes on with other settings, in
+the same tasks and with the same random numbers. `NAME.csv` holds the returns of forward and backward tasks by
+themselves, what the meta-update made of the loss, and how far it moved the adapted policies.
+"""
+import argparse
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from experiments.results.entries import CONFIGS
+from experiments.settings import MetaConfig, find_script, make_config
+from meta_policy_search.plotting import Curve, plot_comparison
+from meta_policy_search.utils.files import write_csv
+from meta_policy_search.utils.statistics import running_mean
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BEGIN = 75
+ENDS = {"as before": 130, "40 tasks": 110, "half the learning rate": 140, "learning rate to 0": 150}
+COLUMNS = ("Itr", "forward_before", "backward_before", "forward_after", "backward_after", "LossAfter", "KLOuter")
+PANELS = {"forward tasks before adaptation": "forward_before", "forward tasks after one step": "forward_after",
+          "backward tasks after one step": "backward_after"}
+
+
+class State(NamedTuple):
+    """What a run goes on from."""
+
+    params: Any
+    algo: Any
+
+
+def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator[tuple[list[float], State]]:
+    """Trains a variant, from its beginning or from a state at iteration `BEGIN`; yields rows and states after them."""
+    with open(os.path.join(CONFIGS, "train_half_cheetah.json"), encoding="utf-8") as file:
+        tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
+        settings = {**json.load(file), "n_itr": ENDS[name], **tasks, **settings}
+    module = find_script("pro_mp", MetaConfig)
+    trainer = module.build(make_config(module.Config, settings))
+    algo, policy, sampler, process = trainer.algo, trainer.policy, trainer.sampler, trainer.sample_processor
+    paths = settings["rollouts_per_meta_task"]
+    if state:
+        policy.set_params(state.params)
+        algo.set_state(state.algo)
+    for itr in range(ENDS[name]):
+        sampler.update_tasks()
+        if state and itr < BEGIN:
+            continue
+        if "learning rate" in name:
+            algo.learning_rate = 5e-4 * (1.0 if "half" in name else (ENDS[name] - itr) / (ENDS[name] - BEGIN))
+        policy.switch_to_pre_update()
+        before = process.process_samples(sampler.obtain_samples())
+        algo.adapt(before)
+        after = process.process_samples(sampler.obtain_samples())
+        algo.optimize_policy([before, after], log=False)
+        stats = algo.optimizer.compute_stats(algo.meta_input_values([before, after]))
+        forward = np.array(sampler.tasks) > 0
+        returns = [np.mean([task["rewards"].sum() / paths for task, own in zip(samples, which, strict=True) if own])
+                   for samples in (before, after) for which in (forward, ~forward)]
+        yield [itr, *returns, stats.loss, stats.outer_kl], State(policy.get_param_values(), algo.get_state())
+    sampler.close()
+
+
+def train_all(path: str) -> None:
+    """Trains all variants; writes their rows."""
+    rows, state = [], None
+    for name in ENDS:
+        for row, after in train(name, state):
+            rows.append((name, *(f"{value:.6g}" for value in row)))
+            if state is None and row[0] == BEGIN - 1:
+                begun = after
+        state = begun
+    write_csv(path, [("variant", *COLUMNS), *rows])
+
+
+def draw(name: str) -> str:
+    """Draws the variants; returns the path."""
+    with open(os.path.join(HERE, f"{name}.csv"), encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    panels = {}
+    for title, column in PANELS.items():
+        panels[title] = []
+        for variant in ENDS:
+            own = [row for row in rows if row["variant"] == variant]
+            itr, values = np.array([[float(row[key]) for row in own] for key in ("Itr", column)])
+            panels[title].append(Curve(variant, [(itr, running_mean(values)[0])]))
+    path = os.path.join(HERE, f"{name}.svg")
+    title = f"ProMP on HalfCheetahRandDirecEnv, with other settings from iteration {BEGIN} on"
+    plot_comparison(panels, path, title, "iterations")
+    return path
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Does what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="of the files beside this one")
+    parser.add_argument("--train", action="store_true", help="train all variants first")
+    arguments = parser.parse_args(argv)
+    if arguments.train:
+        train_all(os.path.join(HERE, f"{arguments.name}.csv"))
+    print(draw(arguments.name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
