@@ -226,7 +226,8 @@ def _section_of_measurement(name: str, measurement: Measurement) -> Iterator[str
         if method in measurement.published:
             yield f"| {label}, published | | {_cells(measurement.published[method], len(keys))} |"
         mean, half_width = mean_interval(np.array([[run[key] for key in keys] for run in measured[method].values()]))
-        cells = [f"{value:.2f} ± {width:.2f}" for value, width in zip(mean, half_width, strict=True)]
+        cells = [f"{value:.2f} ± {width:.2f}" if np.isfinite(width) else f"{value:.2f}"
+                 for value, width in zip(mean, half_width, strict=True)]
         yield f"| {label} | {len(measured[method])} | {' | '.join(cells)} |"
 
 

@@ -87,6 +87,14 @@ def test_what_was_measured_is_kept_by_seed(folder):
     assert reproduced.read_measured("derivatives") == {"dice": {2: {1: 0.5, 2: 0.25}, 3: {1: 1.5, 2: 1.25}}}
 
 
+def test_intervals_over_seeds_need_two(folder):
+    both = {method: {1: 0.5} for method in MEASUREMENTS["gradient_variance"].methods}
+    reproduced.keep_measured("gradient_variance", 1, both)
+    assert reproduced.page().endswith("| DiCE | 1 | 0.50 |\n")
+    reproduced.keep_measured("gradient_variance", 2, both)
+    assert reproduced.page().endswith("| DiCE | 2 | 0.50 ± 0.00 |\n")
+
+
 # Derivatives -------------------------------------------------------------------------------------------------------
 
 
