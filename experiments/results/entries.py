@@ -139,7 +139,7 @@ ENTRIES = {
     "half_cheetah_direction": _half_cheetah(
         "HalfCheetahRandDirecEnv", (-50.69, 293.19, 313.48, 315.65),
         "Both return what was published, with one seed within 6.4 million environment steps. ProMP is not the quicker "
-        "one here."),
+        "one here. A policy that was trained in all tasks stays where it is, and gradient steps do not change that."),
     "rllib_cart_pole_mass": _rllib("cart_pole_mass", 100, None, "", "All paths reach the horizon of 200 steps, before "
                                    "adaptation, too: one policy balances all of these poles."),
     "rllib_pendulum_mass": _rllib("pendulum_mass", 200, (float("nan"), -190.0), "16 million environment steps", ""),
