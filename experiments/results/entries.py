@@ -135,7 +135,8 @@ ENTRIES = {
         "Both return what was published, with one seed within 6.4 million environment steps, ProMP more than that. So "
         "does a policy that was trained in all tasks, from which gradient steps begin as well; in MAML's paper it was "
         "behind. The oracle needs no step, and the first one harms. Velocities go up to 2 m/s, as published with "
-        "MAML; that was set after a run of ProMP with up to 3 m/s, which returned -164, -108, -93 and -90.", max_velocity=2.0),
+        "MAML; that was set after a run of ProMP with up to 3 m/s, which returned -164, -108, -93 and -90.",
+        max_velocity=2.0),
     "half_cheetah_direction": _half_cheetah(
         "HalfCheetahRandDirecEnv", (-50.69, 293.19, 313.48, 315.65),
         "Both return what was published, with one seed within 6.4 million environment steps. ProMP is not the quicker "
@@ -143,10 +144,10 @@ ENTRIES = {
     "rllib_cart_pole_mass": _rllib("cart_pole_mass", 100, None, "", "All paths reach the horizon of 200 steps, before "
                                    "adaptation, too: one policy balances all of these poles."),
     "rllib_pendulum_mass": _rllib("pendulum_mass", 200, (float("nan"), -190.0), "16 million environment steps",
-                                  "It swings up every mass, as published; most of that is there before adaptation. This "
-                                  "is the third attempt, chosen after seeing the others: actions ten times smaller "
-                                  "returned -1016 after 8 million steps (one seed), these about -300 in training after "
-                                  "as many, whereupon training was made twice as long."),
+                                  "It swings up every mass, as published; most of that is there before adaptation. "
+                                  "This is the third attempt, chosen after seeing the others: torques five times "
+                                  "smaller returned -1016 after 8 million steps (one seed), these about -300 in "
+                                  "training after as many, whereupon training was made twice as long."),
     "rllib_half_cheetah_direction": _rllib("half_cheetah_direction", 90, (float("nan"), 230.0),
                                            "a quarter of the 45 million steps", ""),
     "navigation": _NAVIGATION,
