@@ -62,6 +62,7 @@ class Successes(NamedTuple):
     mean_return: float  # of episodes, which end at the first success
     success_rates: dict[str, float]  # of each kind of task
     adaptation_steps: int
+    rounds: list[float]  # share of episodes that succeed with each goal; or with each few that come at a time
 
 
 class MetaWorldAgent:
@@ -246,11 +247,13 @@ def evaluate_on_metaworld(
     with seeding.evaluation_seed(check_int_at_least("seed", seed, 0)):
         envs = make_test_envs(env, num_goals, envs_per_kind, max_path_length, seed)
         try:
-            rate, mean_return, rates = metalearning_evaluation(
-                agent, envs, num_goals // envs_per_kind, steps, adaptation_episodes, evaluation_episodes)
+            rates, returns, by_kind = zip(*(
+                metalearning_evaluation(agent, envs, 1, steps, adaptation_episodes, evaluation_episodes)
+                for _ in range(num_goals // envs_per_kind)), strict=True)
         finally:
             envs.close()
-    return Successes(rate, mean_return, {kind: float(rates[kind]) for kind in env.env_names}, steps)
+    return Successes(float(np.mean(rates)), float(np.mean(returns)), {
+        kind: float(np.mean([each[kind] for each in by_kind])) for kind in env.env_names}, steps, list(rates))
 
 
 def versions() -> dict[str, str]:

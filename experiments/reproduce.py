@@ -9,8 +9,8 @@ The entries stand in experiments/results/entries.py. Each method is trained once
 on. Then every policy is tested in 40 tasks that it was not trained on, the same for all. Some entries train nothing but
 measure estimates, once per seed. Into experiments/results/papers go
 
-    NAME.csv             mean return of each test task after 0, 1, ... gradient steps, by method and seed; or what was
-                         measured
+    NAME.csv             mean return (with Meta-World success rate) in each test task after 0, 1, ... gradient steps,
+                         by method and seed; or what was measured
     NAME_training.csv    what training returned, by method, seed and iteration
     NAME.svg             learning curves over environment steps
     weights/             the policies' parameters
@@ -22,6 +22,8 @@ import importlib
 import os
 import sys
 from typing import Optional, Sequence
+
+import numpy as np
 
 from experiments import sweep
 from experiments.command import INTERRUPTED, run_tool
@@ -116,17 +118,22 @@ def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> No
 
     snapshot = next(each.snapshot for each in entry.methods if each.name == method)
     evaluator = load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
-    evaluation = evaluator.evaluate(TEST_TASKS, entry.num_steps, entry.step_sizes, (TEST_SEED,))
-    print(f"{run.name}: {', '.join(f'{value:.2f}' for value in evaluation.mean_return.mean)} after 0, 1, ... steps",
-          flush=True)
-    reproduced.keep(name, method, seed, evaluation.task_returns, read_progress(run.folder))
+    if entry.score == "success rate":
+        from experiments.metaworld_evaluation import evaluate_on_metaworld
+
+        scores = np.transpose([evaluate_on_metaworld(evaluator, num_goals=TEST_TASKS, adaptation_steps=steps).rounds
+                               for steps in range(entry.num_steps + 1)])
+    else:
+        scores = evaluator.evaluate(TEST_TASKS, entry.num_steps, entry.step_sizes, (TEST_SEED,)).task_returns
+    print(f"{run.name}: {', '.join(f'{value:.2f}' for value in scores.mean(axis=0))} after 0, 1, ... steps", flush=True)
+    reproduced.keep(name, method, seed, scores, read_progress(run.folder))
     evaluator.algo.policy.save_npz(reproduced.weights_path(name, method, seed))
 
 
 def _overview() -> str:
     rows = [["entry", "method", "seeds", "kept"]]
     for name, entry in ENTRIES.items():
-        kept = reproduced.read_returns(name)
+        kept = reproduced.read_scores(name)
         rows += [[name, method.name, _range(method.seeds), _range(list(kept.get(method.name, {})))]
                  for method in entry.methods]
     for name, measurement in MEASUREMENTS.items():

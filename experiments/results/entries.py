@@ -2,7 +2,7 @@
 import dataclasses
 import json
 import os
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Literal, Mapping, Optional, Sequence
 
 CONFIGS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "configs")
 
@@ -31,6 +31,7 @@ class Entry:
     num_steps: int  # gradient steps in new tasks
     step_sizes: Optional[Sequence[float]] = None  # of these; None as in training
     rollouts: int = 20  # paths in each new task after each step
+    score: Literal["mean return", "success rate"] = "mean return"  # the latter by Meta-World's own evaluation
     differs: str = ""  # from the published setting
     outcome: str = ""  # what came of it, in words
 
@@ -93,10 +94,14 @@ def _half_cheetah(env: str, published: Sequence[float], outcome: str, **env_kwar
     )
 
 
+def _preset(name: str) -> dict[str, Any]:
+    with open(os.path.join(CONFIGS, name + ".json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
 def _rllib(name: str, n_itr: int, published: Optional[Sequence[float]], differs: str, outcome: str) -> Entry:
     """Returns one of the examples that RLlib tuned."""
-    with open(os.path.join(CONFIGS, f"rllib_{name}.json"), encoding="utf-8") as file:
-        settings = {**json.load(file), "n_itr": n_itr}
+    settings = {**_preset("rllib_" + name), "n_itr": n_itr}
     return Entry(
         "The tuned examples of RLlib's MAML, by ProMP",
         "RLlib's tuned examples, see [Coming from RLlib's MAML](rllib.rst)",
@@ -151,6 +156,15 @@ ENTRIES = {
     "rllib_half_cheetah_direction": _rllib("half_cheetah_direction", 90, (float("nan"), 230.0),
                                            "a quarter of the 45 million steps", ""),
     "navigation": _NAVIGATION,
+    "meta_world_reach": Entry(
+        "ProMP reaches new goals with Meta-World's arm",
+        "ML1 of Meta-World, arXiv:1910.10897",
+        _preset("meta_world_reach"),
+        [Method("pro_mp", "ProMP", "pro_mp", {}, (1,)),
+         Method("random", "random initialisation", "pro_mp", {"n_itr": 1}, (1,), snapshot=None)],
+        num_steps=1,
+        score="success rate",
+    ),
 }
 
 MEASUREMENTS = {

@@ -42,18 +42,18 @@ def weights_path(name: str, method: str, seed: int) -> str:
     return os.path.join(folder, f"{name},{method},seed={seed}.npz")
 
 
-def keep(name: str, method: str, seed: int, returns: np.ndarray, progress: Progress) -> None:
+def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progress) -> None:
     """Adds a run to the data of an entry, in the place of an earlier one of the same method and seed.
 
     Args:
         name: of the entry.
         method: its name.
         seed: of training.
-        returns: of each test task after 0, 1, ... steps, `[tasks, K + 1]`.
+        scores: mean return or success rate in each test task after 0, 1, ... steps, `[tasks, K + 1]`.
         progress: the columns of training.
     """
     tasks = [{"task": str(task), **{f"after_{step}": f"{value:.6g}" for step, value in enumerate(row)}}
-             for task, row in enumerate(returns)]
+             for task, row in enumerate(scores)]
     columns = ["Itr", "n_timesteps", "Time", *(column for column in progress if column.endswith("-AverageReturn"))]
     training = [{column: f"{progress[column][i]:.6g}" for column in columns} for i in range(len(progress["Itr"]))]
     _add(_path(name, ".csv"), {(method, seed): tasks})
@@ -67,8 +67,8 @@ def keep_measured(name: str, seed: int, measured: Mapping[str, Mapping[int, floa
         for method, by_key in measured.items()})
 
 
-def read_returns(name: str) -> dict[str, dict[int, np.ndarray]]:
-    """Returns what the policies of an entry returned, `[tasks, K + 1]`, by method and seed."""
+def read_scores(name: str) -> dict[str, dict[int, np.ndarray]]:
+    """Returns the scores of the policies of an entry, `[tasks, K + 1]`, by method and seed."""
     returns: dict[str, dict[int, np.ndarray]] = {}
     for (method, seed), rows in _read(_path(name, ".csv")).items():
         columns = [column for column in rows[0] if column.startswith("after_")]
@@ -183,7 +183,7 @@ def readme(text: str) -> str:
     """Returns the text of the README with its table of returns in new tasks, which stands between two comments."""
     rows = ["| experiment | seeds | 0 | 1 | 2 | 3 |", "|---" * 6 + "|"]
     for name, label in IN_README.items():
-        returns, methods = read_returns(name), ENTRIES[name].methods
+        returns, methods = read_scores(name), ENTRIES[name].methods
         rows += [f"| {label}, {method.label}, published | | {_cells(method.published, 4)} |"
                  for method in methods if method.published and returns]
         rows += [f"| {label}, {method.label} | {len(returns[method.name])} | {_means(returns[method.name], 4)} |"
@@ -195,17 +195,17 @@ def readme(text: str) -> str:
 _PREFACE = """\
 `python experiments/reproduce.py NAME` trains, tests, measures and writes all that follows; data and weights are in
 `experiments/results/papers`. Policies are tested in 40 tasks that they were not trained on, the same for all. Columns
-0, 1, ... are mean returns after so many gradient steps. The last column is the interquartile mean after as many steps
-as in training, over all seeds and tasks, with its 95% bootstrap interval over seeds and tasks (over tasks alone where
-there is one seed; with three seeds such intervals are too narrow rather than too wide). Minutes are those that training
-took, beside whatever else the machine did."""
+0, 1, ... are means over tasks and seeds after so many gradient steps. The last column is the interquartile mean after
+as many steps as in training, over all seeds and tasks, with its 95% bootstrap interval over seeds and tasks (over tasks
+alone where there is one seed; with three seeds such intervals are too narrow rather than too wide). Minutes are those
+that training took, beside whatever else the machine did."""
 
 
 def _section(name: str, entry: Entry) -> Iterator[str]:
-    returns, training = read_returns(name), read_training(name)
+    returns, training = read_scores(name), read_training(name)
     yield from _begin(name, entry, f"{entry.source}; `{entry.settings['env']}`")
     steps = range(entry.num_steps + 1)
-    yield f"| | seeds | million steps | minutes | {' | '.join(map(str, steps))} | interquartile mean |"
+    yield f"| {entry.score} | seeds | million steps | minutes | {' | '.join(map(str, steps))} | interquartile mean |"
     yield "|---" * (entry.num_steps + 6) + "|"
     for method in entry.methods:
         if method.published:

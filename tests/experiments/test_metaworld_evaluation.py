@@ -145,7 +145,7 @@ class Reaching:
     """Goes to a goal, where that is the goal, and stands still elsewhere."""
 
     def __init__(self, envs, goal):
-        self._envs, self._goal = envs, goal
+        self.envs, self._goal = envs, goal
 
     def init(self):
         pass
@@ -162,7 +162,7 @@ class Reaching:
 
     def eval_action(self, observations):
         actions = np.zeros((len(observations), 4))
-        for action, observation, env in zip(actions, observations, self._envs.envs):
+        for action, observation, env in zip(actions, observations, self.envs.envs):
             if np.allclose(env.unwrapped._target_pos, self._goal):
                 action[:3] = np.clip(10.0 * (self._goal - observation[:3]), -1.0, 1.0)
         return actions
@@ -275,6 +275,22 @@ def test_kinds_of_tasks_are_counted_each():
                                    max_path_length=2)
     assert list(result.success_rates) == MetaWorldML10(split="test").env_names
     assert result.success_rate == 0.0 and len(algo.explored) == 5
+
+
+@pytest.mark.thorough
+def test_every_goal_is_counted_by_itself(monkeypatch):
+    """Given a policy that succeeds on one goal of two, then the rounds say on which, and their mean is the rate."""
+    env = MetaWorldML1(split="test")
+    agent = Reaching(None, np.array(env.tasks[1].rand_vec[3:]))
+
+    def make_and_tell(*arguments):
+        agent.envs = make_test_envs(*arguments)
+        return agent.envs
+
+    monkeypatch.setattr(metaworld_evaluation, "make_test_envs", make_and_tell)
+    monkeypatch.setattr(metaworld_evaluation, "MetaWorldAgent", lambda *_: agent)
+    result = evaluate_on_metaworld(evaluator_of(None, env), num_goals=2, adaptation_episodes=1, max_path_length=90)
+    assert (result.rounds, result.success_rate, result.success_rates) == ([0.0, 1.0], 0.5, {"reach-v3": 0.5})
 
 
 # Mistakes

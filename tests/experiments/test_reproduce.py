@@ -1,5 +1,6 @@
 """Claims of papers, repeated: runs, what is kept of them, statistics and tables."""
 import dataclasses
+import functools
 import os
 import re
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import reproduce
+from experiments import metaworld_evaluation, reproduce
 from experiments.results import derivatives, gradient_variance, reproduced
 from experiments.results.entries import ENTRIES, MEASUREMENTS
 from experiments.settings import SMOKE, RunConfig, find_script, make_config
@@ -74,7 +75,7 @@ def test_a_run_is_kept_in_place_of_an_earlier_one_and_beside_others(folder):
     reproduced.keep(NAME, "a", 1, returns, progress(3))
     reproduced.keep(NAME, "b", 1, returns + 10.0, progress(2))
     reproduced.keep(NAME, "a", 1, returns + 20.0, progress(4, 0.5))
-    kept, training = reproduced.read_returns(NAME), reproduced.read_training(NAME)
+    kept, training = reproduced.read_scores(NAME), reproduced.read_training(NAME)
     np.testing.assert_allclose(kept["a"][1], returns + 20.0)
     np.testing.assert_allclose(kept["b"][1], returns + 10.0)
     np.testing.assert_allclose(training["a"][1]["Step_3-AverageReturn"], progress(4, 0.5)["Step_3-AverageReturn"])
@@ -189,7 +190,7 @@ def test_an_entry_is_trained_tested_and_drawn_and_then_left_alone(folder, small_
     arguments = [NAME, "--output", str(tmp_path / "runs"), "--processes", "1"]
     assert reproduce.main(arguments) == 0
     assert sorted(os.listdir(folder)) == [f"{NAME}.csv", f"{NAME}.svg", f"{NAME}_training.csv", "weights"]
-    returns = reproduced.read_returns(NAME)
+    returns = reproduced.read_scores(NAME)
     assert returns[small_entry.methods[0].name][1].shape == (40, 4)
     weights = np.load(folder / "weights" / f"{NAME},{small_entry.methods[0].name},seed=1.npz")
     assert sum(weights[key].size for key in weights) > 0
@@ -198,8 +199,23 @@ def test_an_entry_is_trained_tested_and_drawn_and_then_left_alone(folder, small_
     capsys.readouterr()
     assert reproduce.main(arguments) == 0
     assert "1 runs, of which 1 are done" in capsys.readouterr().out
-    np.testing.assert_allclose(reproduced.read_returns(NAME)[small_entry.methods[0].name][1],
+    np.testing.assert_allclose(reproduced.read_scores(NAME)[small_entry.methods[0].name][1],
                                returns[small_entry.methods[0].name][1], atol=1e-5)
+
+
+@pytest.mark.thorough
+def test_meta_world_is_scored_by_success(folder, monkeypatch, tmp_path):
+    pytest.importorskip("metaworld", reason="needs the extra metaworld")
+    sizes = {"adaptation_episodes": 1, "evaluation_episodes": 1, "max_path_length": 3}
+    monkeypatch.setattr(metaworld_evaluation, "evaluate_on_metaworld",
+                        functools.partial(metaworld_evaluation.evaluate_on_metaworld, **sizes))
+    monkeypatch.setattr(reproduce, "TEST_TASKS", 2)
+    entry = ENTRIES["meta_world_reach"]
+    entry = dataclasses.replace(entry, settings={**entry.settings, **SMOKE}, methods=entry.methods[:1])
+    monkeypatch.setitem(ENTRIES, "meta_world_reach", entry)
+    assert reproduce.main(["meta_world_reach", "--output", str(tmp_path / "runs"), "--processes", "1"]) == 0
+    np.testing.assert_allclose(reproduced.read_scores("meta_world_reach")["pro_mp"][1], np.zeros((2, 2)))
+    assert "| success rate | seeds |" in (tmp_path / "papers.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough
@@ -239,7 +255,7 @@ def test_tables_are_those_of_the_data():
 
 def test_every_run_kept_has_its_weights_and_training():
     for name in ENTRIES:
-        for method, runs in reproduced.read_returns(name).items():
+        for method, runs in reproduced.read_scores(name).items():
             for seed in runs:
                 assert os.path.exists(reproduced.weights_path(name, method, seed))
                 assert seed in reproduced.read_training(name)[method]
