@@ -99,14 +99,18 @@ def _preset(name: str) -> dict[str, Any]:
         return json.load(file)
 
 
-def _rllib(name: str, n_itr: int, published: Optional[Sequence[float]], differs: str, outcome: str) -> Entry:
+def _rllib(
+    name: str, n_itr: int, published: Optional[Sequence[float]], differs: str, outcome: str, *others: Method,
+    seeds: Sequence[int] = (1, 2, 3, 4, 5),
+) -> Entry:
     """Returns one of the examples that RLlib tuned."""
     settings = {**_preset("rllib_" + name), "n_itr": n_itr}
     return Entry(
         "The tuned examples of RLlib's MAML, by ProMP",
         "RLlib's tuned examples, see [Coming from RLlib's MAML](rllib.rst)",
         settings,
-        [Method("pro_mp", "ProMP", "pro_mp", {}, (1, 2, 3, 4, 5), published=published),
+        [Method("pro_mp", "ProMP", "pro_mp", {}, seeds, published=published),
+         *others,
          Method("random", "random initialisation", "pro_mp", {"n_itr": 1}, snapshot=None)],
         num_steps=settings["num_inner_grad_steps"],
         differs=differs,
@@ -131,9 +135,11 @@ _NAVIGATION = Entry(
 ENTRIES = {
     "exploration_corner": _exploration(
         "MetaPointEnvCorner",
-        "All four learn to reach the corner within three steps, the log-likelihood, too. Only the likelihood ratio "
-        "makes the policy return more before adaptation, where all that it can do is explore: 0.3 against 0.1. The "
-        "exploration term changes little."),
+        "All four learn to reach the corner within three steps, the log-likelihood, too: the noise of the first policy "
+        "finds the corner often enough for three steps to gain (from 0.02 to 0.10, mean of three seeds), and after "
+        "five meta-updates both return 1.7 to 1.9. The likelihood ratio makes the policy return more after one step, 1.00 "
+        "against 0.92, with each seed, and before adaptation, where all that it can do is explore, with two of three "
+        "(0.28, 0.24 and 0.15 against 0.09, 0.10 and 0.15). The exploration term changes little."),
     "exploration_momentum": _exploration(
         "MetaPointEnvMomentum",
         "Here the likelihood ratio makes the policy explore, as published: it returns 4.5 before adaptation and 31 to "
@@ -157,8 +163,11 @@ ENTRIES = {
                                   "This is the third attempt, chosen after seeing the others: torques five times "
                                   "smaller returned -1016 after 8 million steps (one seed), these about -300 in "
                                   "training after as many, whereupon training was made twice as long."),
-    "rllib_half_cheetah_direction": _rllib("half_cheetah_direction", 90, (float("nan"), 230.0),
-                                           "a quarter of the 45 million steps", ""),
+    "rllib_half_cheetah_direction": _rllib(
+        "half_cheetah_direction", 363, (float("nan"), 230.0), "one seed", "",
+        Method("pro_mp_small", "ProMP, first actions a tenth as large", "pro_mp",
+               {"normalization_scale": 10.0, "n_itr": 90}, (1,)),
+        seeds=(1,)),
     "navigation": _NAVIGATION,
     "meta_world_reach": Entry(
         "ProMP reaches new goals with Meta-World's arm",
