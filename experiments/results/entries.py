@@ -135,11 +135,11 @@ _NAVIGATION = Entry(
 ENTRIES = {
     "exploration_corner": _exploration(
         "MetaPointEnvCorner",
-        "All four learn to reach the corner within three steps, the log-likelihood, too: the noise of the first policy "
-        "finds the corner often enough for three steps to gain (from 0.02 to 0.10, mean of three seeds), and after "
-        "five meta-updates both return 1.7 to 1.9. The likelihood ratio makes the policy return more after one step, 1.00 "
-        "against 0.92, with each seed, and before adaptation, where all that it can do is explore, with two of three "
-        "(0.28, 0.24 and 0.15 against 0.09, 0.10 and 0.15). The exploration term changes little."),
+        "All four learn to reach the corner within three steps, the log-likelihood, too: the noise of the first "
+        "policy finds the corner often enough for three steps to gain (from 0.02 to 0.10, mean of three seeds), and "
+        "after five meta-updates both return 1.7 to 1.9. The likelihood ratio makes the policy return more after one "
+        "step, 1.00 against 0.92, with each seed, and before adaptation, where all that it can do is explore, with "
+        "two of three (0.28, 0.24 and 0.15 against 0.09, 0.10 and 0.15). The exploration term changes little."),
     "exploration_momentum": _exploration(
         "MetaPointEnvMomentum",
         "Here the likelihood ratio makes the policy explore, as published: it returns 4.5 before adaptation and 31 to "
