@@ -107,7 +107,7 @@ def _rllib(
     settings = {**_preset("rllib_" + name), "n_itr": n_itr}
     return Entry(
         "The tuned examples of RLlib's MAML, by ProMP",
-        "RLlib's tuned examples, see [Coming from RLlib's MAML](rllib.rst)",
+        "RLlib's tuned examples",
         settings,
         [Method("pro_mp", "ProMP", "pro_mp", {}, seeds, published=published),
          *others,
@@ -164,7 +164,10 @@ ENTRIES = {
                                   "smaller returned -1016 after 8 million steps (one seed), these about -300 in "
                                   "training after as many, whereupon training was made twice as long."),
     "rllib_half_cheetah_direction": _rllib(
-        "half_cheetah_direction", 363, (float("nan"), 230.0), "one seed", "",
+        "half_cheetah_direction", 363, (float("nan"), 230.0), "one seed",
+        "With as many steps as published, 45 million, it returns what was published: 230 in training (mean of the "
+        "last ten iterations), 216 in new tasks; after a quarter of them 15. From actions a tenth as large, as this "
+        "library has them by default, a quarter of the steps is enough.",
         Method("pro_mp_small", "ProMP, first actions a tenth as large", "pro_mp",
                {"normalization_scale": 10.0, "n_itr": 90}, (1,)),
         seeds=(1,)),
@@ -178,6 +181,11 @@ ENTRIES = {
         num_steps=1,
         score="success rate",
         differs="one seed",
+        outcome="The package's own evaluation (metaworld 3.0.0, MuJoCo 4.0.0; 40 goals that training has not seen, "
+                "ten episodes to adapt to, then three): one step raises the success rate from 0.05 to 0.625. In "
+                "training, where policies draw their actions and any step of 500 counts, it was 0.13 before "
+                "adaptation and 0.55 after it (mean of the last ten of 40 iterations). The paper has no number for so"
+                " short a training. Minutes are those of one core, of which pauses were 20.",
     ),
 }
 
