@@ -1,6 +1,5 @@
 """Claims of papers, repeated: runs, what is kept of them, statistics and tables."""
 import dataclasses
-import functools
 import os
 import re
 import shutil
@@ -206,15 +205,22 @@ def test_an_entry_is_trained_tested_and_drawn_and_then_left_alone(folder, small_
 @pytest.mark.thorough
 def test_meta_world_is_scored_by_success(folder, monkeypatch, tmp_path):
     pytest.importorskip("metaworld", reason="needs the extra metaworld")
-    sizes = {"adaptation_episodes": 1, "evaluation_episodes": 1, "max_path_length": 3}
-    monkeypatch.setattr(metaworld_evaluation, "evaluate_on_metaworld",
-                        functools.partial(metaworld_evaluation.evaluate_on_metaworld, **sizes))
-    monkeypatch.setattr(reproduce, "TEST_TASKS", 2)
+    evaluate = metaworld_evaluation.evaluate_on_metaworld
+
+    def evaluate_and_tell(*arguments, adaptation_steps, **more):
+        result = evaluate(*arguments, adaptation_steps=adaptation_steps, adaptation_episodes=1, evaluation_episodes=1,
+                          max_path_length=3, **more)
+        assert result.rounds == [0.0, 0.0, 0.0]
+        return result._replace(rounds=[adaptation_steps + 0.25 * goal for goal in range(3)])
+
+    monkeypatch.setattr(metaworld_evaluation, "evaluate_on_metaworld", evaluate_and_tell)
+    monkeypatch.setattr(reproduce, "TEST_TASKS", 3)
     entry = ENTRIES["meta_world_reach"]
     entry = dataclasses.replace(entry, settings={**entry.settings, **SMOKE}, methods=entry.methods[:1])
     monkeypatch.setitem(ENTRIES, "meta_world_reach", entry)
     assert reproduce.main(["meta_world_reach", "--output", str(tmp_path / "runs"), "--processes", "1"]) == 0
-    np.testing.assert_allclose(reproduced.read_scores("meta_world_reach")["pro_mp"][1], np.zeros((2, 2)))
+    np.testing.assert_allclose(reproduced.read_scores("meta_world_reach")["pro_mp"][1],
+                               [[0.0, 1.0], [0.25, 1.25], [0.5, 1.5]])
     assert "| success rate | seeds |" in (tmp_path / "papers.md").read_text(encoding="utf-8")
 
 

@@ -231,16 +231,10 @@ def check_storm(run, num_interrupts, tmp_path):
         interrupts, used = interrupts + hits, used + 5
 
 
-PRO_MP = {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}
-
-
 @pytest.mark.parametrize("algo_cls, arguments, num_interrupts", [
-    pytest.param(ProMP, PRO_MP, 8, id="ProMP, short"),
-    pytest.param(ProMP, PRO_MP, 24, id="ProMP"),
-    pytest.param(ProMP, PRO_MP, 60, id="ProMP, long", marks=pytest.mark.slow),
-    pytest.param(TRPOMAML, {}, 24, id="TRPOMAML"),
-    pytest.param(TRPOMAML, {}, 60, id="TRPOMAML, long", marks=pytest.mark.slow),
-])
+    (ProMP, {"num_ppo_steps": 2, "num_minibatches": 2, "anneal_factor": 0.9}, num_interrupts)
+    for num_interrupts in (8, 60)
+] + [(TRPOMAML, {}, 60)], ids=["ProMP, short", "ProMP", "TRPOMAML"])
 @pytest.mark.thorough(but="ProMP, short")
 def test_a_storm_leaves_no_trace_in_training(algo_cls, arguments, num_interrupts, tmp_path):
     with tf.Graph().as_default():
