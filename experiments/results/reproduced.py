@@ -225,10 +225,14 @@ def _section_of_measurement(name: str, measurement: Measurement) -> Iterator[str
     for method, label in measurement.methods.items():
         if method in measurement.published:
             yield f"| {label}, published | | {_cells(measurement.published[method], len(keys))} |"
-        mean, half_width = mean_interval(np.array([[run[key] for key in keys] for run in measured[method].values()]))
-        cells = [f"{value:.2f} ± {width:.2f}" if np.isfinite(width) else f"{value:.2f}"
-                 for value, width in zip(mean, half_width, strict=True)]
-        yield f"| {label} | {len(measured[method])} | {' | '.join(cells)} |"
+        if method in measured:
+            yield f"| {label} | {len(measured[method])} | {' | '.join(_intervals(measured[method], keys))} |"
+
+
+def _intervals(measured: dict[int, dict[int, float]], keys: Sequence[int]) -> list[str]:
+    mean, half_width = mean_interval(np.array([[run[key] for key in keys] for run in measured.values()]))
+    return [f"{value:.2f} ± {width:.2f}" if np.isfinite(width) else f"{value:.2f}"
+            for value, width in zip(mean, half_width, strict=True)]
 
 
 def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator[str]:
