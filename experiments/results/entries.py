@@ -193,7 +193,10 @@ ENTRIES = {
                  Method("pro_mp_far", "ProMP, inner step 0.2", "pro_mp", {"inner_lr": 0.2}, (1,)),
                  Method("trpo_maml_far", "TRPO-MAML, inner step 0.2", "maml_trpo", {"inner_lr": 0.2}, (1,))],
         differs="each setting in turn; 20 tasks for 40, 6.4 million environment steps, one seed",
-        outcome=""),
+        outcome="Is ProMP the quicker one with other settings? A learning rate three times as large changes little: "
+                "18 in the first half of training, 260 in the last quarter (seed 1; without, 10 and 258). An inner "
+                "step twice as long makes both learn faster, and again neither is ahead all the way: ProMP returns "
+                "69, then 343, TRPO-MAML 75, then 318."),
     "rllib_cart_pole_mass": _rllib(
         "cart_pole_mass", 100, None, "",
         "Nearly all paths reach the horizon of 200 steps, before adaptation, too: one policy balances all of these "
