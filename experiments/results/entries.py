@@ -176,8 +176,8 @@ ENTRIES = {
         "MetaPointEnvMomentum",
         "Here the likelihood ratio makes the policy explore, as published: with each of three seeds it returns 2 to "
         "18 before adaptation and 22 to 46 after one step, where the log-likelihood leaves 0.1 to 0.5 and 3 to 12. "
-        "Three steps make up for most of that: the log-likelihood ends at 59 (65 with the exploration term), the "
-        "likelihood ratio at 66 (74), which is ahead with one seed of three."),
+        "Three steps make up for most of that: the log-likelihood ends at 60 (65 with the exploration term), the "
+        "likelihood ratio at 66 (74), which is ahead with one seed of three (two)."),
     "half_cheetah_velocity": _half_cheetah(
         "HalfCheetahRandVelEnv", (-129.5, -78.6, -66.6, -60.8),
         "Both return what was published within 6.4 million environment steps, and ProMP is the quicker one: after "
