@@ -44,7 +44,7 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import write_text
-from meta_policy_search.utils.signatures import present_arguments
+from meta_policy_search.utils.serializable import present_arguments
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import MetaEvaluator

@@ -30,7 +30,7 @@ from meta_policy_search.utils.checks import (
 from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
-from meta_policy_search.utils.signatures import SharedArguments, given_arguments, present_arguments
+from meta_policy_search.utils.serializable import Configurable, given_arguments, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
 from meta_policy_search.utils.timing import timed
@@ -47,7 +47,7 @@ class _Recipe(NamedTuple):
     arguments: Dict[str, Any]
 
     @classmethod
-    def of(cls, part: SharedArguments) -> "_Recipe":
+    def of(cls, part: Configurable) -> "_Recipe":
         """Returns how a part was built."""
         return cls(type(part), {
             name: cls.of(value) if isinstance(value, (Optimizer, HessianVectorProduct)) else value
@@ -142,7 +142,7 @@ class Trainer(TrainingLoop):
             getattr(type(algo), "build_diagnostics", MetaAlgo.build_diagnostics)(algo)
         self._written_in: Optional[str] = None  # the folder with this run's `params.json`
         parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
-        self._parts = {name: _Recipe.of(part) for name, part in parts.items() if isinstance(part, SharedArguments)}
+        self._parts = {name: _Recipe.of(part) for name, part in parts.items() if isinstance(part, Configurable)}
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
@@ -200,7 +200,7 @@ class Trainer(TrainingLoop):
         if folder is None or folder == self._written_in or not self.writes_params:
             return
         env = getattr(self.env, "unwrapped", self.env)
-        changed = present_arguments(env, only_changed=True) if isinstance(env, SharedArguments) else {}
+        changed = present_arguments(env, only_changed=True) if isinstance(env, Configurable) else {}
         settings = run_folder.settings_of(self.env, self.sample_processor, self.policy, self.algo, self.sampler, self)
         for part in ("policy", "sampler", "sample_processor", "callbacks", "sess"):
             settings.pop(part, None)

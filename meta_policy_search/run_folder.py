@@ -15,7 +15,7 @@ from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.files import write_text
-from meta_policy_search.utils.signatures import SharedArguments, present_arguments
+from meta_policy_search.utils.serializable import Configurable, present_arguments
 
 PARAMS_FILE = "params.json"
 MADE_BY_TRAINER = "Trainer"  # `made_by` in the `params.json` of a run that is not of a script
@@ -82,7 +82,7 @@ def _read(folder: str) -> Optional[Dict[str, Any]]:
 
 def settings_of(*parts: Any) -> Dict[str, Any]:
     """Returns the arguments of objects that say them, in the types that JSON has; those of later ones count."""
-    return {name: as_json(value) for part in parts if isinstance(part, SharedArguments)
+    return {name: as_json(value) for part in parts if isinstance(part, Configurable)
             for name, value in present_arguments(part).items() if name != "name"}
 
 
@@ -96,7 +96,7 @@ def as_json(value: Any) -> Any:
         return {str(key): as_json(item) for key, item in value.items()}
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
-    return repr(value) if isinstance(value, SharedArguments) else reprlib.repr(value)
+    return repr(value) if isinstance(value, Configurable) else reprlib.repr(value)
 
 
 def now() -> datetime.datetime:

@@ -130,6 +130,23 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
+def check_agrees(name: str, value: T, other_name: str, other: T) -> T:
+    """Returns `value` (as a Python scalar where it is a NumPy one) if it equals that of another object.
+
+    Used where the documented API passes the same number to several objects.
+
+    Args:
+        name: the argument.
+        value: what was given for it.
+        other_name: name of the same quantity in the other object, such as `policy.meta_batch_size`.
+        other: its value there.
+    """
+    value, other = _scalar(value), _scalar(other)
+    if not _equal(value, other):
+        raise ValueError(f"{name}: expected {other!r}, the value of {other_name}, got {value!r}; pass {name}={other!r}")
+    return value
+
+
 def check_same(name_a: str, a: T, name_b: str, b: T) -> T:
     """Returns `a` (as a Python scalar where it is a NumPy one) if it equals `b`."""
     a, b = _scalar(a), _scalar(b)

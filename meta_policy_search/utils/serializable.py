@@ -1,9 +1,81 @@
-"""Objects that are copied and pickled by how they were built."""
-from typing import Any, Mapping, TypeVar
-
-from meta_policy_search.utils.signatures import SharedArguments, merged_parameters
+"""Objects that remember the arguments of their constructor call."""
+import inspect
+import reprlib
+from typing import Any, Dict, Mapping, TypeVar
 
 S = TypeVar("S", bound="Serializable")
+
+_LINE, _SHORT = 100, 60  # most characters of a repr in one line, and of one argument in it
+
+
+class Configurable:
+    """Remembers the arguments of its constructor call; `repr` shows those that differ from their defaults.
+
+    A subclass with its own `__new__` passes the arguments on: `super().__new__(cls, *args, **kwargs)`.
+    """
+
+    _given: tuple[tuple, Dict[str, Any]]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Creates the object and records the arguments."""
+        self = super().__new__(cls)
+        self._given = args, kwargs
+        return self
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={_as_text(value)}" for name, value in present_arguments(self, only_changed=True).items()]
+        line = f"{type(self).__name__}({', '.join(shown)})"
+        if len(line) <= _LINE:
+            return line
+        return "\n".join([f"{type(self).__name__}(", *(f"    {each}," for each in shown), ")"])
+
+
+class Serializable(Configurable):
+    """A `Configurable` that is copied and pickled by its constructor arguments.
+
+    Pickles and copies contain these arguments only. A subclass saves other state by extending `__getstate__` and
+    `__setstate__`::
+
+        class Policy(Serializable):
+            def __getstate__(self):
+                return {"init_args": super().__getstate__(), "params": self.get_param_values()}
+
+            def __setstate__(self, state):
+                super().__setstate__(state["init_args"])
+                self.set_params(state["params"])
+    """
+
+    def quick_init(self, local_variables: Any) -> None:
+        """Does nothing. Older code calls it with `locals()` to record the constructor arguments."""
+
+    def clone(self: S, **overrides: Any) -> S:
+        """Builds a new object from the same arguments, except for those given here.
+
+        The clone of a policy has new weights: copy them with `set_params`, or use `copy.deepcopy`.
+        """
+        args, kwargs = self._arguments_with(overrides)
+        return type(self)(*args, **kwargs)
+
+    def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[list, dict]:
+        """Returns the recorded positional and keyword arguments with some of them replaced by name."""
+        given_args, given_kwargs = self._given
+        args, kwargs = list(given_args), {**given_kwargs, **overrides}
+        parameters = inspect.signature(type(self)).parameters.values()
+        positional = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
+        for position, name in enumerate(positional[: len(args)]):
+            if name in overrides:
+                args[position] = kwargs.pop(name)
+        return args, kwargs
+
+    def __getstate__(self) -> dict:
+        """Returns the constructor arguments: `{"args": tuple, "kwargs": dict}`."""
+        args, kwargs = self._given
+        return {"args": args, "kwargs": kwargs}
+
+    def __setstate__(self, state: dict) -> None:
+        check_own_pickle(self, state, "args")
+        args, kwargs = self._given = state["args"], state["kwargs"]
+        type(self).__init__(self, *args, **kwargs)
 
 
 def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build it anew from its arguments") -> None:
@@ -13,49 +85,48 @@ def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build it ane
                          f"public code of ProMP. {advice}")
 
 
-class Serializable(SharedArguments):
-    """Base class of objects that remember the arguments that they are built with, and are rebuilt from them.
+def given_arguments(obj: Configurable) -> Dict[str, Any]:
+    """Returns the arguments that an object was built with, by name, without those left at their defaults."""
+    try:
+        args, kwargs = obj._given
+        return dict(inspect.signature(type(obj)).bind_partial(*args, **kwargs).arguments)
+    except (AttributeError, TypeError):  # the object was not built by a call of its class
+        return {}
 
-    Pickling and copying keep these arguments alone; containers are remembered by reference. A subclass keeps what its
-    objects learn by extending `__getstate__` and `__setstate__`::
 
-        class Policy(Serializable):
-            def __getstate__(self):
-                return {"init_args": super().__getstate__(), "params": self.get_param_values()}
+def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str, Any]:
+    """Returns the current values of an object's constructor arguments by name, defaults included.
 
-            def __setstate__(self, state):
-                super().__setstate__(state["init_args"])
-                self.set_params(state["params"])
+    An argument with an attribute of the same name has the attribute's value, which may have changed since.
 
-    A subclass with a `__new__` of its own passes the arguments on: `super().__new__(cls, *args, **kwargs)`.
+    Args:
+        obj: the object.
+        only_changed: whether to leave out values that equal their defaults.
     """
+    given, found = given_arguments(obj), {}
+    for p in inspect.signature(type(obj)).parameters.values():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            continue
+        value = given.get(p.name, p.default)
+        if p.name in vars(obj) or isinstance(inspect.getattr_static(type(obj), p.name, None), property):
+            value = getattr(obj, p.name, value)
+        if value is not p.empty and not (only_changed and _equals_default(value, p.default)):
+            found[p.name] = value
+    return found
 
-    def quick_init(self, local_variables: Any) -> None:
-        """Does nothing; subclasses of older code call it with `locals()` to have their arguments remembered."""
 
-    def clone(self: S, **overrides: Any) -> S:
-        """Returns a new object, built from the same arguments except for those given here.
+def _equals_default(value: Any, default: Any) -> bool:
+    try:
+        return value is default or bool(value == default) or isinstance(value, list) and tuple(value) == default
+    except Exception:  # arrays cannot be compared so
+        return False
 
-        A policy's clone has new weights: copy them with `set_params`, or use `copy.deepcopy`.
-        """
-        args, kwargs = self._arguments_with(overrides)
-        return type(self)(*args, **kwargs)
 
-    def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[list, dict]:
-        given_args, given_kwargs = self._given
-        args, kwargs = list(given_args), {**given_kwargs, **overrides}
-        positional = [p.name for p in merged_parameters(type(self)) if p.kind <= p.POSITIONAL_OR_KEYWORD]
-        for position, name in enumerate(positional[: len(args)]):
-            if name in overrides:
-                args[position] = kwargs.pop(name)
-        return args, kwargs
-
-    def __getstate__(self) -> dict:
-        """Returns the constructor's arguments: `{"args": tuple, "kwargs": dict}`."""
-        args, kwargs = self._given
-        return {"args": args, "kwargs": kwargs}
-
-    def __setstate__(self, state: dict) -> None:
-        check_own_pickle(self, state, "args")
-        args, kwargs = self._given = state["args"], state["kwargs"]
-        type(self).__init__(self, *args, **kwargs)
+def _as_text(value: Any) -> str:
+    """Returns an argument as written in a call; an object with a long repr by its class."""
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__
+    text = repr(value)
+    if len(text) <= _SHORT and "\n" not in text:
+        return text
+    return f"{type(value).__name__}(...)" if isinstance(value, Configurable) else reprlib.repr(value)

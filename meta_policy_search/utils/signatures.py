@@ -20,7 +20,6 @@ the arguments that differ from their defaults: `Ant(legs=6)`.
 import functools
 import inspect
 import re
-import reprlib
 import sys
 import types
 import typing
@@ -28,13 +27,14 @@ from inspect import Parameter
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple, Type
 
 from meta_policy_search.utils.checks import did_you_mean
+from meta_policy_search.utils.serializable import Configurable
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
 else:
     from typing_extensions import Unpack
 
-__all__ = ["SharedArguments", "Unpack", "given_arguments", "merged_parameters", "present_arguments"]
+__all__ = ["SharedArguments", "Unpack", "merged_parameters"]
 
 _PACKAGE = __name__.partition(".")[0] + "."
 _STARS: Dict[Any, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
@@ -72,7 +72,7 @@ def refuse_replaced(cls: Any) -> None:
                         f"{cls._replaced[name]} instead")
 
 
-class SharedArguments:
+class SharedArguments(Configurable):
     """Base of classes whose constructors share arguments, see the module's docstring.
 
     Attributes:
@@ -82,7 +82,6 @@ class SharedArguments:
 
     __signature__ = _Signature()
     shared_sections: Tuple[str, ...] = ("Args", "Raises")
-    _given: Tuple[tuple, Dict[str, Any]]  # what the constructor was called with
     _replaced: Dict[str, str] = {}  # see `refuse_replaced`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -96,15 +95,6 @@ class SharedArguments:
                 cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
         if isinstance(vars(cls).get("__doc__"), str) and (cls.__module__.startswith(_PACKAGE) or _passes_on(cls)):
             cls.__doc__ = _Docstring(cls.__doc__)  # type: ignore[arg-type, assignment]
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Builds the object, remembering the arguments of the call."""
-        self = super().__new__(cls)
-        self._given = args, kwargs
-        return self
-
-    def __repr__(self) -> str:
-        return _describe(self)
 
     @classmethod
     def _delegate(cls) -> Optional[type]:
@@ -198,56 +188,6 @@ def merged_parameters(cls: type) -> List[Parameter]:
     rank = {name: i for i, name in enumerate(order, 1)}
     parameters = sorted(found.values(), key=lambda p: (p.kind, rank.get(p.name, 0) if p.kind is p.KEYWORD_ONLY else 0))
     return parameters + [rest] if rest is not None and wanted is None else parameters
-
-
-_LINE, _SHORT = 100, 60  # characters, at most: of a text in one line, of an argument
-
-
-def given_arguments(obj: SharedArguments) -> Dict[str, Any]:
-    """Returns the arguments that an object was built with, by name, those that were not given left out."""
-    try:
-        args, kwargs = obj._given
-        return dict(inspect.Signature(merged_parameters(type(obj))).bind_partial(*args, **kwargs).arguments)
-    except (AttributeError, TypeError):  # it was not built by a call of its class
-        return {}
-
-
-def present_arguments(obj: SharedArguments, only_changed: bool = False) -> Dict[str, Any]:
-    """Returns the arguments that an object has now, by name, defaults included; or those that differ from them."""
-    given, found = given_arguments(obj), {}
-    for p in merged_parameters(type(obj)):
-        value = given.get(p.name, p.default)
-        if p.name in vars(obj) or isinstance(inspect.getattr_static(type(obj), p.name, None), property):
-            value = getattr(obj, p.name, value)  # it may have changed since
-        if p.kind not in _STARS and value is not p.empty and not (only_changed and _is_same(value, p.default)):
-            found[p.name] = value
-    return found
-
-
-def _describe(obj: SharedArguments) -> str:
-    """Returns the call that builds such an object, with the arguments that differ from their defaults."""
-    shown = [f"{name}={_as_text(value)}" for name, value in present_arguments(obj, only_changed=True).items()]
-    line = f"{type(obj).__name__}({', '.join(shown)})"
-    if len(line) <= _LINE:
-        return line
-    return "\n".join([f"{type(obj).__name__}(", *(f"    {each}," for each in shown), ")"])
-
-
-def _is_same(value: Any, default: Any) -> bool:
-    try:
-        return value is default or bool(value == default) or isinstance(value, list) and tuple(value) == default
-    except Exception:  # an array, say
-        return False
-
-
-def _as_text(value: Any) -> str:
-    """Returns an argument as it is written in a call; an object that takes more than a line by its class."""
-    if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
-    text = repr(value)
-    if len(text) <= _SHORT and "\n" not in text:
-        return text
-    return f"{type(value).__name__}(...)" if isinstance(value, SharedArguments) else reprlib.repr(value)
 
 
 def _merged_docstring(cls: Type[SharedArguments]) -> str:
