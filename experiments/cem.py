@@ -29,15 +29,7 @@ def build(config: Config) -> single_task.Training:
     """Builds CEM and everything that it is run with."""
     from meta_policy_search.np.algos import CEM
 
-    parts = single_task.build_parts(config)
-    algo = CEM(
-        **single_task.search_arguments(config, parts),
-        init_std=config.init_std,
-        best_frac=config.best_frac,
-        extra_std=config.extra_std,
-        extra_decay_time=config.extra_decay_time,
-    )
-    return single_task.build_search(config, parts, algo)
+    return single_task.build_search(config, CEM)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:

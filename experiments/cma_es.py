@@ -26,9 +26,7 @@ def build(config: Config) -> single_task.Training:
     """Builds CMA-ES and everything that it is run with."""
     from meta_policy_search.np.algos import CMAES
 
-    parts = single_task.build_parts(config)
-    algo = CMAES(**single_task.search_arguments(config, parts), sigma0=config.sigma0)
-    return single_task.build_search(config, parts, algo)
+    return single_task.build_search(config, CMAES)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:

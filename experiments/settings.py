@@ -1,10 +1,11 @@
 """Settings of experiments: which there are, their types, and files of them."""
 import dataclasses
 import importlib
+import inspect
 import json
 import os
 import typing
-from typing import Any, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 from meta_policy_search import baselines
 from meta_policy_search.actors.nonlinearities import NONLINEARITIES
@@ -197,6 +198,12 @@ def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> Con
         raise ValueError(f"unknown setting {', '.join(map(repr, unknown))}; there are {', '.join(known)}"
                          + did_you_mean(unknown[0], known))
     return config_class(**settings)
+
+
+def arguments_for(cls: Callable, config: RunConfig, **others: Any) -> dict[str, Any]:
+    """Returns arguments for a class: the settings that it takes under the same name, overridden by `others`."""
+    names = inspect.signature(cls).parameters
+    return {**{name: value for name, value in vars(config).items() if name in names}, **others}
 
 
 def find_script(name: Any, config_class: type[RunConfig]) -> Any:

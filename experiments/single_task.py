@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
 from experiments import command
-from experiments.settings import BASELINES, NONLINEARITY_NAMES, RunConfig, setting
+from experiments.settings import BASELINES, NONLINEARITY_NAMES, RunConfig, arguments_for, setting
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, available_envs, make_env
 from meta_policy_search.envs.adapters import SingleTaskEnv
@@ -79,14 +79,8 @@ def build_parts(config: Config, wrap: Callable[[MetaEnv], MetaEnv] = lambda env:
     set_seed(config.seed)
     env = wrap(_make_env(config))
     spec = EnvSpec.of(env)
-    policy = DeterministicMLPPolicy(
-        obs_dim=spec.obs_dim,
-        action_dim=spec.action_dim,
-        hidden_sizes=config.hidden_sizes,
-        hidden_nonlinearity=config.hidden_nonlinearity,
-        output_nonlinearity=config.output_nonlinearity,
-        is_discrete=spec.is_discrete,
-    )
+    policy = DeterministicMLPPolicy(**arguments_for(
+        DeterministicMLPPolicy, config, obs_dim=spec.obs_dim, action_dim=spec.action_dim, is_discrete=spec.is_discrete))
     return Parts(env, spec, policy)
 
 
@@ -104,20 +98,11 @@ def _make_env(config: Config) -> MetaEnv:
                          f"{config.env!r}: {error}{did_you_mean(config.env, available_envs())}") from error
 
 
-def search_arguments(config: SearchConfig, parts: Parts) -> dict[str, Any]:
-    """Returns the arguments that every search takes."""
-    return {
-        "env_spec": parts.env_spec,
-        "policy": parts.policy,
-        "baseline": getattr(baselines, config.baseline)(),
-        "n_samples": config.n_samples,
-        "discount": config.discount,
-        "max_path_length": config.max_path_length,
-    }
-
-
-def build_search(config: SearchConfig, parts: Parts, algo: "RLAlgorithm") -> "Training":
-    """Puts the parts and a search together."""
+def build_search(config: SearchConfig, algo_class: type["RLAlgorithm"]) -> "Training":
+    """Builds a search and everything that it is run with; settings are passed to its class by name."""
+    parts = build_parts(config)
+    algo = algo_class(**arguments_for(algo_class, config, env_spec=parts.env_spec, policy=parts.policy,
+                                      baseline=getattr(baselines, config.baseline)()))
     return Training(config, parts, algo, batch_size=config.rollouts_per_candidate * config.max_path_length,
                     candidates_at_once=config.candidates_at_once)
 
