@@ -27,30 +27,25 @@ In a notebook:
 Loading a snapshot runs code that it contains: evaluate runs that you trust.
 """
 import argparse
-import dataclasses
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import numpy as np
 
-from experiments import record
+import meta_policy_search as mps
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, add_parallel_flags
-from experiments.settings import PARALLEL_SETTINGS, MetaConfig, find_script, make_config
-from meta_policy_search.envs import MetaEnv, get_env_class
+from experiments.settings import PARALLEL_SETTINGS, MetaConfig
 from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.plotting import describe_task
-from meta_policy_search.run_folder import MADE_BY_TRAINER
 from meta_policy_search.samplers.ray.pool import keep_workers
-from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import MetaEvaluator
     from meta_policy_search.evaluation.recording import Recording
-    from meta_policy_search.meta_trainer import Trainer
 
 LAST = "last"
 NUM_STEPS = 3
@@ -58,62 +53,6 @@ _DRAWS_PER_TASK = 10  # of which those that read alike count once
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
 BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
-
-
-def load_evaluator(
-    run_folder: str,
-    snapshot: Union[int, str, None] = LAST,
-    rollouts_per_meta_task: Optional[int] = None,
-    max_path_length: Optional[int] = None,
-    env: Optional[MetaEnv] = None,
-    render_mode: Optional[str] = None,
-    parallel: Optional[Mapping[str, Any]] = None,
-) -> "MetaEvaluator":
-    """Returns the evaluator of a run, which samples and adapts as the run did.
-
-    Args:
-        run_folder: folder of the run.
-        snapshot: `"last"`, the iteration of a snapshot, or None for the random initialisation that the run began from.
-        rollouts_per_meta_task: paths in each task after each number of steps; default None, as in the run.
-        max_path_length: most steps of a path; default None, as in the run.
-        env: environment that the tasks belong to; default None, that of the run.
-        render_mode: what the run's environment is to draw, such as `"rgb_array"`; default None, nothing.
-        parallel: how to sample in parallel, settings out of `settings.PARALLEL_SETTINGS`; default None, as in the run.
-
-    Raises:
-        ValueError: the folder is not that of a run, or holds settings or a snapshot that this version cannot use.
-        SnapshotError: there is no such snapshot; lists those there are.
-    """
-    itr = None if snapshot in (LAST, None) else check_int_at_least("snapshot", snapshot, 0)
-    if record.is_run(run_folder) and record.read_params(run_folder).get("made_by") == MADE_BY_TRAINER:
-        from meta_policy_search import evaluation  # loads TensorFlow
-
-        option = dataclasses.replace(MetaConfig(), **parallel).parallel_option() if parallel else None
-        return evaluation.load_evaluator(
-            run_folder, snapshot, rollouts_per_meta_task, max_path_length, env, render_mode, option)
-    script, config = _read_run(run_folder)
-    sizes = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length}
-    config = dataclasses.replace(config, **{name: size for name, size in sizes.items() if size is not None})
-    if render_mode is not None:
-        if render_mode not in get_env_class(config.env).metadata["render_modes"]:
-            raise ValueError(f"render_mode: there are no pictures ({render_mode}) of {config.env}")
-        config = dataclasses.replace(config, env_kwargs={**config.env_kwargs, "render_mode": render_mode})
-    serial = {name: getattr(MetaConfig(), name) for name in PARALLEL_SETTINGS}
-    if parallel:
-        config = dataclasses.replace(config, **{**serial, **parallel})
-
-    from meta_policy_search.evaluation import MetaEvaluator  # loads TensorFlow
-    from meta_policy_search.tf_compat import tf
-
-    with seeding.evaluation_seed(config.seed), tf.Graph().as_default():  # building seeds all random numbers anew
-        trainer = script.build(dataclasses.replace(config, envs_per_task=None, **serial))
-        trainer.sampler.close()
-        name = "random initialisation"
-        if snapshot is not None:
-            name = f"{run_folder}, iteration {_restore(trainer, run_folder, itr)}"
-    envs_per_task = config.envs_per_task and min(config.envs_per_task, config.rollouts_per_meta_task)
-    arguments = {"envs_per_task": envs_per_task, "parallel": config.parallel_option(), "name": name}
-    return MetaEvaluator.from_trainer(trainer, **arguments, **({} if env is None else {"env": env}))
 
 
 def make_search_evaluator(
@@ -163,29 +102,6 @@ def make_search_evaluator(
     )
 
 
-def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> int:
-    """Restores policy and step sizes from the snapshot of an iteration; returns which one that was."""
-    snapshot = record.load_in_own_graph(run_folder, itr)
-    try:
-        trainer.policy.set_params(snapshot["state"]["policy_params"])
-        trainer.algo.set_state(snapshot["state"]["algo"])
-        return snapshot["itr"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{run_folder}: the snapshot does not fit this version of the script: {error!r}") from error
-
-
-def _read_run(run_folder: str) -> tuple[Any, MetaConfig]:
-    """Returns the module of the script that a run is of, and the settings."""
-    try:
-        params = record.read_params(run_folder)
-        script, settings = find_script(params.get("script"), MetaConfig), params.get("settings")
-        if not isinstance(settings, dict):
-            raise ValueError(f"expected settings in {record.PARAMS_FILE}, got {settings!r}")
-        return script, make_config(script.Config, settings)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"run_folder: expected the folder of a run, got {run_folder}: {error}") from error
-
-
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Evaluates as the flags say; returns the exit status."""
     return run_tool(make_parser(), evaluate, argv)
@@ -198,12 +114,12 @@ def evaluate(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--output: expected a folder without an evaluation, got {output}; choose another one, or "
                          "have it replaced (--overwrite)")
     sizes = (arguments.rollouts, arguments.max_path_length)
-    parallel = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
-    how = {"parallel": parallel} if parallel else {}
-    evaluator = load_evaluator(arguments.run_folder, arguments.snapshot, *sizes, **how)
+    given = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
+    how = {"parallel": MetaConfig(**given).parallel_option()} if given else {}
+    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot, *sizes, **how)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
-    references = [load_evaluator(arguments.run_folder, None, *same, **how) if name == RANDOM
-                  else load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
+    references = [mps.load_evaluator(arguments.run_folder, None, *same, **how) if name == RANDOM
+                  else mps.load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
     searches = [make_search_evaluator(evaluator, search, arguments.candidates, std)
                 for search in arguments.compare for std in arguments.search_std]
     num_steps = max(NUM_STEPS, evaluator.trained_steps) if arguments.num_steps is None else arguments.num_steps

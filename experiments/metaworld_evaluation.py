@@ -10,9 +10,9 @@ writes them into RUN_FOLDER/metaworld_evaluation.json.
 
 In a notebook:
 
-    from experiments.evaluate import load_evaluator
+    import meta_policy_search as mps
     from experiments.metaworld_evaluation import evaluate_on_metaworld
-    print(evaluate_on_metaworld(load_evaluator("RUN_FOLDER")).success_rate)
+    print(evaluate_on_metaworld(mps.load_evaluator("RUN_FOLDER")).success_rate)
 
 Loading a snapshot runs code that it contains: evaluate runs that you trust.
 """
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+import meta_policy_search as mps
 from experiments import evaluate
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new, text_table
@@ -265,7 +266,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Evaluates a run, prints the table and writes the file."""
     output = arguments.output or os.path.join(arguments.run_folder, FILE)
     check_is_new(output, arguments.overwrite)
-    evaluator = evaluate.load_evaluator(arguments.run_folder, arguments.snapshot)
+    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot)
     names = ("split", "num_goals", "adaptation_episodes", "evaluation_episodes", "envs_per_kind", "max_path_length",
              "seed")
     settings = {**{name: getattr(arguments, name) for name in names}, "deterministic": not arguments.sample_actions}

@@ -23,11 +23,12 @@ from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+import meta_policy_search as mps
 from experiments import evaluate, record
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new, similar
 from experiments.record import PROGRESS_FILE
-from experiments.settings import PARALLEL_SETTINGS, RunConfig, find_script
+from experiments.settings import PARALLEL_SETTINGS, find_script
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import (
     Curve,
@@ -103,7 +104,7 @@ def _is_default(name: str, runs: Sequence[Run]) -> bool:
 @functools.lru_cache(maxsize=None)
 def _defaults(script: Any) -> Mapping[str, Any]:
     try:
-        return dataclasses.asdict(find_script(script, RunConfig).Config())
+        return dataclasses.asdict(find_script(script).Config())
     except ValueError:  # a script of another version
         return {}
 
@@ -185,7 +186,7 @@ def _x_values(run: Run, column: str) -> np.ndarray:
 
 def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -> None:
     """Draws where the policy of a run goes before and after each adaptation step in some tasks."""
-    evaluator = evaluate.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length)
+    evaluator = mps.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length)
     check_is_planar(evaluator.env)  # before it takes time
     evaluate.record_paths(evaluator, arguments).plot_trajectories(output, arguments.title or "", arguments.num_paths)
 

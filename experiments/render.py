@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
+import meta_policy_search as mps
 from experiments import evaluate
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new
@@ -41,7 +42,7 @@ def render(arguments: argparse.Namespace) -> None:
     for path in (output, gif):
         check_is_new(path, arguments.overwrite)
     check_encoder()
-    evaluator = evaluate.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
+    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
                                         arguments.max_path_length, render_mode="rgb_array")
     envs = copy.deepcopy(evaluator.env), copy.deepcopy(evaluator.env)
     _check_pictures(envs[0])

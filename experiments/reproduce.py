@@ -25,12 +25,13 @@ from typing import Optional, Sequence
 
 import numpy as np
 
+import meta_policy_search as mps
 from experiments import sweep
 from experiments.command import INTERRUPTED, run_tool
 from experiments.flags import Parser, text_table
 from experiments.results import reproduced
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
-from experiments.settings import RunConfig, find_script
+from experiments.settings import find_script
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.cores import available_cores
@@ -99,7 +100,7 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
         sweep.Sweep(os.path.join(arguments.output, name), list(runs.values())), min(processes, len(runs)))
     for run_name, lines in failed.items():
         print(f"\n{run_name} failed; its log ends with", *lines, sep="\n    ")
-    done = {key: run for key, run in runs.items() if sweep.is_done(run)}
+    done = {key: run for key, run in runs.items() if run.is_done}
     if not was_interrupted:
         for key, run in done.items():
             _test(name, entry, *key, run)
@@ -109,15 +110,13 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
 def _make_run(entry: Entry, method: Method, seed: int, output: str) -> sweep.Run:
     settings = {**entry.settings, **method.settings}
     name = f"{method.name},seed={seed}"
-    return sweep.make_run(name, find_script(method.script, RunConfig), settings, {"seed": seed}, output)
+    return sweep.make_run(name, find_script(method.script), settings, {"seed": seed}, output)
 
 
 def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> None:
     """Tests the policy of a run in new tasks, and keeps what it returned, how it was trained, and its parameters."""
-    from experiments.evaluate import load_evaluator  # loads TensorFlow
-
     snapshot = next(each.snapshot for each in entry.methods if each.name == method)
-    evaluator = load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
+    evaluator = mps.load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
     if entry.score == "success rate":
         from experiments.metaworld_evaluation import evaluate_on_metaworld
 

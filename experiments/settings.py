@@ -206,12 +206,11 @@ def arguments_for(cls: Callable, config: RunConfig, **others: Any) -> dict[str, 
     return {**{name: value for name, value in vars(config).items() if name in names}, **others}
 
 
-def find_script(name: Any, config_class: type[RunConfig]) -> Any:
-    """Returns the module of a script beside this file.
+def find_script(name: str) -> Any:
+    """Returns the module of a script that trains.
 
     Args:
-        name: the name of its file, without `.py`.
-        config_class: what its settings have to be.
+        name: the name of its file in this folder, without `.py`.
 
     Raises:
         ValueError: there is no such script.
@@ -219,10 +218,9 @@ def find_script(name: Any, config_class: type[RunConfig]) -> Any:
     here = os.path.dirname(os.path.abspath(__file__))
     if f"{name}.py" in os.listdir(here):
         module = importlib.import_module(f"{__package__}.{name}" if __package__ else name)
-        if hasattr(module, "build") and issubclass(module.Config, config_class):
+        if hasattr(module, "build"):
             return module
-    kind = "a meta-learning script" if config_class is MetaConfig else "a script"
-    raise ValueError(f"expected a run of {kind} in {here}, got one of {name!r}")
+    raise ValueError(f"expected a run of a script in {here}, got one of {name!r}")
 
 
 def read_json(path: str) -> dict[str, Any]:

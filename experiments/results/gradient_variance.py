@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.settings import MetaConfig, find_script, make_config
+from experiments import dice_maml, pro_mp, vpg_maml
+from experiments.settings import make_config
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 SETTINGS = {"env": "HalfCheetahRandDirecEnv", "meta_batch_size": 20, "rollouts_per_meta_task": 40, "n_itr": 1}
 ESTIMATORS = {
-    "low_variance": ("vpg_maml", {"inner_type": "likelihood_ratio"}),
-    "dice": ("dice_maml", {"outer_type": "log_likelihood"}),
-    "dice_short": ("dice_maml", {"outer_type": "log_likelihood", "inner_lr": 0.1 / 24.0}),
+    "low_variance": (vpg_maml, {"inner_type": "likelihood_ratio"}),
+    "dice": (dice_maml, {"outer_type": "log_likelihood"}),
+    "dice_short": (dice_maml, {"outer_type": "log_likelihood", "inner_lr": 0.1 / 24.0}),
 }
 CHECKPOINTS = (0, 10, 20, 40)  # meta-updates before it
 DRAWINGS = 10
@@ -42,7 +43,7 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
         seed: of training and of all drawings.
         **settings: in place of `SETTINGS`.
     """
-    learner = _build("pro_mp", {"seed": seed, **settings})
+    learner = _build(pro_mp, {"seed": seed, **settings})
     estimators = {name: _build(script, {"seed": seed, **special, **settings})
                   for name, (script, special) in ESTIMATORS.items()}
     measured: dict[str, dict[int, float]] = {name: {} for name in estimators}
@@ -59,13 +60,12 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
     return measured
 
 
-def _build(script: str, settings: dict[str, Any]) -> "Trainer":
+def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
     """Builds what a script trains, in a graph of its own."""
     from meta_policy_search.tf_compat import tf  # takes seconds
 
-    module = find_script(script, MetaConfig)
     with tf.Graph().as_default():
-        return module.build(make_config(module.Config, {**SETTINGS, **settings}))
+        return script.build(make_config(script.Config, {**SETTINGS, **settings}))
 
 
 def _draw(trainer: "Trainer") -> list[Any]:

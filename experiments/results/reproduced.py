@@ -238,8 +238,9 @@ def _intervals(measured: dict[int, dict[int, float]], keys: Sequence[int]) -> li
 def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator[str]:
     yield f"## {entry.claim}: `{name}`\n"
     yield f"{source}." + (f" Different here: {entry.differs}." if entry.differs else "") + "\n"
-    if entry.outcome:
-        yield f"{entry.outcome}\n"
+    if os.path.exists(_path(name, ".md")):  # what came of it
+        with open(_path(name, ".md"), encoding="utf-8") as file:
+            yield file.read()
 
 
 def _row(entry: Entry, method: Method, returns: dict[int, np.ndarray], training: dict[int, Progress]) -> str:

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+from experiments import pro_mp
 from experiments.results.entries import CONFIGS
-from experiments.settings import MetaConfig, find_script, make_config
+from experiments.settings import make_config
 from meta_policy_search.plotting import Curve, plot_comparison
 from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.statistics import running_mean
@@ -43,8 +44,7 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
     with open(os.path.join(CONFIGS, "train_half_cheetah.json"), encoding="utf-8") as file:
         tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
         settings = {**json.load(file), "n_itr": ENDS[name], **tasks, **settings}
-    module = find_script("pro_mp", MetaConfig)
-    trainer = module.build(make_config(module.Config, settings))
+    trainer = pro_mp.build(make_config(pro_mp.Config, settings))
     algo, policy, sampler, process = trainer.algo, trainer.policy, trainer.sampler, trainer.sample_processor
     paths = settings["rollouts_per_meta_task"]
     if state:

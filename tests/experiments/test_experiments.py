@@ -480,7 +480,7 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
         return mistake(capsys, script, "--resume", finished_copy, *arguments)
 
     assert refusal("--n_itr", 13, "--inner_lr", 0.2, "--seed", 1, "--hidden_sizes", 8, 8).endswith(
-        "but inner_lr is 1.0 there, 0.2 here; hidden_sizes is (8,) there, (8, 8) here\n")
+        "but hidden_sizes is (8,) there, (8, 8) here; inner_lr is 1.0 there, 0.2 here\n")
     config_file = write_json(tmp_path / "a.json", {"discount": 0.5, "inner_lr": 1})
     assert refusal("--config_file", config_file).endswith("but discount is 0.99 there, 0.5 here\n")
     assert "n_itr is 12 there, 11 here" in refusal("--n_itr", 11)
