@@ -39,6 +39,8 @@ class RunType(NamedTuple):
     config_class: type[RunConfig]  # the settings that all of them have
     smoke: Mapping[str, Any]  # settings of a run that takes seconds
     load: Callable[[str], dict[str, Any]]  # reads the last snapshot in a run folder
+    restore: Callable[[Any, dict[str, Any], Any], None]  # restores a snapshot, given trainer, snapshot and settings
+    train: Callable[[Any, Any], None]  # trains to the last iteration, given trainer and settings
     draw: Callable[[str, Any], None]  # draws pictures into a run folder, given the settings
     describe: Callable[[Any, Any], str]  # describes in a few words what is trained, given trainer and settings
     summarize: Callable[[Any, Any], str]  # describes the result, given trainer and settings
@@ -180,7 +182,7 @@ def _restore(experiment: Experiment, folder: str, config: RunConfig) -> "Trainer
                          "give a larger --n_itr")
     trainer = experiment.build(config)
     try:
-        trainer.restore(snapshot)
+        experiment.run_type.restore(trainer, snapshot, config)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"--resume: the snapshot in {folder} does not fit the settings in its "
                          f"{record.PARAMS_FILE}: {error}") from error
@@ -220,7 +222,7 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
 
     trainer.callbacks.append(after_iteration)
     try:
-        trainer.train()
+        run_type.train(trainer, config)
     finally:
         trainer.sampler.close()
         with _warning("could not write down when the run ended"):
@@ -270,4 +272,6 @@ def _summarize(trainer: "Trainer", config: MetaConfig) -> str:
             f"{gain.after:.2f}: {samples}")
 
 
-META_LEARNING = RunType(MetaConfig, SMOKE, record.load_in_own_graph, _draw, _describe, _summarize)
+META_LEARNING = RunType(
+    MetaConfig, SMOKE, record.load_in_own_graph, lambda trainer, snapshot, config: trainer.restore(snapshot),
+    lambda trainer, config: trainer.train(), _draw, _describe, _summarize)

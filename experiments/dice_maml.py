@@ -35,7 +35,7 @@ class Config(FirstOrderConfig):
 
 
 def build(config: Config) -> "Trainer":
-    """Builds DiCE-MAML and everything that it trains with."""
+    """Builds DiCE-MAML and its trainer."""
     from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML  # loads TensorFlow, which takes seconds
 
     has_advantages = config.outer_type == "log_likelihood"
@@ -46,7 +46,7 @@ def build(config: Config) -> "Trainer":
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

@@ -1,22 +1,22 @@
-"""Meta-test of a run: what its policy returns in new tasks after 0, 1, 2, ... gradient steps on each.
+"""Meta-test of a run: the returns of its policy in new tasks after 0, 1, 2, ... gradient steps on each.
 
     python experiments/evaluate.py RUN_FOLDER
     python experiments/evaluate.py RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
     python experiments/evaluate.py RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
     python experiments/evaluate.py RUN_FOLDER --compare cem cma_es --compare_steps 10
 
-It samples tasks that training has not seen, and adapts the policy of a snapshot to each as the run's algorithm does. It
-prints a table, and writes into RUN_FOLDER/evaluation
+It samples tasks that training has not seen and adapts the policy of a snapshot to each, as the run's algorithm does. It
+prints a table and writes these files to RUN_FOLDER/evaluation:
 
     returns.csv                mean returns and gains with half of their 95% intervals over tasks
     task_returns.csv           the return of each task
-    evaluation.json            both, and the settings
-    adaptation_curve.png       a picture of the means
-    return_over_timesteps.png  the same over the environment steps that adaptation took in a task
+    evaluation.json            both tables, and the settings
+    adaptation_curve.png       the mean returns over gradient steps
+    return_over_timesteps.png  the mean returns over the environment steps that adaptation took in a task
 
-The same seed gives the same tasks and the same returns. References are evaluated in the same tasks, with as many and as
-long paths. With --compare, the run's policy is also adapted without gradients: CEM or CMA-ES search in each task, from
-the same parameters and with as many paths in each step.
+The same seed gives the same tasks and the same returns. References are evaluated in the same tasks, with paths of the
+same number and length. With --compare, the run's policy is also adapted without gradients: CEM or CMA-ES search in each
+task, from the same parameters and with as many paths in each step.
 
 In a notebook:
 
@@ -24,7 +24,7 @@ In a notebook:
     evaluation = mps.load_evaluator("RUN_FOLDER").evaluate(tasks=40, num_steps=3)
     print(evaluation)
 
-Loading a snapshot runs code that it contains: evaluate runs that you trust.
+Loading a snapshot runs code that it contains: only evaluate runs that you trust.
 """
 import argparse
 import json
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 LAST = "last"
 NUM_STEPS = 3
-_DRAWS_PER_TASK = 10  # of which those that read alike count once
+_DRAWS_PER_TASK = 10  # tasks that are sampled for each task that is wanted, as some look the same
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
 BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
@@ -58,17 +58,17 @@ BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
 def make_search_evaluator(
     evaluator: "MetaEvaluator", search: str, candidates: Optional[int] = None, std: float = 0.1
 ) -> "MetaEvaluator":
-    """Returns the evaluator of a policy that is adapted without gradients, with as many and as long paths.
+    """Returns an evaluator that adapts the same policy without gradients, with paths of the same number and length.
 
     Args:
-        evaluator: that of the policy.
+        evaluator: the evaluator of the policy.
         search: `"cem"` or `"cma_es"` (with a diagonal covariance matrix).
-        candidates: parameters that are tried in each step, sharing its paths; default None, one for each path.
+        candidates: number of candidates in each step, which share its paths; default None, one for each path.
         std: standard deviation of each parameter in the first step.
 
     Raises:
-        ValueError: a number out of range, or another search.
-        TypeError: an argument of the wrong type.
+        ValueError: a number is out of range, or the search is unknown.
+        TypeError: an argument has the wrong type.
     """
     from meta_policy_search.baselines import ZeroBaseline
     from meta_policy_search.envs import EnvSpec
@@ -103,7 +103,7 @@ def make_search_evaluator(
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Evaluates as the flags say; returns the exit status."""
+    """Evaluates a run; returns the exit status."""
     return run_tool(make_parser(), evaluate, argv)
 
 
@@ -126,7 +126,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     compare_steps = num_steps if arguments.compare_steps is None else check_int_at_least(
         "compare_steps", arguments.compare_steps, 1)
     os.makedirs(output, exist_ok=True)
-    tasks = _wanted_tasks(arguments)
+    tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
     with keep_workers(evaluator.parallel):
         evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
                                for each in (evaluator, *references)]
@@ -136,7 +136,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts beside this one")
@@ -160,11 +160,11 @@ def make_parser() -> Parser:
 
 
 def add_recording_flags(parser: Any, num_tasks: int) -> None:
-    """Gives a parser the flags that say which snapshot is used, and how it adapts to which tasks, for `record_paths`.
+    """Adds the flags of `record_paths`: the snapshot, the tasks, and how the policy adapts to them.
 
     Args:
         parser: an `argparse.ArgumentParser`, or a group of one.
-        num_tasks: how many tasks are sampled if nothing is said.
+        num_tasks: default number of sampled tasks.
     """
     _add_task_flags(parser, num_tasks, num_steps="as in training")
     parser.add_argument("--seed", type=int, default=1, metavar="INT",
@@ -172,16 +172,16 @@ def add_recording_flags(parser: Any, num_tasks: int) -> None:
 
 
 def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "Recording":
-    """Adapts the policy to the tasks that the flags say, and returns its paths before and after each step.
+    """Adapts the policy to the tasks that the flags ask for; returns its paths before and after each step.
 
-    Of sampled tasks, each kind is there once.
+    Sampled tasks differ from each other.
     """
     tasks = different_tasks(evaluator.env, arguments) if arguments.tasks is None else arguments.tasks
     return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, arguments.seed)
 
 
 def different_tasks(env: Any, arguments: argparse.Namespace) -> list[Any]:
-    """Samples as many tasks as the flags say, or fewer where there are not so many that read differently."""
+    """Samples as many different tasks as the flags ask for, or as many as the environment has."""
     num_tasks = check_int_at_least("num_tasks", arguments.num_tasks, 1)
     sampled = sample_tasks(env, _DRAWS_PER_TASK * num_tasks, np.random.default_rng(arguments.seed))
     by_name: dict[str, Any] = {}
@@ -191,7 +191,7 @@ def different_tasks(env: Any, arguments: argparse.Namespace) -> list[Any]:
 
 
 def add_snapshot_flag(parser: Any) -> None:
-    """Gives a parser the flag that says which snapshot is used."""
+    """Adds the flag for the snapshot."""
     parser.add_argument("--snapshot", type=_snapshot, default=LAST, metavar="ITR",
                         help="iteration whose snapshot is used (default: last)")
 
@@ -210,11 +210,6 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     add("--rollouts", type=int, metavar="INT",
         help="paths in each task after each number of steps (default: as in the run)")
     add("--max_path_length", type=int, metavar="INT", help="steps of a path, at most (default: as in the run)")
-
-
-def _wanted_tasks(arguments: argparse.Namespace) -> Union[int, list[Any]]:
-    """Returns the tasks that are asked for, or how many of them."""
-    return arguments.num_tasks if arguments.tasks is None else arguments.tasks
 
 
 def _snapshot(text: str) -> Union[int, str]:

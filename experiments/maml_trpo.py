@@ -30,7 +30,7 @@ class Config(ExploringConfig):
 
 
 def build(config: Config) -> "Trainer":
-    """Builds TRPO-MAML and everything that it trains with."""
+    """Builds TRPO-MAML and its trainer."""
     from meta_policy_search import optimizers  # loads TensorFlow, which takes seconds
     from meta_policy_search.meta_algos import TRPOMAML
 
@@ -42,7 +42,7 @@ def build(config: Config) -> "Trainer":
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

@@ -34,14 +34,14 @@ class Config(FirstOrderConfig):
 
 
 def build(config: Config) -> "Trainer":
-    """Builds ProMP and everything that it trains with."""
+    """Builds ProMP and its trainer."""
     from meta_policy_search.meta_algos import ProMP  # loads TensorFlow, which takes seconds
 
     return build_trainer(config, build_parts(config), ProMP, **first_order_arguments(config))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

@@ -166,16 +166,16 @@ def show(arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Shows runs as the flags say; returns the exit status."""
+    """Prints the table of runs; returns the exit status."""
     return run_tool(make_parser(), show, argv)
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
-        help=f"run folder, or one that runs are in or below; patterns such as 'data/*' too (default: {FOLDER})")
+        help=f"run folder, or one that contains runs at any depth; may be a pattern such as 'data/*' (default: {FOLDER})")
     add("--since", metavar="TIME", help="only runs that were started then or later: 2026-11-20, '2026-11-20 10:30', "
         "'20 Nov', yesterday, Friday, '3 days ago', ...; in the zone of this machine, unless it names one")
     add("--until", metavar="TIME", help="only runs that were started before")

@@ -381,7 +381,7 @@ def as_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Runs a sweep as the flags say; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
+    """Runs a sweep; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
     return run_tool(make_parser(), run_sweep, argv)
 
 
@@ -406,12 +406,12 @@ def run_sweep(arguments: argparse.Namespace) -> int:
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
-    parser.add_argument("grid", metavar="GRID.json", help="what to run")
+    parser.add_argument("grid", metavar="GRID.json", help="JSON file that defines the runs")
     parser.add_argument("--processes", type=int, metavar="INT",
-                        help="runs at a time, which share the cores (default: as many as there are cores)")
-    parser.add_argument("--output", metavar="DIR", help="where the run folders go (default: data/sweeps/GRID)")
+                        help="number of runs at a time, which share the cores (default: the number of cores)")
+    parser.add_argument("--output", metavar="DIR", help="folder for the run folders (default: data/sweeps/GRID)")
     parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns of progress.csv for the table (default: "
                         "the mean return before and after adaptation or, in a single task, the mean return)")
     return parser

@@ -21,14 +21,14 @@ class Config(FirstOrderConfig, ExploringConfig):
 
 
 def build(config: Config) -> "Trainer":
-    """Builds VPG-MAML and everything that it trains with."""
+    """Builds VPG-MAML and its trainer."""
     from meta_policy_search.meta_algos import VPGMAML  # loads TensorFlow, which takes seconds
 
     return build_trainer(config, build_parts(config), VPGMAML, **first_order_arguments(config))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

@@ -8,7 +8,7 @@ Several seeds are drawn as their mean with its 95% interval over seeds (Student'
 import csv
 import os
 import sys
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -45,10 +45,15 @@ SINGLE = {"AverageReturn": "mean", "Evaluation-AverageReturn": "without explorat
 POINTS = 200  # of a curve, at most
 
 
+def read_table(path: str) -> List[Dict[str, str]]:
+    """Returns the rows of a CSV file, with their cells by column."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def read_runs(name: str) -> List[Dict[str, np.ndarray]]:
     """Returns the columns of `NAME.csv`, for each run."""
-    with open(os.path.join(HERE, f"{name}.csv"), encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(os.path.join(HERE, f"{name}.csv"))
     numbers = list(dict.fromkeys(row["run"] for row in rows))
     return [{key: np.array([float(row[key]) for row in rows if row["run"] == number]) for key in rows[0]}
             for number in numbers]
@@ -63,9 +68,9 @@ def draw_runs(name: str) -> str:
         panels = {"mean return of a path": _curves(runs, {BEFORE: "before adaptation", AFTER: "after one step"}),
                   "gain from adaptation": _curves(runs, {GAIN: "gain"})}
         plot_comparison(panels, _path(name), title)
-        return _path(name)
-    panels = {"return of a path": _curves(runs, SINGLE, "n_timesteps")}
-    plot_comparison(panels, _path(name), title, "environment steps")
+    else:
+        panels = {"return of a path": _curves(runs, SINGLE, "n_timesteps")}
+        plot_comparison(panels, _path(name), title, "environment steps")
     return _path(name)
 
 
@@ -84,8 +89,7 @@ def draw_evaluation(name: str) -> str:
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     (first, title), path = EVALUATIONS[name], _path(name)
-    with open(os.path.join(HERE, f"{name}.csv"), encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(os.path.join(HERE, f"{name}.csv"))
     over_steps = "timesteps" in rows[0]
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     with style.picture(path, f"{title}: 40 tasks that were not trained on", height=4.0) as all_axes:
@@ -127,16 +131,11 @@ def _path(name: str) -> str:
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Draws the pictures that the command line names, or all."""
     wanted = list(sys.argv[1:] if argv is None else argv)
-    drawn: List[Tuple[str, str]] = []
-    for name in RUNS:
-        if not wanted or name in wanted:
-            drawn.append((name, draw_runs(name)))
-    for name in EVALUATIONS:
-        if not wanted or name in wanted:
-            drawn.append((name, draw_evaluation(name)))
+    paths = [draw_one(name) for names, draw_one in ((RUNS, draw_runs), (EVALUATIONS, draw_evaluation))
+             for name in names if not wanted or name in wanted]
     if not wanted:
-        drawn.append(("", draw_maml_next_to_e_maml()))
-    for _, path in drawn:
+        paths.append(draw_maml_next_to_e_maml())
+    for path in paths:
         print(f"{os.path.relpath(path)}: {os.path.getsize(path) / 1024:.0f} KiB")
     return 0
 

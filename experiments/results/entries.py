@@ -3,9 +3,10 @@
 What came of each test stands in `papers/NAME.md`, beside its data.
 """
 import dataclasses
-import json
 import os
 from typing import Any, Literal, Mapping, Optional, Sequence
+
+from experiments.settings import read_json
 
 CONFIGS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "configs")
 
@@ -111,9 +112,9 @@ def _half_cheetah(env: str, published: Sequence[float], **env_kwargs: Any) -> En
     )
 
 
-def _preset(name: str) -> dict[str, Any]:
-    with open(os.path.join(CONFIGS, name + ".json"), encoding="utf-8") as file:
-        return json.load(file)
+def preset(name: str) -> dict[str, Any]:
+    """Returns the settings in a file of `experiments/configs`."""
+    return read_json(os.path.join(CONFIGS, name + ".json"))
 
 
 def _rllib(
@@ -121,7 +122,7 @@ def _rllib(
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
 ) -> Entry:
     """Returns one of the examples that RLlib tuned."""
-    settings = {**_preset("rllib_" + name), "n_itr": n_itr}
+    settings = {**preset("rllib_" + name), "n_itr": n_itr}
     return Entry(
         "The tuned examples of RLlib's MAML, by ProMP",
         "RLlib's tuned examples",
@@ -167,7 +168,7 @@ ENTRIES = {
     "meta_world_reach": Entry(
         "ProMP reaches new goals with Meta-World's arm",
         "ML1 of Meta-World, arXiv:1910.10897",
-        _preset("meta_world_reach"),
+        preset("meta_world_reach"),
         [Method("pro_mp", "ProMP", "pro_mp", {}, (1,)),
          Method("random", "random initialisation", "pro_mp", {"n_itr": 1}, (1,), snapshot=None)],
         num_steps=1,

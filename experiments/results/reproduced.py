@@ -1,5 +1,4 @@
 """The files of `experiments/reproduce.py`: data by method and seed, and the tables and pictures made of them."""
-import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Union
@@ -7,6 +6,7 @@ from typing import NamedTuple, Union
 import numpy as np
 from scipy.stats import trim_mean
 
+from experiments.results.draw import read_table
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
 from meta_policy_search.plotting import Curve, Progress, plot_comparison
 from meta_policy_search.utils.files import write_csv, write_text
@@ -104,10 +104,8 @@ def _add(path: str, new: Rows) -> None:
 
 def _read(path: str) -> Rows:
     kept: Rows = {}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                kept.setdefault((row.pop("method"), int(row.pop("seed"))), []).append(row)
+    for row in read_table(path) if os.path.exists(path) else ():
+        kept.setdefault((row.pop("method"), int(row.pop("seed"))), []).append(row)
     return kept
 
 

@@ -8,8 +8,6 @@ the same tasks and with the same random numbers. `NAME.csv` holds the returns of
 themselves, what the meta-update made of the loss, and how far it moved the adapted policies.
 """
 import argparse
-import csv
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -18,7 +16,8 @@ from typing import Any, NamedTuple, Optional, Sequence
 import numpy as np
 
 from experiments import pro_mp
-from experiments.results.entries import CONFIGS
+from experiments.results.draw import read_table
+from experiments.results.entries import preset
 from experiments.settings import make_config
 from meta_policy_search.plotting import Curve, plot_comparison
 from meta_policy_search.utils.files import write_csv
@@ -33,7 +32,7 @@ PANELS = {"forward tasks before adaptation": "forward_before", "forward tasks af
 
 
 class State(NamedTuple):
-    """What a run goes on from."""
+    """The state of a run that a variant continues."""
 
     params: Any
     algo: Any
@@ -41,9 +40,8 @@ class State(NamedTuple):
 
 def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator[tuple[list[float], State]]:
     """Trains a variant, from its beginning or from a state at iteration `BEGIN`; yields rows and states after them."""
-    with open(os.path.join(CONFIGS, "train_half_cheetah.json"), encoding="utf-8") as file:
-        tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
-        settings = {**json.load(file), "n_itr": ENDS[name], **tasks, **settings}
+    tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
+    settings = {**preset("train_half_cheetah"), "n_itr": ENDS[name], **tasks, **settings}
     trainer = pro_mp.build(make_config(pro_mp.Config, settings))
     algo, policy, sampler, process = trainer.algo, trainer.policy, trainer.sampler, trainer.sample_processor
     paths = settings["rollouts_per_meta_task"]
@@ -83,8 +81,7 @@ def train_all(path: str) -> None:
 
 def draw(name: str) -> str:
     """Draws the variants; returns the path."""
-    with open(os.path.join(HERE, f"{name}.csv"), encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(os.path.join(HERE, f"{name}.csv"))
     panels = {}
     for title, column in PANELS.items():
         panels[title] = []
