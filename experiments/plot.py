@@ -223,7 +223,7 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
-                        help="folder of a run, or one that contains runs at any depth; may be a pattern such as 'data/*'")
+                        help="folder of a run, or one that contains runs at any depth; or a pattern such as 'data/*'")
     add_output_flags(parser, "FILE", f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} in the run folder, "
                      "or in the common folder of all runs)", "picture")
     parser.add_argument("--title", metavar="TEXT", help="title of the picture")

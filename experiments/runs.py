@@ -175,7 +175,7 @@ def make_parser() -> Parser:
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
-        help=f"run folder, or one that contains runs at any depth; may be a pattern such as 'data/*' (default: {FOLDER})")
+        help=f"run folder, or one that contains runs at any depth; or a pattern such as 'data/*' (default: {FOLDER})")
     add("--since", metavar="TIME", help="only runs that were started then or later: 2026-11-20, '2026-11-20 10:30', "
         "'20 Nov', yesterday, Friday, '3 days ago', ...; in the zone of this machine, unless it names one")
     add("--until", metavar="TIME", help="only runs that were started before")

@@ -101,7 +101,7 @@ class MetaConfig(RunConfig):
     """The settings of every script that meta-learns; raises like `RunConfig`."""
 
     observe_task: bool = setting(False, "append the task to the observations of the policy, which gives an upper bound")
-    normalization_scale: float = setting(10.0, "bound of the policy's actions, which are scaled to those of the environment")
+    normalization_scale: float = setting(10.0, "bound of the policy's actions, which are scaled to the environment's")
     meta_batch_size: int = setting(40, "tasks per iteration")
     rollouts_per_meta_task: int = setting(20, "paths per task, each before and after every adaptation step")
     max_path_length: int = setting(100, "steps of a path, at most")
