@@ -1,4 +1,4 @@
-"""Turns the runs of one experiment, one per seed, into a small CSV file to keep.
+"""Writes the main columns of several runs, one per seed, to one CSV file.
 
     python experiments/results/collect.py NAME RUN_FOLDER [RUN_FOLDER ...]
 
@@ -38,7 +38,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def write_columns(path: str, runs: Sequence[Progress], columns: Sequence[str]) -> None:
-    """Writes some columns of runs to six digits, with the number of the run before them."""
+    """Writes some columns of runs with six digits; the first column is the number of the run."""
     rows = [(number, *(f"{value:.6g}" for value in row)) for number, run in enumerate(runs, 1)
             for row in zip(*(run[column] for column in columns))]
     write_csv(path, [("run", *columns), *rows])
@@ -54,7 +54,7 @@ def gain_and_interval(run: Progress) -> np.ndarray:
 
 
 def describe(run: Progress) -> str:
-    """Returns one line: where the gain's interval is above zero, and how the run ends."""
+    """Returns one line: the iterations in which the gain's interval is above zero, and the final returns."""
     mean, half_width = gain_and_interval(run)
     above = np.flatnonzero(mean - half_width > 0.0)
     where = f"first at {above[0]}, last at {above[-1]}" if len(above) else "nowhere"

@@ -1,6 +1,6 @@
 """The claims of papers that `experiments/reproduce.py` tests, and the settings of each test.
 
-What came of each test stands in `papers/NAME.md`, beside its data.
+The outcome of each test is described in `papers/NAME.md`, beside its data.
 """
 import dataclasses
 import os
@@ -21,12 +21,12 @@ class Method:
     settings: Mapping[str, Any]
     seeds: Sequence[int] = (1, 2, 3)
     published: Optional[Sequence[float]] = None  # mean return in new tasks after 0, 1, ... steps, NaN where not said
-    snapshot: Optional[str] = "last"  # that is tested; None for the random initialisation
+    snapshot: Optional[str] = "last"  # the one that is tested; None for the random initialisation
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A claim, and the runs that it is tested by."""
+    """A claim, and the runs that test it."""
 
     claim: str
     source: str
@@ -36,11 +36,11 @@ class Entry:
     step_sizes: Optional[Sequence[float]] = None  # of these; None as in training
     rollouts: int = 20  # paths in each new task after each step
     score: Literal["mean return", "success rate"] = "mean return"  # the latter by Meta-World's own evaluation
-    differs: str = ""  # from the published setting
+    differs: str = ""  # how the settings differ from the published ones
 
 
 def _exploration(env: str) -> Entry:
-    """Returns the comparison of inner objectives in a world."""
+    """Returns the comparison of inner objectives in an environment."""
     methods = [Method(f"{inner_type}{name}", f"{label}{term}", "maml_trpo",
                       {"inner_type": inner_type, "exploration": exploration})
                for name, term, exploration in (("", "", False), ("_exploring", ", exploration term", True))
@@ -79,13 +79,13 @@ def _other_settings() -> Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """A claim about estimates, and what they are measured by."""
+    """A claim about estimates, and the module that measures them."""
 
     claim: str
     source: str
     module: str  # in `experiments.results`; its `measure(seed)` returns numbers by method, and of each by `key`
-    key: str  # what stands over the columns
-    value: str  # what the numbers are
+    key: str  # heading of the columns
+    value: str  # meaning of the numbers
     methods: Mapping[str, str]  # labels
     seeds: Sequence[int]
     published: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
@@ -93,8 +93,8 @@ class Measurement:
 
 
 def _half_cheetah(env: str, published: Sequence[float], **env_kwargs: Any) -> Entry:
-    """Returns the comparison of TRPO-MAML, ProMP and what needs no meta-learning on the half cheetah."""
-    alone = {"num_inner_grad_steps": 0, "n_itr": 80}  # as many environment steps, of which none are for adaptation
+    """Returns the comparison of TRPO-MAML, ProMP and methods without meta-learning on the half cheetah."""
+    alone = {"num_inner_grad_steps": 0, "n_itr": 80}  # the same number of environment steps, none for adaptation
     return Entry(
         "MAML adapts a half cheetah, ProMP with fewer samples",
         "arXiv:1703.03400, section 5.3; arXiv:1810.06784, section 7.1",

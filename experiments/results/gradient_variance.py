@@ -1,12 +1,12 @@
-"""How noisy meta-gradients are, with DiCE and with the low-variance objective.
+"""Measures the noise of meta-gradients with DiCE and with the low-variance objective.
 
-Measured by `experiments/reproduce.py gradient_variance`. ProMP trains a policy. At some iterations, each estimator
-draws ten times 20 tasks with 40 paths of 100 steps before and after adaptation (ProMP, arXiv:1810.06784, section 7.2),
-and computes the meta-gradient of a plain policy gradient from them. `VPGMAML` with the likelihood ratio inside has the
-low-variance curvature, `VPG_DICEMAML` that of DiCE; both have the same outer objective, the same policy and, as all
-draw with the same seed, the same tasks. The inner step of DiCE is some 24 times as long with the same step size, as it
-sums up rewards of standard deviation one, where the other has advantages of standard deviation one. That makes its
-meta-gradient noisier, too, so that DiCE is also measured with a step size 24 times as small.
+The command is `experiments/reproduce.py gradient_variance`. ProMP trains a policy. At some iterations, each estimator
+samples 20 tasks with 40 paths of 100 steps before and after adaptation, ten times (ProMP, arXiv:1810.06784, section
+7.2), and computes the meta-gradient of a policy gradient from them. `VPGMAML` with the likelihood ratio as inner
+objective has the low-variance curvature, `VPG_DICEMAML` that of DiCE. Both have the same outer objective, policy and
+seed, so also the same tasks. With the same step size, the inner step of DiCE is about 24 times as long, as DiCE sums
+rewards of standard deviation one where the other uses advantages of standard deviation one. Longer steps make the
+meta-gradient noisier, so DiCE is also measured with a step size 24 times as small.
 """
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ DRAWINGS = 10
 
 
 def relative_std(gradients: np.ndarray) -> float:
-    """Returns the standard deviation of a gradient estimate, in lengths of the mean one.
+    """Returns the standard deviation of a gradient estimate, relative to the length of its mean.
 
     That is `sqrt(sum_d var_d) / |mean|`, from independent estimates `[n, D]`.
     """
@@ -40,8 +40,8 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
     """Returns the relative standard deviations of the meta-gradient, by estimator and number of meta-updates.
 
     Args:
-        seed: of training and of all drawings.
-        **settings: in place of `SETTINGS`.
+        seed: seed of training and of all samples.
+        **settings: override `SETTINGS`.
     """
     learner = _build(pro_mp, {"seed": seed, **settings})
     estimators = {name: _build(script, {"seed": seed, **special, **settings})
@@ -61,7 +61,7 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
 
 
 def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
-    """Builds what a script trains, in a graph of its own."""
+    """Builds the trainer of a script in a graph of its own."""
     from meta_policy_search.tf_compat import tf  # takes seconds
 
     with tf.Graph().as_default():
@@ -69,7 +69,7 @@ def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
 
 
 def _draw(trainer: "Trainer") -> list[Any]:
-    """Draws tasks and paths, adapts, and draws again; returns the samples before and after."""
+    """Samples tasks and paths before and after adaptation; returns both lists of samples."""
     trainer.sampler.update_tasks()
     trainer.policy.switch_to_pre_update()
     before = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())
