@@ -5,7 +5,7 @@ import inspect
 import json
 import os
 import typing
-from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Mapping, Optional, Sequence, TypeVar, Union
 
 from meta_policy_search import baselines
 from meta_policy_search.actors.nonlinearities import NONLINEARITIES
@@ -200,10 +200,17 @@ def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> Con
     return config_class(**settings)
 
 
-def arguments_for(cls: Callable, config: RunConfig, **others: Any) -> dict[str, Any]:
+def arguments_for(cls: type, config: RunConfig, **others: Any) -> dict[str, Any]:
     """Returns arguments for a class: the settings that it takes under the same name, overridden by `others`."""
-    names = inspect.signature(cls).parameters
+    names = _argument_names(cls)
     return {**{name: value for name, value in vars(config).items() if name in names}, **others}
+
+
+def _argument_names(cls: type) -> set[str]:
+    """Returns the names of a class's arguments; if it takes `**kwargs`, with those of its base class."""
+    parameters = inspect.signature(cls).parameters
+    passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return {*parameters, *(_argument_names(cls.__base__) if passes_on and cls.__base__ else ())}
 
 
 def find_script(name: str) -> Any:
@@ -220,7 +227,7 @@ def find_script(name: str) -> Any:
         module = importlib.import_module(f"{__package__}.{name}" if __package__ else name)
         if hasattr(module, "build"):
             return module
-    raise ValueError(f"expected a run of a script in {here}, got one of {name!r}")
+    raise ValueError(f"script: expected the name of a script that trains in {here}, got {name!r}")
 
 
 def read_json(path: str) -> dict[str, Any]:

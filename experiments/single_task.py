@@ -67,7 +67,7 @@ class SearchConfig(Config):
 SEARCH_SMOKE = {"n_itr": 2, "n_samples": 20, "rollouts_per_candidate": 1, "max_path_length": 10, "hidden_sizes": ()}
 
 
-# Parts --------------------------------------------------------------------------------------
+# Parts -----------------------------------------------------------------------------------------------------------
 
 
 class Parts(NamedTuple):

@@ -66,7 +66,6 @@ class Run(NamedTuple):
     script: str  # its file
     varied: Mapping[str, Any]  # its values of the settings that vary
     config: RunConfig  # all its settings
-    settings: Mapping[str, Any]  # those that differ from the defaults of the script
     folder: str
 
     @property
@@ -147,9 +146,8 @@ def make_run(name: str, script: Any, settings: Mapping[str, Any], varied: Mappin
     Raises:
         TypeError, ValueError: a setting is wrong.
     """
-    settings = {**settings, **varied}
-    config = make_config(script.Config, settings)
-    return Run(name, os.path.abspath(script.__file__), varied, config, settings, os.path.join(output, name))
+    config = make_config(script.Config, {**settings, **varied})
+    return Run(name, os.path.abspath(script.__file__), varied, config, os.path.join(output, name))
 
 
 def name_of(varied: Mapping[str, Any]) -> str:
@@ -215,7 +213,8 @@ class Child:
         with open(run.log_path, "ab") as log:
             log.write(LOG_START + f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n".encode())
             log.flush()
-            write_json(run.settings_path, run.settings)  # after the log, which shows that both files are a sweep's
+            # The settings are written after the log, whose first line shows that both files are a sweep's.
+            write_json(run.settings_path, dataclasses.asdict(run.config))
             self._log_start = log.tell()
             self._process = subprocess.Popen(
                 command(run), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from experiments import command, dice_maml, e_maml, maml_trpo, pro_mp, record, vpg_maml
-from experiments.settings import SMOKE, make_config
+from experiments.settings import SMOKE, arguments_for, make_config
 from meta_policy_search import __version__
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.utils import logger
@@ -262,6 +262,21 @@ def test_the_choices_of_inner_objective_and_exploration_reach_the_algorithm(scri
     settings = {**SMOKE, "env": "MetaPointEnv", "inner_type": "likelihood_ratio", "exploration_coeff": coeff}
     algo = script.build(make_config(script.Config, settings)).algo
     assert (algo.inner_type, algo.exploration, algo.exploration_coeff) == ("likelihood_ratio", exploration, coeff)
+
+
+def test_settings_are_passed_to_the_arguments_of_the_same_name():
+    """Given classes with explicit arguments and with `**kwargs`, then each gets the settings that it takes."""
+    class Explicit:
+        def __init__(self, policy, inner_lr=0.1, scale=1.0):
+            pass
+
+    class PassesOn(Explicit):
+        def __init__(self, *args, clip_eps=0.2, **kwargs):
+            pass
+
+    config = pro_mp.Config(inner_lr=0.7, clip_eps=0.5)
+    assert arguments_for(Explicit, config, scale=2.0) == {"inner_lr": 0.7, "scale": 2.0}
+    assert arguments_for(PassesOn, config, inner_lr=3) == {"inner_lr": 3, "clip_eps": 0.5}
 
 
 def test_flags_override_smoke_which_overrides_the_file(tmp_path, monkeypatch, capsys):
