@@ -166,7 +166,7 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
         params.pop("ended", None)
         resumed = [*params["resumed"], {"itr": trainer.itr, **process}]
         _write_params(folder, config, {**params, "stopped": False, "resumed": resumed})
-        logger.log(f"Going on with iteration {trainer.itr} in {logger.get_dir()}")
+        logger.log(f"Resuming at iteration {trainer.itr} in {logger.get_dir()}")
         return trainer, config
 
 
@@ -178,8 +178,8 @@ def _restore(experiment: Experiment, folder: str, config: RunConfig) -> "Trainer
         return trainer
     snapshot = experiment.run_type.load(folder)
     if snapshot["itr"] + 1 >= config.n_itr:
-        raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to go on, "
-                         "give a larger --n_itr")
+        raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to "
+                         "continue, give a larger --n_itr")
     trainer = experiment.build(config)
     try:
         experiment.run_type.restore(trainer, snapshot, config)
@@ -225,11 +225,11 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
         run_type.train(trainer, config)
     finally:
         trainer.sampler.close()
-        with _warning("could not write down when the run ended"):
+        with _warning("could not record the end of the run"):
             run_folder.record_end(folder, trainer.stopped)
     with _warning("could not draw the learning curve"):
         run_type.draw(folder, config)
-    with _warning("could not sum up what came of the run"):
+    with _warning("could not summarize the run"):
         logger.log(run_type.summarize(trainer, config))
     logger.log(f"Run folder: {folder}")
 

@@ -139,7 +139,7 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
-    add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts beside this one")
+    add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts in this folder")
     _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or as many as in training if that is more")
     add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
         help="of all random numbers, sampled tasks among them (default: 1)")

@@ -79,7 +79,7 @@ class Successes(NamedTuple):
 class MetaWorldAgent:
     """A policy that adapts, with the interface of `MetaLearningAgent` in `metaworld.evaluation`.
 
-    Each of the environments that step together is a task of its own. While the policy explores, its actions are
+    Each of the environments that step together is a separate task. While the policy explores, its actions are
     sampled. Actions and observations are normalized as in the run.
 
     Args:
@@ -209,7 +209,7 @@ def make_test_envs(
         check_positive_int("max_path_length", max_path_length)
 
     def maker(kind: str) -> Callable[..., Any]:
-        return lambda **arguments: scene_class(kind)(object(), **arguments)  # with a model of its own
+        return lambda **arguments: scene_class(kind)(object(), **arguments)  # with a separate model
 
     benchmark = SimpleNamespace(test_classes={kind: maker(kind) for kind in env.env_names},
                                 test_tasks=list(map(package_task, env.tasks)))

@@ -102,7 +102,7 @@ def _runs_below(folder: str) -> Iterator[str]:
 def check_is_unused(folder: str) -> None:
     """Raises `ValueError` if a folder holds a run, or pictures of one."""
     if is_run(folder):
-        raise ValueError(f"--dump_path: expected a folder without an earlier run, got {folder}. To go on with that "
+        raise ValueError(f"--dump_path: expected a folder without an earlier run, got {folder}. To resume that "
                          f"run: --resume {folder}")
     pictures = [name for name in _PICTURES if os.path.exists(os.path.join(folder, name))]
     if pictures:
@@ -133,8 +133,8 @@ def read_resumable_params(folder: str, script: str) -> dict[str, Any]:
         raise ValueError(f"--resume: expected the folder of a run, got {folder}, whose {PARAMS_FILE} lacks "
                          f"{', '.join(wrong)}")
     if params.get("made_by") == run_folder.MADE_BY_TRAINER:
-        raise ValueError(f"--resume: expected a run of {script}, {folder} holds one that was made in Python, and goes "
-                         f"on there: {in_python(folder, '...')}, with `import meta_policy_search as mps`")
+        raise ValueError(f"--resume: expected a run of {script}, {folder} holds one that was made in Python; "
+                         f"resume it there: {in_python(folder, '...')}, with `import meta_policy_search as mps`")
     if params["script"] != script:
         raise ValueError(f"--resume: expected a run of {script}, {folder} holds one of {params['script']}")
     check_same_version(f"--resume: the run in {folder}", params["versions"].get("meta_policy_search"))
@@ -160,7 +160,7 @@ def resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given:
 
 
 def differences(before: RunConfig, now: RunConfig, names: Optional[Container[str]] = None) -> str:
-    """Returns in words in which settings two runs differ; a larger `n_itr` is no difference.
+    """Lists the settings in which two runs differ; a larger `n_itr` is no difference.
 
     Args:
         before: settings of the earlier run.
@@ -179,7 +179,7 @@ def ended_before_first_snapshot(folder: str, snapshot_mode: str) -> bool:
 
 
 def load_in_own_graph(folder: str) -> dict[str, Any]:
-    """Returns the last snapshot of a run, with its policy in a graph of its own.
+    """Returns the last snapshot of a run, with its policy in a separate graph.
 
     So the graph of the resumed training equals that of the first one.
     """
@@ -193,8 +193,8 @@ def resume_hint(script_path: str, folder: Optional[str]) -> str:
     """Returns a sentence with the command that resumes the run in a folder; None for a run that has not begun."""
     snapshots = list_snapshots(folder) if folder is not None and os.path.isdir(folder) else []
     if not snapshots:
-        return "There is no snapshot to go on from"
-    return f"To go on after iteration {snapshots[-1].itr}: {resume_command(script_path, folder)}"
+        return "There is no snapshot to resume from"
+    return f"To resume after iteration {snapshots[-1].itr}: {resume_command(script_path, folder)}"
 
 
 def resume_command(script_path: str, folder: str) -> str:

@@ -127,7 +127,7 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folder", metavar="RUN_FOLDER",
-                        help="folder of a run of one of the scripts beside this one")
+                        help="folder of a run of one of the scripts in this folder")
     evaluate.add_recording_flags(parser, num_tasks=3)
     parser.add_argument("--fps", type=float, metavar="FLOAT",
                         help="pictures per second, one for each step (default: real time)")

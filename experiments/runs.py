@@ -162,7 +162,7 @@ def show(arguments: argparse.Namespace) -> None:
     print(text_table([HEADER, *(as_cells(run) for run in runs)], RIGHT))
     commands = [run["resume"] for run in runs if run["resume"] is not None]
     if commands:
-        print("\nTo go on with those that were interrupted:\n" + "\n".join(f"    {command}" for command in commands))
+        print("\nTo resume interrupted runs:\n" + "\n".join(f"    {command}" for command in commands))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:

@@ -209,7 +209,7 @@ class Child:
 
     def __init__(self, run: Run, environ: Mapping[str, str], pipe: int) -> None:
         self.run, self.started = run, time.monotonic()
-        print(f"{run.name}: {'goes on' if record.is_run(run.folder) else 'begins'}", flush=True)
+        print(f"{run.name}: {'resumes' if record.is_run(run.folder) else 'starts'}", flush=True)
         with open(run.log_path, "ab") as log:
             log.write(LOG_START + f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}\n".encode())
             log.flush()
@@ -399,7 +399,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
         print("\n".join(f"    {line}" for line in lines))
     print(f"\nTable: {path}")
     if was_interrupted:
-        print("Interrupted; the same command goes on")
+        print("Interrupted; run the same command to resume")
         return INTERRUPTED
     return 0 if all(row[header.index("status")] == "done" for row in rows) else 1
 

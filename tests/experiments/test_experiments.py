@@ -616,7 +616,7 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
     snapshot = load_snapshot(tmp_path / "run")
     assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before it is saved
     script = min(os.path.relpath(pro_mp.__file__, tmp_path), pro_mp.__file__, key=len)
-    assert out.endswith(f"To go on after iteration {snapshot['itr']}: python {script} --resume run\n")
+    assert out.endswith(f"To resume after iteration {snapshot['itr']}: python {script} --resume run\n")
 
 
 def test_ctrl_c_before_there_is_anything_to_go_on_from(tmp_path, monkeypatch, capsys):
@@ -625,4 +625,4 @@ def test_ctrl_c_before_there_is_anything_to_go_on_from(tmp_path, monkeypatch, ca
 
     monkeypatch.setattr(pro_mp, "build", interrupt)
     assert run(pro_mp, "--dump_path", tmp_path / "run") == 130
-    assert capsys.readouterr().out == "There is no snapshot to go on from\n"
+    assert capsys.readouterr().out == "There is no snapshot to resume from\n"

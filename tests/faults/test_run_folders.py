@@ -224,7 +224,7 @@ def test_an_interruption_before_the_logger_is_configured_names_the_snapshot(tmp_
     monkeypatch.setattr(record, "resumed_config", interrupt)
     capsys.readouterr()
     assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == command.INTERRUPTED
-    assert re.fullmatch(r"To go on after iteration 1: python .*cem\.py --resume .*run\n", capsys.readouterr().out)
+    assert re.fullmatch(r"To resume after iteration 1: python .*cem\.py --resume .*run\n", capsys.readouterr().out)
 
 
 # Pictures, and files of settings -----------------------------------------------------------------------------------
