@@ -42,8 +42,7 @@ from meta_policy_search.plotting import Progress, read_progress, return_columns
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.cores import VARIABLE as THREADS
 from meta_policy_search.utils.cores import available_cores
-from meta_policy_search.utils.files import write_csv
-from meta_policy_search.utils.folder_lock import FolderLock
+from meta_policy_search.utils.files import FolderLock, write_csv
 
 SUMMARY = "summary.csv"
 LAST = 10  # rows that columns are averaged over

@@ -39,8 +39,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from meta_policy_search.utils.checks import check_choice
-from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.folder_lock import FolderLock
+from meta_policy_search.utils.files import FolderLock, PathLike
 from meta_policy_search.utils.log_outputs import FORMATS, Output, Position, Row, check_formats, plain, written_files
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots
