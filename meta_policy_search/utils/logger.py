@@ -230,16 +230,16 @@ def dumpkvs() -> Row:
             has it already, the next row takes its place.
     """
     row = {str(key): plain(value) for key, value in _current.row.items()}
-    memories = [(output, output.memory()) for output in _current.outputs.values()] if row else []
+    before = [(output, output.state) for output in _current.outputs.values()] if row else []
     try:
-        for output, _ in memories:
+        for output, _ in before:
             if _current.level <= INFO or not output.is_terminal:
-                notice = output.write_row(row)
-                if notice is not None:
-                    warn(notice)
-    except BaseException:  # the row is to be in all files, or in none
-        for output, memory in memories:
-            output.forget(memory)
+                warning = output.write_row(row)
+                if warning is not None:
+                    warn(warning)
+    except BaseException:  # the row must be in all files, or in none
+        for output, state in before:
+            output.state = state
         raise
     _current.row.clear()
     _current.mean_counts.clear()
