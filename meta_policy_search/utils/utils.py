@@ -1,11 +1,13 @@
 """Small helpers: seeds, draws, the statistics that sample processors share, dicts of arrays, and settings as JSON."""
+import contextlib
 import dataclasses
 import enum
 import json
 import os
 import random
 import sys
-from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
+import time
+from typing import Any, Callable, Dict, Iterator, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -32,6 +34,16 @@ def set_seed(seed: int) -> None:
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is not None:
         tensorflow.compat.v1.set_random_seed(seed)
+
+
+@contextlib.contextmanager
+def timed(times: Dict[str, float], key: str) -> Iterator[None]:
+    """Adds the duration of a `with` block, in seconds, to `times[key]`, which starts at zero."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[key] = times.get(key, 0.0) + time.perf_counter() - started
 
 
 def draw_index(probabilities: np.ndarray, uniform: np.ndarray) -> np.ndarray:
