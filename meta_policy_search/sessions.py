@@ -64,7 +64,9 @@ class VariableSet:
         self._graph = tf.get_default_graph()
         self._ready: "weakref.WeakSet[tf.Session]" = weakref.WeakSet()
         with tf.name_scope("access"):
-            self._is_initialized = [tf.is_variable_initialized(v) for v in self.variables.values()]
+            self._is_initialized = [  # reference variables have no such method; for others, the function warns
+                v.is_initialized() if hasattr(v, "is_initialized") else tf.is_variable_initialized(v)
+                for v in self.variables.values()]
             self._initializers = [v.initializer for v in self.variables.values()]
             self._new_values = OrderedDict((name, tf.placeholder(v.dtype.base_dtype, v.shape))
                                            for name, v in self.variables.items())

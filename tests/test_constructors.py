@@ -52,7 +52,7 @@ def test_the_signature_is_that_of_the_constructor(name):
 
 def as_sphinx_reads(cls):
     """Returns the docstring of a class as the extension reads it that the documentation is built with."""
-    napoleon = pytest.importorskip("sphinx.ext.napoleon", reason="Sphinx is not installed: pip install -e '.[docs]'")
+    napoleon = pytest.importorskip("sphinx.ext.napoleon", reason="Sphinx is not installed: pip install -e '.[dev]'")
     config = napoleon.Config(napoleon_numpy_docstring=False, napoleon_use_ivar=True)
     return str(napoleon.GoogleDocstring(inspect.getdoc(cls), config, what="class"))
 
