@@ -25,7 +25,7 @@ from experiments.settings import MetaConfig
 from meta_policy_search.actors.of_policies import actor_of
 from meta_policy_search.envs import make_env
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.threads import available_cores
 
 ROBOTS = {
     "half_cheetah": "HalfCheetahRandDirecEnv",

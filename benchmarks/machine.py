@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.processes import Figures
 from benchmarks.workload import machine_time
 from experiments.record import describe_process
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.threads import available_cores
 
 BUSY = 0.05
 """Share of the cores from which on the work of other processes makes a machine busy."""

@@ -30,7 +30,7 @@ from meta_policy_search.samplers import MetaSampler, RayOptions
 from meta_policy_search.samplers.ray.packing import pack
 from meta_policy_search.samplers.ray.pool import keep_workers
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.threads import available_cores
 
 RESULTS = ROOT / "benchmarks" / "ray_cost_model.json"
 TABLES = ROOT / "docs" / "cluster_costs.inc"

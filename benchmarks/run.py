@@ -25,7 +25,7 @@ if not __package__:  # python benchmarks/run.py
 from benchmarks import machine
 from benchmarks.processes import Figures, Measurement, measure_apart
 from experiments.settings import SMOKE as SMALL
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.threads import available_cores
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 

@@ -65,14 +65,10 @@ public_names_internal = [  # what modules of the package share with each other
     "*.np.algos.rl_algorithm.Runner",
     "*.training_loop.*",
     "*.utils.duck_typing.*",
-    "*.utils.event_file.*",
-    "*.utils.interrupts.*",
     "*.utils.lazy_dict.*",
     "*.utils.log_outputs.*",
     "*.utils.progress.*",
     "*.utils.signatures.*",
-    "*.utils.threads.*",
-    "*.utils.timing.*",
     "*.utils.video.*",
 ]
 

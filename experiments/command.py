@@ -20,7 +20,7 @@ from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learni
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.worker import exit_after_parent
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.folder_lock import FolderLock
+from meta_policy_search.utils.files import FolderLock
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.snapshotter import SnapshotError
 

@@ -34,7 +34,7 @@ from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measuremen
 from experiments.settings import find_script
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.threads import available_cores
 
 TEST_TASKS, TEST_SEED = 40, 1
 

@@ -26,7 +26,7 @@ from experiments.command import run_tool
 from experiments.flags import Parser, similar, text_table
 from meta_policy_search import run_folder
 from meta_policy_search.plotting import mean_gain, return_columns
-from meta_policy_search.utils.folder_lock import is_locked
+from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.snapshotter import holds_snapshot
 
 FOLDER = "data"  # the folder that scripts write to

@@ -41,10 +41,9 @@ from experiments.flags import Parser, similar, text_table
 from experiments.settings import RunConfig, find_script, make_config, read_json, write_json
 from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.cores import VARIABLE as THREADS
-from meta_policy_search.utils.cores import available_cores
-from meta_policy_search.utils.files import write_csv
-from meta_policy_search.utils.folder_lock import FolderLock
+from meta_policy_search.utils.files import FolderLock, write_csv
+from meta_policy_search.utils.threads import VARIABLE as THREADS
+from meta_policy_search.utils.threads import available_cores
 
 SUMMARY = "summary.csv"
 LAST = 10  # rows that columns are averaged over

@@ -13,7 +13,7 @@ from meta_policy_search.utils.checks import check_bool, check_choice, check_int_
 from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
-from meta_policy_search.utils.timing import timed
+from meta_policy_search.utils.utils import timed
 
 
 class LocalRunner(TrainingLoop):

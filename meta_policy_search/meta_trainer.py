@@ -33,7 +33,7 @@ from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.serializable import Configurable, given_arguments, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
-from meta_policy_search.utils.timing import timed
+from meta_policy_search.utils.utils import timed
 
 __all__ = ["EarlyStopping", "Trainer"]
 

@@ -13,9 +13,9 @@ from typing import Any, Dict, List, Mapping, Optional
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.cores import available_cores
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.serializable import Configurable, present_arguments
+from meta_policy_search.utils.threads import available_cores
 
 PARAMS_FILE = "params.json"
 MADE_BY_TRAINER = "Trainer"  # `made_by` in the `params.json` of a run that is not of a script

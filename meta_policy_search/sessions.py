@@ -1,8 +1,8 @@
-"""One session per graph, and sets of variables that initialize, read and write themselves in it.
+"""One session per graph, and sets of variables that are initialized, read and written in it.
 
-Whoever uses a policy needs no `with session:` block: the session that holds a graph's variables is found
-through the graph. A session entered with `with` or `session.as_default()`, or given to the `Trainer`, wins.
-Every operation is built up front, so all of this works on a finalized graph too.
+A policy can be used without a `with session:` block: each graph stores the session with the values of its variables. A
+session entered with `with` or `session.as_default()`, or passed to the `Trainer`, takes precedence. All operations are
+built in advance, so they also work on a finalized graph.
 """
 import weakref
 from collections import OrderedDict
@@ -16,29 +16,29 @@ _COLLECTION = "meta_policy_search/session"
 
 
 def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
-    """Returns the session of a graph: the default one if it is of this graph, else the graph's own.
+    """Returns the session of a graph: the default session if it belongs to this graph, else the graph's own.
 
-    The graph's own session is the default one of the first call, or if there was none, one that is made then. That one
-    computes in the thread that calls it: whoever has much to compute calls it from several, each with a part of the
-    work. So no result depends on the number of cores.
+    The graph's own session is the default session of the first call; if there was none, a new one. A new session runs
+    each operation in the calling thread, so that results do not depend on the number of cores. Large computations call
+    it from several threads, each with a part of the work.
 
     Args:
-        graph: the graph; by default the default graph.
+        graph: the graph; default: the default graph.
 
     Raises:
-        RuntimeError: the graph's session was closed, and its variables are lost with it.
+        RuntimeError: the graph's session was closed, so the values of its variables are lost.
     """
     graph = tf.get_default_graph() if graph is None else graph
     known: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
     default = tf.get_default_session()
     if default is not None and default.graph is graph:
-        if not known:  # or what was trained in it would be fresh again, without a word, after its `with` block
+        if not known:  # otherwise the trained values would be lost silently after the `with` block of the session
             known.append(default)
         return default
     if not known:
         config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
         known.append(tf.Session(graph=graph, config=config))
-    if known[0]._closed:  # noqa: SLF001 - the session has no public way to ask
+    if known[0]._closed:  # noqa: SLF001 - there is no public attribute
         raise RuntimeError(
             "the TensorFlow session of this graph was closed, and the values of its variables are lost with it. Keep "
             "the session open as long as the policy is used, enter another one (`with session.as_default():`), or "
@@ -48,12 +48,12 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
 
 
 def adopt_session(session: tf.Session) -> None:
-    """Makes `session` the one that `get_session` finds for its graph."""
+    """Makes `session` the session that `get_session` returns for its graph."""
     session.graph.get_collection_ref(_COLLECTION)[:] = [session]
 
 
 class VariableSet:
-    """Named variables that are read and written together, and initialized when first needed.
+    """Named variables that are read and written together, and initialized before their first use.
 
     Args:
         variables: ordered mapping of name to variable.
@@ -64,7 +64,7 @@ class VariableSet:
         self._graph = tf.get_default_graph()
         self._ready: "weakref.WeakSet[tf.Session]" = weakref.WeakSet()
         with tf.name_scope("access"):
-            self._is_initialized = [  # the variables of `tf.get_variable` have no such method
+            self._is_initialized = [  # reference variables have no such method; for others, the function warns
                 v.is_initialized() if hasattr(v, "is_initialized") else tf.is_variable_initialized(v)
                 for v in self.variables.values()]
             self._initializers = [v.initializer for v in self.variables.values()]
@@ -73,7 +73,7 @@ class VariableSet:
             self._assign = tf.group(*(v.assign(self._new_values[name]) for name, v in self.variables.items()))
 
     def session(self) -> tf.Session:
-        """Returns the session to run in, with the variables initialized in it; set values are kept."""
+        """Returns the session to run in, with all variables initialized; variables that have values keep them."""
         session = get_session(self._graph)
         if session not in self._ready:
             done = session.run(self._is_initialized)
@@ -87,15 +87,15 @@ class VariableSet:
         return OrderedDict(zip(self.variables, values))
 
     def write(self, values: Mapping[str, np.ndarray], what: str = "values") -> None:
-        """Sets all variables by name; `what` is what errors call `values`."""
+        """Sets all variables by name; errors name `values` as `what`."""
         checked = self.checked(values, what)
         self.session().run(self._assign, {placeholder: checked[name] for name, placeholder in self._new_values.items()})
 
     def checked(self, values: Mapping[str, np.ndarray], what: str) -> "OrderedDict[str, np.ndarray]":
-        """Returns values by name in the variables' order and type; `what` is what errors call `values`.
+        """Returns values by name in the order and type of the variables; errors name `values` as `what`.
 
         Raises:
-            ValueError: names or shapes are not the variables', or a number is not finite in their type.
+            ValueError: the names or shapes differ from those of the variables, or a number is not finite in their type.
         """
         if set(values) != set(self.variables):
             raise ValueError(f"{what}: expected the names {sorted(self.variables)}, got {sorted(values)}")
@@ -104,7 +104,7 @@ class VariableSet:
             shape = tuple(variable.shape.as_list())
             with np.errstate(over="ignore"):
                 value = np.asarray(values[name], variable.dtype.as_numpy_dtype)
-            if value.shape == (1, *shape):  # so the public code of ProMP keeps `log_std`
+            if value.shape == (1, *shape):  # the shape of `log_std` in the public code of ProMP
                 value = value[0]
             if value.shape != shape:
                 raise ValueError(f"{what}[{name!r}]: expected shape {shape}, got {value.shape}")

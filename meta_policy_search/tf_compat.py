@@ -1,4 +1,4 @@
-"""The one place that imports TensorFlow: as `tensorflow.compat.v1`, static graphs, without its chatter."""
+"""Imports TensorFlow as `tensorflow.compat.v1` with static graphs, without its log messages; the only such place."""
 import contextlib
 import logging
 import os
@@ -12,8 +12,8 @@ _FIRST = "tensorflow" not in sys.modules
 
 @contextlib.contextmanager
 def _quiet_import() -> Iterator[None]:
-    """Keeps what TensorFlow's C++ part writes while it loads away from the terminal, unless loading fails."""
-    with contextlib.suppress(AttributeError, ValueError):  # it may be closed
+    """Hides what the C++ part of TensorFlow writes to standard error during the import, unless the import fails."""
+    with contextlib.suppress(AttributeError, ValueError):  # standard error may be closed
         sys.stderr.flush()
     with tempfile.TemporaryFile() as kept, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -44,7 +44,7 @@ with _quiet_import() if _FIRST and _has_stderr() else contextlib.nullcontext():
 
 
 def _eager_has_run() -> bool:
-    """Whether eager TensorFlow was already used in this process: its context is set up by then."""
+    """Returns whether this process has already run eager operations: then the eager context is initialized."""
     from tensorflow.python.eager import context
 
     current = context.context_safe()

@@ -10,11 +10,11 @@ from meta_policy_search import __version__
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool
-from meta_policy_search.utils.interrupts import interrupts_delayed
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.signatures import SharedArguments
 from meta_policy_search.utils.snapshotter import list_snapshots
+from meta_policy_search.utils.threads import interrupts_delayed
 
 
 class _Before(NamedTuple):

@@ -9,8 +9,7 @@ from typing import Collection, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.cores import available_cores
-from meta_policy_search.utils.threads import divide, run_in_threads
+from meta_policy_search.utils.threads import available_cores, divide, run_in_threads
 
 Feed = Mapping[tf.Tensor, np.ndarray]
 

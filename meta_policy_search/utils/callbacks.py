@@ -5,25 +5,24 @@ import numpy as np
 
 from meta_policy_search.utils.checks import check_bool, check_finite, check_non_negative, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.serializable import Configurable
 
 Callback = Callable[[Any, Row], Optional[bool]]
-"""Is called with the trainer and the row that it has logged; True stops training."""
+"""Called with the trainer and the row that it has logged; returning True stops training."""
 
 
-class EarlyStopping(SharedArguments):
+class EarlyStopping(Configurable):
     """A callback that stops training when a column no longer improves.
 
-    It counts from its construction: snapshots do not hold what it has seen.
+    Snapshots do not contain its state: after a restart it counts from zero again.
 
     Args:
         key (str): the column, such as `Step_1-AverageReturn`.
-        patience (int): iterations without improvement after which training stops, at least 1.
-        min_delta (float): a change counts as an improvement if it is larger than this, in the column's unit; at least
-            0, the default.
-        higher_is_better (bool): whether an improvement is a rise; default True.
-        target (float or None): training also stops as soon as the column is at least (if higher is better, else at
-            most) this.
+        patience (int): number of iterations without improvement after which training stops, at least 1.
+        min_delta (float): smallest change that counts as an improvement, in the column's unit, exclusive; at least 0.
+            Default 0.
+        higher_is_better (bool): whether larger values are better; default True.
+        target (float or None): training also stops when the column reaches this value. Default None.
 
     Raises:
         ValueError: a number out of range; when called, a column that was not logged.
@@ -39,7 +38,7 @@ class EarlyStopping(SharedArguments):
         self._best, self._since = -np.inf, 0
 
     def __call__(self, trainer: Any, row: Row) -> bool:
-        """Returns whether to stop."""
+        """Returns whether training should stop."""
         if self.key not in row:
             raise ValueError(f"key: expected a logged column, one of {sorted(row)}, got {self.key!r}")
         value = self._sign * float(row[self.key])

@@ -1,8 +1,8 @@
-"""Checks of arguments: each returns the value as Python's own type, or says what is wrong with it.
+"""Checks of arguments: each returns the value as a Python object or raises an error.
 
-A wrong type raises `TypeError`, a wrong value `ValueError`; both name the argument, the value and what was expected.
-NumPy scalars (and zero-dimensional arrays) count as the numbers they hold; booleans never count as numbers, floats
-such as 2.0 never as integers.
+A wrong type raises `TypeError`, a wrong value `ValueError`; both name the argument, the expected value and the value.
+NumPy scalars and zero-dimensional arrays count as numbers. Booleans never count as numbers, and floats such as 2.0
+never as integers.
 """
 import difflib
 import math
@@ -124,7 +124,7 @@ def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """Returns a question, after a semicolon, about the known name that a wrong one is most like; nothing if none is."""
+    """Returns `; did you mean ...?` with the known name that is most similar to `name`; an empty string if none is."""
     by_lower = {other.lower(): other for other in known if isinstance(other, str)}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1) if isinstance(name, str) else []
     return f"; did you mean {by_lower[near[0]]!r}?" if near else ""

@@ -1,9 +1,9 @@
-"""Imports gym without the notice that it prints at import."""
+"""Imports gym without the notice that it prints."""
 import importlib
 
 try:
     importlib.import_module("gym_notices.notices").notices.clear()
-except (ImportError, AttributeError):  # a gym that has no notices has none to silence
+except (ImportError, AttributeError):  # a version of gym without notices
     pass
 
 import gym  # noqa: E402

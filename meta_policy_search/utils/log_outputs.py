@@ -1,10 +1,9 @@
-"""Where messages and rows go: terminal, files, TensorBoard and Weights & Biases; `logger` says which is which.
+"""Outputs of the logger: terminal, files, TensorBoard and Weights & Biases.
 
-Files of rows know where they stand after each row (`position`), and can be cut back to it. An output that fails leaves
-its file as it was.
+An output keeps what it knows about the written rows in `state`. Setting `state` back to an earlier value rolls back the
+rows since then: the next row overwrites them. If a write fails, the file keeps its earlier rows.
 """
 import contextlib
-import copy
 import csv
 import datetime
 import glob
@@ -16,62 +15,54 @@ import json
 import os
 import re
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Optional
 
 import numpy as np
 
-from meta_policy_search.utils import event_file
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import atomic_file, csv_text
+from meta_policy_search.utils.progress import in_notebook, print_line
 
 Row = dict[str, Any]
 """A row: column to number, string or None."""
 
 Position = dict[str, Any]
-"""Where a file stands after a row."""
+"""Where an output stands after a row; JSON can hold it."""
 
 _EVENT_FILES = "events.out.tfevents.*"
 
 
 class LogFileError(OSError):
-    """A file of rows or messages cannot be written to; names the file, which keeps what it held."""
+    """A log file cannot be written; the message names the file, which keeps its earlier rows."""
 
 
 class Output:
-    """Where rows and messages go; each kind of output takes what concerns it."""
+    """Base class of outputs; each overrides the methods for what it shows."""
 
     is_terminal = False
-    _memory: tuple[str, ...] = ()  # names of what it knows of the rows that it has written
-
-    def memory(self) -> dict[str, Any]:
-        """Returns what `forget` goes back to."""
-        return {name: copy.copy(getattr(self, name)) for name in self._memory}
-
-    def forget(self, memory: dict[str, Any]) -> None:
-        """Takes rows that were written since `memory` for parts of one: the next one is written over them."""
-        vars(self).update(memory)
+    state: Any = None  # replaced, never changed in place
 
     def write_row(self, row: Row) -> Optional[str]:
-        """Writes a row: names to Python numbers, strings or None; returns what the user has to know, if anything."""
+        """Writes a row (column to Python number, string or None); returns a warning for the user, if any."""
 
     def write_settings(self, settings: Mapping[str, Any]) -> None:
-        """Writes the settings of the run, where there is a place for them."""
+        """Writes the settings of the run."""
 
     def write_message(self, text: str, level: str) -> None:
         """Writes a message; `level` is `debug`, `info`, `warning` or `error`."""
 
     def position(self) -> Optional[Position]:
-        """Returns what a later run needs in order to go on after the last row; None where it needs nothing."""
+        """Returns what a resumed run needs to continue after the last row; None if it needs nothing."""
+        return self.state
 
     def close(self) -> None:
-        """Is called at the end, when nothing more is written."""
+        """Called once, after the last row and message."""
 
 
 class _Terminal(Output):
-    """Prints, above a progress bar where there is one; `as_text` makes a string of a row."""
+    """Prints messages, and rows as formatted by `as_text`."""
 
     is_terminal = True
 
@@ -79,10 +70,10 @@ class _Terminal(Output):
         self._as_text = as_text
 
     def write_row(self, row: Row) -> None:
-        _print(self._as_text(row))
+        print_line(self._as_text(row))
 
     def write_message(self, text: str, level: str) -> None:
-        _print(f"{level}: {text}" if level in ("warning", "error") else text)
+        print_line(f"{level}: {text}" if level in ("warning", "error") else text)
 
 
 class _LogFile(Output):
@@ -105,228 +96,223 @@ class _LogFile(Output):
 
 
 class _RowFile(Output):
-    """A file of rows that this process alone writes to, and all of whose contents it knows.
+    """A file that only this process writes, and whose complete contents it knows.
 
-    What somebody else has made of it meanwhile, an editor say, is put aside, and the file is written anew.
+    If another program modifies the file, that version is backed up, and the file is written again.
+
+    Args:
+        path: the file.
+        position: where a resumed run continues; None starts an empty file.
+        with_row: returns the state after a row, given the state before it and the row. A state is a dict of `content`
+            (bytes), `rows` (their number) and, for CSV, `keys` (columns).
+        content_at: returns the contents at a position, given the contents of the file and the position.
     """
 
-    _memory = ("_content", "_rows", "_keys", "_status")
-    _rows: int
-
-    def __init__(self, path: str, content: bytes = b"", rows: int = 0, keys: Iterable[str] = ()) -> None:
-        self._path = path
-        self._content = b""
-        self._replace(content, rows, list(keys))
+    def __init__(self, path: str, position: Optional[Position], with_row: Callable[[dict, Row], dict],
+                 content_at: Callable[[bytes, Position], bytes]) -> None:
+        self._path, self._with_row = path, with_row
+        self.state = {"content": b"", "rows": 0}
+        if position is not None and position["rows"]:
+            with open(path, "rb") as file:
+                content = content_at(file.read(), position)
+            if hashlib.sha256(content).hexdigest() != position["sha256"]:
+                raise ValueError(f"positions: expected {path} to begin with the {position['rows']} rows that the run "
+                                 "had when its snapshot was taken, but they were changed. To go on, put the file back "
+                                 "as it was")
+            self.state = {"content": content, **{key: position[key] for key in ("rows", "keys") if key in position}}
+        self._attempted = b""  # what the last write was to produce; an interrupted write may have produced a part of it
+        self._replace(self.state["content"])
 
     def position(self) -> Position:
-        return {"bytes": len(self._content), "rows": self._rows, "sha256": hashlib.sha256(self._content).hexdigest()}
+        known = dict(self.state)
+        content = known.pop("content")
+        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **known}
 
-    def _append(self, data: bytes) -> Optional[str]:
-        """Writes a row; returns a message if the file was not as it was left."""
-        notice = self._put_aside_if_changed()
-        self._next = self._content + data  # of this there may be a part in the file, if writing is interrupted
-        _append(self._path, len(self._content), data)
-        self._content, self._rows = self._next, self._rows + 1
-        self._status = _status(self._path)
-        return notice
+    def write_row(self, row: Row) -> Optional[str]:
+        """Appends a row; a row that changes earlier lines has the file replaced. Returns a warning if it was edited."""
+        state, found = self._with_row(self.state, row), self._read()
+        before, after = self.state["content"], state["content"]
+        warning = self._back_up_edited(found)
+        if found is not None and found.startswith(before) and after.startswith(before) and warning is None:
+            self._attempted = after
+            _append(self._path, len(before), after[len(before):])
+        else:
+            self._replace(after)
+        self.state = state
+        return warning
 
-    def _replace(self, content: bytes, rows: int, keys: list[str]) -> None:
-        self._next = content
+    def _replace(self, content: bytes) -> None:
+        self._attempted = content
         with _naming(self._path), atomic_file(self._path) as file:
             file.write(content)
-        self._content, self._rows, self._keys = content, rows, keys
-        self._status = _status(self._path)
 
-    def _put_aside_if_changed(self) -> Optional[str]:
-        if _status(self._path) == self._status:
-            return None
-        found = None
+    def _read(self) -> Optional[bytes]:
         with _naming(self._path), contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
-            found = file.read()
-        if found is not None and found.startswith(self._content) and self._next.startswith(found):
-            return None
-        notice = f"{self._path} was {'deleted' if found is None else 'changed'} by something else"
-        if found == self._next:
-            notice = ""
-        elif found is not None:
-            aside = next(path for path in (f"{self._path}.changed-{i}" for i in itertools.count(1))
-                         if not os.path.exists(path))
-            with _naming(aside), atomic_file(aside) as file:
-                file.write(found)
-            notice += f"; what that made of it is in {os.path.basename(aside)} now"
-        self._replace(self._content, self._rows, self._keys)
-        return f"{notice}. It is written anew, with all rows of this run" if notice else None
-
-
-class _CSVFile(_RowFile):
-    """Appends rows to `progress.csv`; a row with new columns has it written anew, with blanks in the earlier rows."""
-
-    def __init__(self, folder: str, position: Optional[Position]) -> None:
-        path = os.path.join(folder, "progress.csv")
-        if position is None or not position["rows"]:
-            super().__init__(path)
-            return
-        with open(path, encoding="utf-8", errors="replace", newline="") as file:
-            table = _table_of(file, position["rows"])
-        keys = list(position["keys"])
-        content = csv_text(row[: len(keys)] for row in table).encode()  # without columns that came later
-        super().__init__(path, _checked(path, content, position), position["rows"], keys)
-
-    def write_row(self, row: Row) -> Optional[str]:
-        keys = self._keys + [key for key in row if key not in self._keys]
-        cells = [row.get(key) for key in keys]
-        if keys == self._keys:
-            return self._append(csv_text([cells]).encode())
-        notice = self._put_aside_if_changed()
-        blanks = [None] * (len(keys) - len(self._keys))
-        earlier = [old + blanks for old in _table_of(io.StringIO(self._content.decode(), newline=""), self._rows)[1:]]
-        self._replace(csv_text([keys, *earlier, cells]).encode(), self._rows + 1, keys)
-        return notice
-
-    def position(self) -> Position:
-        return {**super().position(), "keys": list(self._keys)}
-
-
-class _JSONLines(_RowFile):
-    """Appends rows to `progress.json`, one object per line."""
-
-    def __init__(self, folder: str, position: Optional[Position]) -> None:
-        path = os.path.join(folder, "progress.json")
-        if position is None or not position["rows"]:
-            super().__init__(path)
-            return
-        with open(path, "rb") as file:
-            content = file.read().replace(b"\r\n", b"\n")[: position["bytes"]]
-        super().__init__(path, _checked(path, content, position), position["rows"])
-
-    def write_row(self, row: Row) -> Optional[str]:
-        return self._append((json.dumps(row) + "\n").encode())
-
-
-def _table_of(file: Iterable[str], rows: int) -> list[list[str]]:
-    """Returns header and rows; what a killed process may have left after them is not looked at."""
-    return list(itertools.islice(csv.reader(file), rows + 1))
-
-
-def _checked(path: str, content: bytes, position: Position) -> bytes:
-    """Returns what a file is to begin with, if that is what it held at a position."""
-    if hashlib.sha256(content).hexdigest() != position["sha256"]:
-        raise ValueError(f"positions: expected {path} to begin with the {position['rows']} rows that the run had when "
-                         "its snapshot was taken, but they were changed. To go on, put the file back as it was")
-    return content
-
-
-def _status(path: str) -> Optional[tuple[int, ...]]:
-    """Returns what changes whenever a file is written to; None where there is none."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
+            return file.read()
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+    def _back_up_edited(self, found: Optional[bytes]) -> Optional[str]:
+        """Backs up the file if another program has modified it; returns a warning if so, or if it was deleted."""
+        before, attempted = self.state["content"], self._attempted
+        if found is None:
+            return f"{self._path} was deleted by another program. It is rewritten with all rows of this run"
+        if found in (before, attempted) or found.startswith(before) and attempted.startswith(found):
+            return None
+        backup = next(path for path in (f"{self._path}.changed-{i}" for i in itertools.count(1))
+                      if not os.path.exists(path))
+        with _naming(backup), atomic_file(backup) as file:
+            file.write(found)
+        return (f"{self._path} was changed by another program, whose version is now in {os.path.basename(backup)}. "
+                "It is rewritten with all rows of this run")
+
+
+def _csv_with_row(state: dict, row: Row) -> dict:
+    """Returns the state of a CSV file after a row; earlier rows are blank in columns that are new."""
+    old_keys, content = state.get("keys", []), state["content"]
+    keys = old_keys + [key for key in row if key not in old_keys]
+    lines = [[row.get(key) for key in keys]]
+    if keys != old_keys:
+        blanks = [None] * (len(keys) - len(old_keys))
+        earlier = itertools.islice(_csv_lines(content), 1, None)
+        lines, content = [keys, *(line + blanks for line in earlier), *lines], b""
+    return {"content": content + csv_text(lines).encode(), "rows": state["rows"] + 1, "keys": keys}
+
+
+def _csv_content_at(data: bytes, position: Position) -> bytes:
+    """Returns a CSV file up to a position, without the columns that were added later."""
+    lines = itertools.islice(_csv_lines(data), position["rows"] + 1)
+    return csv_text(line[: len(position["keys"])] for line in lines).encode()
+
+
+def _csv_lines(content: bytes) -> Iterator[list[str]]:
+    return csv.reader(io.StringIO(content.decode(errors="replace"), newline=""))
+
+
+def _json_with_row(state: dict, row: Row) -> dict:
+    """Returns the state of a file of JSON lines after a row."""
+    return {**state, "content": state["content"] + (json.dumps(row) + "\n").encode(), "rows": state["rows"] + 1}
+
+
+def _json_content_at(data: bytes, position: Position) -> bytes:
+    return data.replace(b"\r\n", b"\n")[: position["bytes"]]
 
 
 class _TensorBoard(Output):
     """Appends the numbers of rows to an event file in `tensorboard/`.
 
-    Each process writes a file of its own: a TensorBoard that is open reads on where a file ended before.
+    Each process writes its own file: an open TensorBoard continues to read a file where the file ended before.
+    `state` has the next `step`, and `files`: the size of each event file of the run in bytes, by name.
     """
 
-    _memory = ("_step", "_sizes")
-
     def __init__(self, folder: str, position: Optional[Position]) -> None:
+        from tensorboard.compat.proto.event_pb2 import SessionLog
+
         self._folder = os.path.join(folder, "tensorboard")
         os.makedirs(self._folder, exist_ok=True)
-        self._step = 0
-        self._sizes: dict[str, int] = {}  # name of each file of the run to its bytes
+        self.state = position or {"step": 0, "files": {}}
         if position is not None:
-            self._step, self._sizes = position["step"], dict(position["files"])
             self._cut_back()
-        self._begin_file(b"" if position is None else event_file.start_record(self._step))  # for an open TensorBoard
+        self._begin_file()
+        if position is not None:
+            restart = SessionLog(status=SessionLog.START)  # an open TensorBoard discards this and later steps
+            self._append(position["step"], _event(position["step"], session_log=restart))
 
     def write_row(self, row: Row) -> None:
-        path, step = os.path.join(self._folder, self._name), row.get("Itr", self._step)
-        if not os.path.exists(path) or os.path.getsize(path) < self._sizes[self._name]:  # something else was at it
-            self._begin_file(b"")
-        self._append(event_file.scalars_record(step, {key: row[key] for key in row if _is_number(row[key])}))
-        self._step = step + 1
+        from tensorboard.compat.proto.summary_pb2 import Summary
 
-    def position(self) -> Position:
-        return {"step": self._step, "files": dict(self._sizes)}
+        path, step = os.path.join(self._folder, self._name), row.get("Itr", self.state["step"])
+        size = self.state["files"].get(self._name)
+        if size is None or not os.path.exists(path) or os.path.getsize(path) < size:  # another program cut the file
+            self._begin_file()
+        numbers = {key: value for key, value in row.items() if _is_number(value)}
+        values = [Summary.Value(tag=key, simple_value=number) for key, number in numbers.items()]
+        self._append(step + 1, _event(step, summary=Summary(value=values)))
 
-    def _begin_file(self, start: bytes) -> None:
+    def _begin_file(self) -> None:
         now = time.time_ns()  # TensorBoard reads files in the order of their names
         self._name = f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
-        self._append(event_file.first_record() + start)
+        self._append(self.state["step"], _event(0, file_version="brain.Event:2"))
 
-    def _append(self, data: bytes) -> None:
-        self._sizes[self._name] = _append(os.path.join(self._folder, self._name), self._sizes.get(self._name, 0), data)
+    def _append(self, next_step: int, event: bytes) -> None:
+        files = self.state["files"]
+        size = _append(os.path.join(self._folder, self._name), files.get(self._name, 0), event)
+        self.state = {"step": next_step, "files": {**files, self._name: size}}
 
     def _cut_back(self) -> None:
-        """Cuts every file back to what it was; removes those that came later."""
+        """Truncates the event files to their sizes in `state`; removes newer files."""
         for path in glob.glob(os.path.join(glob.escape(self._folder), _EVENT_FILES)):
-            size = self._sizes.get(os.path.basename(path))
+            size = self.state["files"].get(os.path.basename(path))
             if size is None:
                 os.remove(path)
             elif os.path.getsize(path) > size:
                 os.truncate(path, size)
 
 
+def _event(step: int, **content: Any) -> bytes:
+    """Returns the record of a TensorBoard `Event` in an event file; numbers in it are float32."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    record = io.BytesIO()
+    RecordWriter(record).write(Event(wall_time=time.time(), step=step, **content).SerializeToString())
+    return record.getvalue()
+
+
 class _WandB(Output):
-    """Logs the numbers of rows to Weights & Biases: to the run that the user has begun there, else to one of its own.
+    """Logs the numbers of rows to the active run of Weights & Biases, or else to a new run.
 
-    That one goes on when the run is resumed; rows that it has already are left out.
+    A resumed run continues its own run there, which skips the rows that it has. `state` has the next `step` and the
+    run's `id`.
     """
-
-    _memory = ("_step",)
 
     def __init__(self, folder: str, position: Optional[Position]) -> None:
         import wandb
 
-        self._step: int = 0 if position is None else position["step"]
-        self._is_ours = wandb.run is None
-        self._run = wandb.run
-        if self._run is None:
-            project = os.environ.get("WANDB_PROJECT", "meta_policy_search")
-            try:
-                self._run = wandb.init(project=project, name=os.path.basename(folder), dir=folder, resume="allow",
-                                       id=None if position is None else position["id"],
-                                       reinit="create_new", settings=wandb.Settings(console="off"))
-            except wandb.Error as error:
-                raise ValueError(f"format_strs: wandb could not begin a run ({error}); the variable WANDB_MODE=offline "
-                                 "has it written to files, to be sent later by `wandb sync`") from error
+        self._is_own = wandb.run is None
+        self._run: Any = _begin_wandb_run(folder, position) if wandb.run is None else wandb.run
+        self.state = {"step": 0 if position is None else position["step"], "id": self._run.id}
 
     def write_row(self, row: Row) -> None:
-        step = row.get("Itr", self._step)
+        step = row.get("Itr", self.state["step"])
         self._run.log({key: row[key] for key in row if _is_number(row[key])}, step=step)
-        self._step = step + 1
+        self.state = {**self.state, "step": step + 1}
 
     def write_settings(self, settings: Mapping[str, Any]) -> None:
         self._run.config.update(dict(settings), allow_val_change=True)
 
-    def position(self) -> Position:
-        return {"step": self._step, "id": self._run.id}
-
     def close(self) -> None:
-        if self._is_ours:
+        if self._is_own:
             self._run.finish()
+
+
+def _begin_wandb_run(folder: str, position: Optional[Position]) -> Any:
+    import wandb
+
+    try:
+        return wandb.init(project=os.environ.get("WANDB_PROJECT", "meta_policy_search"), name=os.path.basename(folder),
+                          dir=folder, resume="allow", id=None if position is None else position["id"],
+                          reinit="create_new", settings=wandb.Settings(console="off"))
+    except wandb.Error as error:
+        raise ValueError(f"format_strs: wandb could not begin a run ({error}); the variable WANDB_MODE=offline has it "
+                         "written to files, to be sent later by `wandb sync`") from error
 
 
 FORMATS: dict[str, Callable[[str, Optional[Position]], Output]] = {
     "stdout": lambda folder, position: _Terminal(_table),
     "line": lambda folder, position: _Terminal(_line),
     "log": lambda folder, position: _LogFile(folder),
-    "csv": _CSVFile,
-    "json": _JSONLines,
+    "csv": lambda folder, position: _RowFile(os.path.join(folder, "progress.csv"), position, _csv_with_row,
+                                             _csv_content_at),
+    "json": lambda folder, position: _RowFile(os.path.join(folder, "progress.json"), position, _json_with_row,
+                                              _json_content_at),
     "tensorboard": _TensorBoard,
     "wandb": _WandB,
 }
-"""Name to output, built from the folder and the position to go on from."""
-
-_PACKAGES = ("tensorboard", "wandb")  # which the formats of these names need
+"""Name of a format to its output, built from the run folder and the position to continue from."""
 
 
 def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs") -> list[str]:
-    """Returns the formats to write in, None for the default; `logger.configure` says which mistakes it finds."""
+    """Returns the formats to write, None for the default; errors are those of `logger.configure`."""
     if format_strs is None:
         return ["line" if in_notebook() else "stdout", "log", "csv"]
     if isinstance(format_strs, str):
@@ -334,7 +320,7 @@ def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs
     formats = [check_choice(name, format, FORMATS) for format in format_strs]
     if {"stdout", "line"} <= set(formats):
         raise ValueError(f"{name}: expected one format for the terminal, got both 'stdout' and 'line'")
-    for package in filter(_PACKAGES.__contains__, formats):
+    for package in {"tensorboard", "wandb"}.intersection(formats):
         try:
             importlib.import_module(package)
         except ImportError as error:
@@ -344,28 +330,10 @@ def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs
 
 
 def written_files(folder: str) -> dict[str, list[str]]:
-    """Returns the paths of what the outputs of earlier runs have written in a folder, by format."""
+    """Returns the files that earlier runs have written in a folder, by format."""
     names = {"log": "log.txt", "csv": "progress.csv", "json": "progress.json",
              "tensorboard": os.path.join("tensorboard", _EVENT_FILES)}
     return {format: glob.glob(os.path.join(glob.escape(folder), name)) for format, name in names.items()}
-
-
-def in_notebook() -> bool:
-    """Returns whether the process is the kernel of a notebook."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return shell is not None and "IPKernelApp" in shell.config
-
-
-def _print(text: str) -> None:
-    """Prints, above the progress bars where tqdm shows some; characters that the terminal lacks as their codes."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    text = text.encode(encoding, "backslashreplace").decode(encoding)
-    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)  # what has not been imported shows no bar
-    if tqdm is not None and getattr(tqdm, "_instances", None):
-        tqdm.write(text)
-    else:
-        print(text, flush=True)
 
 
 def _is_number(value: Any) -> bool:
@@ -373,7 +341,7 @@ def _is_number(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Returns a number, boolean, string or None as Python has it; anything else as its `str`."""
+    """Returns a number, boolean, string or None as a Python object; anything else as its `str`."""
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
         value = value.item()
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
@@ -414,9 +382,9 @@ def _line(row: Row) -> str:
 
 
 def _append(path: str, size: int, data: bytes) -> int:
-    """Writes `data` to the disk after the first `size` bytes of a file; returns the new size.
+    """Writes `data` after the first `size` bytes of a file and flushes to disk; returns the new size.
 
-    If that fails, the file has its `size` bytes again.
+    If the write fails, the file is truncated to `size` bytes.
     """
     with _naming(path):
         try:
@@ -435,7 +403,7 @@ def _append(path: str, size: int, data: bytes) -> int:
 
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Has an error of the operating system within a `with` block name the file."""
+    """Raises errors of the operating system within a `with` block as `LogFileError`, which names the file."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a run reports: messages, one row of numbers per iteration, and snapshots.
+"""Logging of a run: messages, one row of numbers per iteration, and snapshots.
 
 Usage::
 
@@ -20,16 +20,19 @@ format           where               what
 `json`           `progress.json`     the rows, one JSON object per line (NaN and infinities as Python writes them)
 `tensorboard`    `tensorboard/`      the numbers of the rows as scalars over `Itr`, under the names of the columns;
                                      needs the package tensorboard
-`wandb`          Weights & Biases    the same; needs the package wandb, whose variables say where to, such as
-                                     `WANDB_PROJECT` and `WANDB_MODE=offline`, unless `wandb.init` was called before
+`wandb`          Weights & Biases    the same; needs the package wandb. Its environment variables, such as
+                                     `WANDB_PROJECT` and `WANDB_MODE=offline`, apply; an active run of wandb is used
 ===============  ==================  =================================================================================
 
-A tqdm progress bar on the terminal stays whole. Before `configure` is called, messages and rows go to the terminal
-alone (in a notebook as `line`, else as `stdout`), and `save_itr_params` saves nothing.
+Messages are printed above tqdm progress bars. Before `configure` is called, messages and rows only go to the terminal
+(in a notebook as `line`, otherwise as `stdout`), and `save_itr_params` saves nothing.
 
-Resuming a run: rows are on the disk when `dumpkvs` returns, and a snapshot taken then holds `output_positions()`. With
-these, `configure(..., positions=...)` cuts the files back to what they were: rows written after the snapshot vanish,
-and the resumed run writes them again. `log.txt` is not cut: it says what happened.
+To resume a run: rows are flushed to disk when `dumpkvs` returns, and a snapshot taken then contains
+`output_positions()`. `configure(..., positions=...)` truncates the files to these positions: rows written after the
+snapshot are removed, and the resumed run writes them again. `log.txt` is not truncated.
+
+If another program modifies `progress.csv` or `progress.json` during a run, its version is kept as
+`progress.csv.changed-1` and so on, and the file is rewritten with all rows of the run.
 """
 import contextlib
 import dataclasses
@@ -39,8 +42,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from meta_policy_search.utils.checks import check_choice
-from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.folder_lock import FolderLock
+from meta_policy_search.utils.files import FolderLock, PathLike
 from meta_policy_search.utils.log_outputs import FORMATS, Output, Position, Row, check_formats, plain, written_files
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots
@@ -56,7 +58,7 @@ _LEVEL_NAMES = {DEBUG: "debug", INFO: "info", WARN: "warning", ERROR: "error"}
 
 @dataclasses.dataclass
 class _Logger:
-    """The outputs of a run, and the row that is being gathered."""
+    """The outputs of a run and the current row."""
 
     folder: Optional[str]
     outputs: Mapping[str, Output]
@@ -75,26 +77,25 @@ def _unconfigured(level: int = INFO) -> _Logger:
 def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = None,
               snapshot_mode: str = "last", snapshot_gap: int = 1, positions: Optional[Mapping[str, Position]] = None,
               overwrite: bool = False) -> None:
-    """Sets where this process logs from now on.
+    """Sets the run folder and the outputs of this process.
 
-    No other process can write to the folder until this one ends, configures another folder or calls `reset`.
+    Other processes cannot log to the folder until this process ends, configures another folder or calls `reset`.
 
     Args:
-        dir: run folder, made if missing. By default a new folder among the system's temporary files, which is named.
-        format_strs: outputs, see the table above; by default, and for None, `stdout` (in a notebook `line`), `log` and
-            `csv`.
+        dir: run folder, created if missing. Default: a new temporary folder, whose path is logged.
+        format_strs: outputs, see the table above; default and None: `stdout` (in a notebook `line`), `log` and `csv`.
         snapshot_mode: which iterations `save_itr_params` saves: all, last, gap, last_gap or none
             (`utils.snapshotter.Snapshotter`).
         snapshot_gap: iterations, at least 1; used by the modes gap and last_gap.
-        positions: what `output_positions` returned when the snapshot was taken that this run goes on from. By default
-            the run starts its files.
-        overwrite: whether to delete the files of an earlier run in the folder (rows, messages, snapshots) rather than
-            to refuse it.
+        positions: return value of `output_positions` in the snapshot that this run resumes from. Default: start new
+            files.
+        overwrite: whether to delete the files of an earlier run in the folder (rows, messages, snapshots) instead of
+            raising an error.
 
     Raises:
-        ValueError: the folder cannot be used, is written to by another process, holds an earlier run, or its files are
-            not those that `positions` are of; an unknown format or snapshot mode. What was configured before stays.
-        ImportError: the package that a format needs is not installed; says what to run.
+        ValueError: the folder is not writable, locked by another process or contains an earlier run; its files differ
+            from those at `positions`; an unknown format or snapshot mode. The earlier configuration stays.
+        ImportError: the package for a format is not installed; the message has the command that installs it.
     """
     global _current
     formats = check_formats(format_strs)
@@ -114,7 +115,7 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
 
 
 def _usable_folder(dir: Optional[PathLike]) -> str:
-    """Returns the absolute path of the run folder, made and tried out."""
+    """Returns the absolute path of the run folder after a check that it is writable; creates it if missing."""
     if dir is None:
         return tempfile.mkdtemp(prefix="meta_policy_search-")
     if not isinstance(dir, (str, os.PathLike)):
@@ -123,7 +124,7 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     try:
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"tried out")
+            file.write(b"test")
     except OSError as error:
         raise ValueError(f"dir: expected a folder that can be written to, got {folder}: {error}") from error
     return folder
@@ -131,7 +132,7 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
 
 def _make_room(folder: str, formats: Sequence[str], positions: Optional[Mapping[str, Position]],
                overwrite: bool) -> None:
-    """Refuses, or deletes, what an earlier run left in the folder and this one neither goes on from nor replaces."""
+    """Deletes the files of an earlier run if `overwrite`, else raises `ValueError`; files at `positions` are kept."""
     written = written_files(folder)
     rows = [path for format in ("csv", "json") if format not in (positions or {}) for path in written[format]]
     earlier = [path for path in rows if os.path.getsize(path) > 0]
@@ -151,7 +152,7 @@ def _make_room(folder: str, formats: Sequence[str], positions: Optional[Mapping[
 
 
 def reset() -> None:
-    """Goes back to how it was before `configure`; other processes can write to the folder again."""
+    """Undoes `configure`; other processes can log to the folder again."""
     global _current
     before, _current = _current, _unconfigured()
     _release(before)
@@ -166,7 +167,7 @@ def _release(logger: _Logger) -> None:
 
 @contextlib.contextmanager
 def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """Configures for the length of a `with` block, with the arguments of `configure`; then what was before goes on."""
+    """Calls `configure` with these arguments for a `with` block; afterwards the earlier configuration applies."""
     global _current
     outside = _current
     _current = _unconfigured(outside.level)
@@ -179,18 +180,18 @@ def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
 
 
 def log_settings(settings: Mapping[str, Any]) -> None:
-    """Tells the outputs that have a place for them, such as `wandb`, the settings of the run by name."""
+    """Passes the settings of the run, by name, to the outputs that record them, such as `wandb`."""
     for output in _current.outputs.values():
         output.write_settings(settings)
 
 
 def logkv(key: str, val: Any) -> None:
-    """Sets a column of the current row; a number, or anything else by its `str`."""
+    """Sets a column of the current row to a number, or to the `str` of any other value."""
     _current.row[key] = val
 
 
 def logkv_mean(key: str, val: float) -> None:
-    """Sets a column of the current row to the mean of all values given to it here since the last dump."""
+    """Sets a column of the current row to the mean of all values passed for it since the last `dumpkvs`."""
     count = _current.mean_counts.get(key, 0)
     mean = _current.row[key] if count else 0.0
     _current.row[key] = mean + (val - mean) / (count + 1)
@@ -204,43 +205,43 @@ def logkvs(d: Mapping[str, Any]) -> None:
 
 
 def getkvs() -> Row:
-    """Returns the current row, as far as it is known."""
+    """Returns a copy of the current row."""
     return dict(_current.row)
 
 
 def row_state() -> tuple[Row, dict[str, int]]:
-    """Returns the current row as `set_row_state` takes it."""
+    """Returns the state of the current row, for `set_row_state`."""
     return dict(_current.row), dict(_current.mean_counts)
 
 
 def set_row_state(state: tuple[Row, dict[str, int]]) -> None:
-    """Makes the current row what it was when `row_state` was called."""
+    """Restores the current row from the return value of `row_state`."""
     _current.row, _current.mean_counts = map(dict, state)
 
 
 def dumpkvs() -> Row:
-    """Writes the current row to all outputs and begins a new one.
+    """Writes the current row to all outputs and starts a new one.
 
-    Rows are on the disk when this returns. A row without columns is not written.
+    The row is flushed to disk when this returns. A row without columns is not written.
 
     Returns:
-        The row, numbers as Python numbers, what is no number as a string.
+        The row; numbers are Python numbers, and other values strings.
 
     Raises:
-        LogFileError: a file cannot be written to; it keeps its earlier rows, and the current row stays. In a file that
-            has it already, the next row takes its place.
+        LogFileError: a file cannot be written; it keeps its earlier rows, and the current row is kept. Files that
+            already contain the row have it overwritten by the next row.
     """
     row = {str(key): plain(value) for key, value in _current.row.items()}
-    memories = [(output, output.memory()) for output in _current.outputs.values()] if row else []
+    before = [(output, output.state) for output in _current.outputs.values()] if row else []
     try:
-        for output, _ in memories:
+        for output, _ in before:
             if _current.level <= INFO or not output.is_terminal:
-                notice = output.write_row(row)
-                if notice is not None:
-                    warn(notice)
-    except BaseException:  # the row is to be in all files, or in none
-        for output, memory in memories:
-            output.forget(memory)
+                warning = output.write_row(row)
+                if warning is not None:
+                    warn(warning)
+    except BaseException:  # the row must be in all files, or in none
+        for output, state in before:
+            output.state = state
         raise
     _current.row.clear()
     _current.mean_counts.clear()
@@ -248,7 +249,7 @@ def dumpkvs() -> Row:
 
 
 def output_positions() -> dict[str, Position]:
-    """Returns where the files stand after the last row, for a snapshot; see `configure(positions=...)`.
+    """Returns the positions of the outputs after the last row, for a snapshot; see `configure(positions=...)`.
 
     Keys are the formats that have a position: `csv` (`bytes`, `rows`, `sha256` of the contents, and `keys`, its
     columns), `json` (`bytes`, `rows`, `sha256`), `tensorboard` (`step`, and `files`, the bytes of each) and `wandb`
@@ -259,10 +260,10 @@ def output_positions() -> dict[str, Position]:
 
 
 def log(*args: Any, level: int = INFO) -> None:
-    """Writes a message, its parts separated by spaces, to terminal and `log.txt`, unless `level` is below the set one.
+    """Writes a message to terminal and `log.txt`, unless `level` is below the level of `set_level`.
 
     Args:
-        *args: parts of the message, written by their `str`.
+        *args: parts of the message; their `str` are joined by spaces.
         level: `DEBUG`, `INFO`, `WARN` or `ERROR`.
     """
     check_choice("level", level, _LEVEL_NAMES)
@@ -272,7 +273,7 @@ def log(*args: Any, level: int = INFO) -> None:
 
 
 def debug(*args: Any) -> None:
-    """Writes a message of level `DEBUG`, which is not shown by default."""
+    """Writes a message of level `DEBUG`, which is hidden by default."""
     log(*args, level=DEBUG)
 
 
@@ -292,9 +293,9 @@ def error(*args: Any) -> None:
 
 
 def set_level(level: int) -> None:
-    """Sets the lowest level of messages that are written, `INFO` by default; above it rows leave the terminal too.
+    """Sets the lowest level of messages that are written; default `INFO`.
 
-    Files get every row at any level.
+    Above `INFO`, rows are not printed to the terminal either. Files get every row at any level.
     """
     _current.level = check_choice("level", level, [*_LEVEL_NAMES, DISABLED])
 
@@ -305,20 +306,20 @@ def get_dir() -> Optional[str]:
 
 
 def get_snapshot_mode() -> str:
-    """Returns which iterations `save_itr_params` saves; `none` before `configure`."""
+    """Returns the snapshot mode of `save_itr_params`; `none` before `configure`."""
     return "none" if _current.snapshotter is None else _current.snapshotter.mode
 
 
 def save_itr_params(itr: int, params: Any) -> Optional[str]:
-    """Saves the snapshot of an iteration where the snapshot mode wants one.
+    """Saves the snapshot of an iteration if the snapshot mode saves this iteration.
 
-    Call it after `dumpkvs`, with `output_positions()` among what is saved, or the run cannot be resumed.
+    To be able to resume the run, call it after `dumpkvs`, and include `output_positions()` in `params`.
 
     Returns:
-        The file written, or None.
+        The path of the written file, or None.
 
     Raises:
-        SnapshotError: it could not be written; the earlier ones are whole.
+        SnapshotError: the snapshot cannot be written; the earlier snapshots do not change.
     """
     return None if _current.snapshotter is None else _current.snapshotter.save(itr, params)
 

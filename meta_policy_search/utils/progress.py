@@ -1,22 +1,41 @@
-"""Progress bars on terminals and in notebooks."""
+"""Progress bars on terminals and in notebooks, and lines of text above them."""
 import importlib.util
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import tqdm
+if TYPE_CHECKING:  # worker processes show no bars
+    import tqdm
 
-from meta_policy_search.utils.log_outputs import in_notebook
 
+def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> "tqdm.tqdm":
+    """Returns a `tqdm` bar for a `with` block; the bar is hidden unless `is_wanted`.
 
-def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> tqdm.tqdm:
-    """Returns a bar of `tqdm`, to be used in a `with` block; nothing is drawn unless `is_wanted`.
-
-    It is drawn in a notebook (as a widget if ipywidgets is installed) and on a terminal (standard error), but not into
-    files and pipes, so that log files hold no control characters.
+    The bar is drawn in a notebook (as a widget if ipywidgets is installed) and on a terminal (standard error), but not
+    into files and pipes, so that log files contain no control characters.
     """
-    is_seen = is_wanted and (in_notebook() or sys.stderr.isatty())
-    if is_seen and in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
+    import tqdm
+
+    is_shown = is_wanted and (in_notebook() or sys.stderr.isatty())
+    if is_shown and in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
         from tqdm.notebook import tqdm as base
     else:
         base = tqdm.tqdm
-    return base(total=total, desc=desc, unit=unit, disable=not is_seen, dynamic_ncols=True, **options)
+    return base(total=total, desc=desc, unit=unit, disable=not is_shown, dynamic_ncols=True, **options)
+
+
+def print_line(text: str) -> None:
+    """Prints text above the progress bars; characters that the terminal does not support become their codes."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a replaced `sys.stdout` may have none
+    text = text.encode(encoding, "backslashreplace").decode(encoding)
+    tqdm = sys.modules.get("tqdm")
+    if tqdm is not None and tqdm.tqdm._instances:
+        tqdm.tqdm.write(text)
+    else:
+        print(text, flush=True)
+
+
+def in_notebook() -> bool:
+    """Returns whether the process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config

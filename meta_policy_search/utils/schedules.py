@@ -1,4 +1,4 @@
-"""Numbers that change from one meta-update to the next."""
+"""Schedules: settings that depend on the index of the meta-update."""
 from typing import Callable, Union
 
 from meta_policy_search.utils.checks import check_non_negative, check_positive_int
@@ -8,11 +8,11 @@ Schedule = Union[float, Callable[[int], float]]
 
 
 class LinearSchedule:
-    """Goes in a straight line from `start`, at the first meta-update, to `end`, after the last one.
+    """Interpolates linearly from `start`, at the first meta-update, to `end`.
 
     Args:
         start (float): at least 0.
-        end (float): at least 0; from meta-update `num_updates` on it stays so.
+        end (float): at least 0; the value from meta-update `num_updates` on.
         num_updates (int): at least 1.
     """
 
@@ -21,7 +21,7 @@ class LinearSchedule:
         self.num_updates = check_positive_int("num_updates", num_updates)
 
     def __call__(self, update: int) -> float:
-        """Returns the number that a meta-update has."""
+        """Returns the value at a meta-update."""
         return self.start + (self.end - self.start) * min(update / self.num_updates, 1.0)
 
     def __repr__(self) -> str:

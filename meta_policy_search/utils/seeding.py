@@ -1,8 +1,8 @@
-"""Random numbers that belong to what they are drawn for, not to the process or thread that draws them.
+"""Random generators that are derived from a root seed and from what they are used for.
 
 The generator of rollout `r` of task `m` is derived from the root seed and the key `(iteration, adaptation step, m, r)`.
-So the data are the same for any executor, number of processes, threads or cluster workers, and for any retry.
-`utils.utils.set_seed` sets the root; without it the operating system draws one.
+Therefore the data do not depend on the executor, on the number of processes, threads or cluster workers, or on retries.
+`utils.utils.set_seed` sets the root seed; by default it comes from the operating system.
 """
 import contextlib
 import random
@@ -19,15 +19,15 @@ class Stream(IntEnum):
     TASKS = 1  # (itr,)
     WEIGHTS = 2  # (count of policies and networks built,)
     OPTIMIZER = 3  # (count of optimizers built,)
-    EXECUTOR = 4  # (count of resets, environment): executors driven by hand
-    POLICY = 5  # (count of policies built,): `get_action(s)` called by hand
+    EXECUTOR = 4  # (count of resets, environment): executors that the user steps
+    POLICY = 5  # (count of policies built,): `get_action(s)` called by the user
     EVALUATION = 6  # (): the root seed within `evaluation_seed`
-    SEARCH = 7  # (count of algorithms built,): candidates of algorithms that search among parameters
+    SEARCH = 7  # (count of algorithms built,): candidates of CEM and CMA-ES
     REPLAY = 8  # (count of buffers built,): which transitions a replay buffer returns
 
 
 _root: Optional[int] = None
-_is_chosen = False  # whether somebody set the root
+_is_chosen = False  # whether the user set the root seed
 _counters: Dict[int, int] = {}
 
 
@@ -41,7 +41,7 @@ def set_root(seed: int) -> None:
 
 
 def get_root() -> int:
-    """Returns the root seed, drawing one from the operating system where none was set."""
+    """Returns the root seed; draws it from the operating system if it is not set."""
     global _root
     if _root is None:
         _root = int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]  # it is an integer
@@ -49,13 +49,13 @@ def get_root() -> int:
 
 
 def chosen_root() -> Optional[int]:
-    """Returns the root seed that was set; None where it is drawn."""
+    """Returns the root seed if the user set it, else None."""
     return _root if _is_chosen else None
 
 
 @contextlib.contextmanager
 def rooted(root: Optional[int]) -> Iterator[None]:
-    """Has `root` be the root seed within a `with` block, where it is not None; counted streams go on."""
+    """Makes `root`, unless it is None, the root seed in a `with` block; counted streams continue."""
     global _root
     if root is None:
         yield
@@ -68,13 +68,13 @@ def rooted(root: Optional[int]) -> Iterator[None]:
 
 
 def rng_for(stream: Stream, *key: int, root: Optional[int] = None) -> np.random.Generator:
-    """Returns the generator of `key`, non-negative integers, within `stream`; `root` is by default the root seed."""
+    """Returns the generator for `key` (non-negative integers) in `stream`; `root` defaults to the root seed."""
     sequence = np.random.SeedSequence(get_root() if root is None else root, spawn_key=(int(stream), *key))
     return np.random.Generator(np.random.PCG64(sequence))
 
 
 def next_rng(stream: Stream) -> np.random.Generator:
-    """Returns a generator for the next object of its kind built in this process."""
+    """Returns a generator for the next object of its kind that this process builds."""
     count = _counters.get(stream, 0)
     _counters[stream] = count + 1
     return rng_for(stream, count)
@@ -94,12 +94,12 @@ def set_state(state: Dict[str, Any]) -> None:
 
 
 def get_process_state() -> Dict[str, Any]:
-    """Returns the state of all random numbers of the process: the library's, Python's and NumPy's global ones."""
+    """Returns the state of all generators of the process: the library's, and the global ones of Python and NumPy."""
     return {"seeding": get_state(), "random": random.getstate(), "numpy_random": np.random.get_state()}
 
 
 def set_process_state(state: Mapping[str, Any]) -> None:
-    """Restores what `get_process_state` returned, from a mapping that may hold other things too."""
+    """Restores what `get_process_state` returned, from a mapping that may have other entries."""
     set_state(state["seeding"])
     random.setstate(state["random"])
     np.random.set_state(state["numpy_random"])
@@ -107,9 +107,9 @@ def set_process_state(state: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def evaluation_seed(seed: int) -> Iterator[None]:
-    """Takes all random numbers within a `with` block from `seed`, and puts all generators back afterwards.
+    """Derives all random numbers in a `with` block from `seed`, and restores all generators afterwards.
 
-    This includes Python's and NumPy's global ones. The numbers are not those of a run with this seed.
+    This includes the global generators of Python and NumPy. The numbers differ from those of a run with this seed.
     """
     global _is_chosen
     before, was_chosen = get_process_state(), _is_chosen

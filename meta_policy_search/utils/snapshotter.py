@@ -1,10 +1,10 @@
-"""Snapshots of a run that are whole or recognised as damaged.
+"""Snapshots of a run: atomic writes, and a check for damage when they are loaded.
 
-A snapshot file is a pickle (written by cloudpickle, so that classes and functions of the running script or notebook
-survive) followed by a trailer: what the file holds, its iteration, when it was written and a SHA-256 digest. Plain
-`joblib.load` and `pickle.load` read it too, without the check.
+A snapshot file is a pickle (written by cloudpickle, so that it can contain classes and functions of the running script
+or notebook) followed by a trailer: a magic number, the iteration, the time of writing, the size of the pickle and a
+SHA-256 digest. `joblib.load` and `pickle.load` read the file too, without the check.
 
-Loading a snapshot runs code that it contains: load those that you trust.
+Loading a snapshot runs code that it contains. Only load snapshots that you trust.
 """
 import hashlib
 import math
@@ -33,7 +33,7 @@ _DIGEST_SIZE = 32
 
 
 class SnapshotError(RuntimeError):
-    """A snapshot cannot be written, is damaged or missing; the message names the file and what can be used."""
+    """A snapshot cannot be written, is damaged or missing; the message names it and the last intact snapshot."""
 
 
 class SnapshotFile(NamedTuple):
@@ -41,11 +41,11 @@ class SnapshotFile(NamedTuple):
 
     path: str
     itr: int  # iteration after which it was taken
-    written_ns: int  # when, nanoseconds since 1970; more than that of all that were in the folder before it
+    written_ns: int  # time of writing, nanoseconds since 1970; later than that of every earlier snapshot
 
 
 class Snapshotter:
-    """Writes the snapshots of a run into its folder.
+    """Writes the snapshots of a run to its folder.
 
     ==========  ==========================================================================================
     mode        files
@@ -57,17 +57,17 @@ class Snapshotter:
     `none`      none
     ==========  ==========================================================================================
 
-    A file appears under its name only when all of it is on the disk: a kill at any moment, a full disk or an object
-    that cannot be pickled leave the earlier snapshots as they were. A folder belongs to one run at a time.
+    A file gets its name after it is flushed to disk. If the process is killed, the disk is full or an object cannot be
+    pickled, the earlier snapshots do not change. Only one run at a time may use a folder.
 
     Args:
-        dir: run folder, made if missing.
+        dir: run folder; created if missing.
         mode: one of the above.
         gap: iterations, at least 1; used by `gap` and `last_gap`.
 
     Raises:
         ValueError: unknown mode, or `gap` below 1.
-        OSError: the folder cannot be made.
+        OSError: the folder cannot be created.
     """
 
     def __init__(self, dir: PathLike, mode: str = "last", gap: int = 1) -> None:
@@ -75,19 +75,19 @@ class Snapshotter:
         self.gap = check_positive_int("snapshot_gap", gap)
         self.dir = os.path.abspath(os.fspath(dir))
         os.makedirs(self.dir, exist_ok=True)
-        for name in os.listdir(self.dir):  # of a process that was killed while it wrote
+        for name in os.listdir(self.dir):  # left by a killed process
             if name.endswith(TEMPORARY) and _SNAPSHOT_NAME.fullmatch(name[: -len(TEMPORARY)]):
                 os.remove(os.path.join(self.dir, name))
         self._written_ns = max((snapshot.written_ns for snapshot in list_snapshots(self.dir)), default=0)
 
     def save(self, itr: int, params: Any) -> Optional[str]:
-        """Writes the snapshot of iteration `itr` (at least 0), where the mode wants one.
+        """Writes the snapshot of iteration `itr` (at least 0) if the mode saves this iteration.
 
         Returns:
-            The file written (`params.pkl` where there are two), or None.
+            The path of the written file (`params.pkl` if two were written), or None.
 
         Raises:
-            SnapshotError: it could not be written (disk full, folder gone, `params` cannot be pickled).
+            SnapshotError: the file cannot be written (disk full, folder deleted, `params` cannot be pickled).
         """
         itr = check_int_at_least("itr", itr, 0)
         written = None
@@ -101,7 +101,7 @@ class Snapshotter:
 
     def _write(self, path: str, itr: int, params: Any) -> None:
         is_latest = os.path.basename(path) == LATEST
-        self._written_ns = max(time.time_ns(), self._written_ns + 1)  # a clock that is set back changes no order
+        self._written_ns = max(time.time_ns(), self._written_ns + 1)  # keeps the order if the clock is set back
         try:
             with atomic_file(path, before_replace=self._keep_predecessor if is_latest else None) as file:
                 _dump(file, itr, self._written_ns, params)
@@ -110,25 +110,25 @@ class Snapshotter:
                                 f"{_last_whole(self.dir)}") from error
 
     def _keep_predecessor(self) -> None:
-        """Gives the latest snapshot its second name; the first one goes on existing until it is replaced."""
+        """Links the latest snapshot to its second name, before it is replaced under its first name."""
         latest, previous = os.path.join(self.dir, LATEST), os.path.join(self.dir, PREVIOUS)
-        if _describe(latest) is None:  # missing or damaged: the predecessor stays what it is
+        if _describe(latest) is None:  # missing or damaged: keep the predecessor
             return
-        if os.path.exists(previous) and os.path.samefile(latest, previous):  # a kill came between the two renames
+        if os.path.exists(previous) and os.path.samefile(latest, previous):  # a kill between the two renames
             return
         second_name = previous + TEMPORARY
         try:
             os.link(latest, second_name)
-        except OSError:  # a file system without links: for a moment there is the predecessor alone
+        except OSError:  # no hard links: for a moment only the predecessor exists
             os.replace(latest, previous)
         else:
             os.replace(second_name, previous)
 
 
 def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
-    """Returns the snapshots in a run folder that were written to their end, the latest written last.
+    """Returns the completely written snapshots in a run folder, in the order of writing.
 
-    Their digests are not computed (`load_snapshot` does that).
+    Digests are not checked (`load_snapshot` does that).
     """
     folder = os.fspath(folder)
     paths = [os.path.join(folder, name) for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
@@ -137,14 +137,14 @@ def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
 
 
 def holds_snapshot(folder: PathLike) -> bool:
-    """Returns whether there is a snapshot in a run folder, be it whole or damaged."""
+    """Returns whether a run folder contains a snapshot, intact or damaged."""
     return any(_SNAPSHOT_NAME.fullmatch(name) for name in os.listdir(folder))
 
 
 def check_same_version(what: str, version: Optional[str]) -> None:
     """Raises `ValueError` unless a snapshot or run, named by `what`, is of this version of the package.
 
-    The numbers of a run would change where the versions change, and what a snapshot holds may have changed.
+    Another version may store other contents in a snapshot and compute other numbers.
     """
     if version != __version__:
         raise ValueError(f"{what} is of meta_policy_search {version}, and this is {__version__}: a run goes on in the "
@@ -153,16 +153,16 @@ def check_same_version(what: str, version: Optional[str]) -> None:
 
 
 def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = pickle.Unpickler) -> Any:
-    """Returns what a snapshot holds, after comparing it with its digest. This runs code from the file.
+    """Returns the contents of a snapshot after a check of its digest. This runs code from the file.
 
     Args:
-        path: a snapshot file, or a run folder.
-        itr: iteration of the snapshot, for a folder; by default the one that was written last.
+        path: a snapshot file or a run folder.
+        itr: iteration of the snapshot, for a folder; default: the snapshot that was written last.
         unpickler: class that reads the file; default `pickle.Unpickler`.
 
     Raises:
-        SnapshotError: there is no such snapshot, or it is damaged; the message names the file and the newest whole
-            snapshot of the folder.
+        SnapshotError: the snapshot is missing or damaged; the message names the file and the last intact snapshot of
+            the folder.
         ValueError: `itr` given for a file.
     """
     path = os.fspath(path)
@@ -183,31 +183,31 @@ def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = p
         raise SnapshotError(f"the snapshot {path} is whole, but rebuilding its objects failed: {error!r}") from error
 
 
-class _Digesting:
-    """A file to write to that counts and digests what it is given."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.size = 0
-        self.sha256 = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data)
-        self.size += view.nbytes
-        self.sha256.update(view)
-        return self.file.write(view)
-
-
 def _dump(file: BinaryIO, itr: int, written_ns: int, params: Any) -> None:
-    digesting = _Digesting(file)
-    cloudpickle.dump(params, digesting)
-    head = _TRAILER.pack(_MAGIC, itr, written_ns, digesting.size, b"")[:-_DIGEST_SIZE]
-    digesting.write(head)
-    file.write(digesting.sha256.digest())
+    """Writes a snapshot into an empty file, which can also be read."""
+    cloudpickle.dump(params, file)
+    file.write(_TRAILER.pack(_MAGIC, itr, written_ns, file.tell(), b"")[:-_DIGEST_SIZE])
+    size = file.tell()
+    file.seek(0)
+    digest = _sha256(file, size)
+    file.seek(size)
+    file.write(digest)
+
+
+def _sha256(file: BinaryIO, size: int) -> bytes:
+    """Returns the digest of the next `size` bytes."""
+    sha256 = hashlib.sha256()
+    while size:
+        block = file.read(min(size, 1 << 20))
+        if not block:
+            raise EOFError("the file became shorter while it was read")
+        sha256.update(block)
+        size -= len(block)
+    return sha256.digest()
 
 
 def _describe(path: str) -> Optional[SnapshotFile]:
-    """Returns what the trailer says, or None where there is no whole trailer that fits the file's size."""
+    """Returns the contents of the trailer; None if the file is missing or has no trailer that fits its size."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END) - _TRAILER.size
@@ -221,21 +221,16 @@ def _describe(path: str) -> Optional[SnapshotFile]:
 
 
 def _damage(path: str) -> Optional[str]:
-    """Returns what is wrong with a snapshot file, None for a whole one."""
+    """Returns what is wrong with a snapshot file; None if it is intact."""
+    if _describe(path) is None:
+        return f"it does not end as a snapshot does ({os.path.getsize(path)} bytes; cut off, or some other file)"
     with open(path, "rb") as file:
-        if _describe(path) is None:
-            return f"it does not end as a snapshot does ({os.path.getsize(path)} bytes; cut off, or some other file)"
-        sha256 = hashlib.sha256()
-        left = os.path.getsize(path) - _DIGEST_SIZE
-        while left:
-            block = file.read(min(left, 1 << 20))
-            sha256.update(block)
-            left -= len(block)
-        return None if sha256.digest() == file.read() else "its contents do not have the digest that it ends with"
+        digest = _sha256(file, os.path.getsize(path) - _DIGEST_SIZE)
+        return None if digest == file.read() else "its contents do not have the digest that it ends with"
 
 
 def _find(folder: str, itr: Optional[int]) -> str:
-    """Returns the file of an iteration, or the one written last: a damaged one counts by its name."""
+    """Returns the file of an iteration, or the file written last; damaged files are ordered by their names."""
     names = [name for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
     if not names:
         raise SnapshotError(f"the folder {folder} holds no snapshot (params.pkl or itr_N.pkl)")
@@ -255,13 +250,13 @@ def _find(folder: str, itr: Optional[int]) -> str:
 
 
 def _named_itr(name: str) -> float:
-    """Returns the iteration that a snapshot is of by its name; that of the latest one is later than all others."""
+    """Returns the iteration in the name of a snapshot file; `params.pkl` counts as later than all others."""
     number = re.search(r"\d+", name)
     return float(number[0]) if number else math.inf if name == LATEST else -1.0
 
 
 def _last_whole(folder: str) -> str:
-    """Returns a sentence that names the newest snapshot of a folder that can be used."""
+    """Returns a sentence that names the last intact snapshot of a folder."""
     for snapshot in reversed(list_snapshots(folder) if os.path.isdir(folder) else []):
         if _damage(snapshot.path) is None:
             return f"The last whole snapshot in its folder is {snapshot.path} (iteration {snapshot.itr})"

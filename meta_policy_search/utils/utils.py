@@ -1,26 +1,27 @@
-"""Small helpers: seeds, draws, the statistics that sample processors share, dicts of arrays, and settings as JSON."""
+"""Helpers: seeds, times, discounted sums, statistics of advantages, dicts of arrays, and settings as JSON."""
+import contextlib
 import dataclasses
 import enum
 import json
 import os
 import random
 import sys
-from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
+import time
+from typing import Any, Callable, Dict, Iterator, Mapping, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_non_negative
 
-_EPSILON = 1e-8  # keeps divisors, and advantages that are to be positive, away from zero
+_EPSILON = 1e-8  # keeps divisors and shifted advantages above zero
 
 
 def set_seed(seed: int) -> None:
-    """Seeds every source of random numbers of this process.
+    """Seeds every random generator of this process.
 
-    These are the root of the library's own generators (`utils.seeding`), Python's `random`, NumPy's global
-    generator and, where TensorFlow is loaded, the seed of its current default graph. Call it first: networks draw
-    their weights when they are built.
+    These are the root seed of the library (`utils.seeding`), Python's `random`, NumPy's global generator and, if
+    TensorFlow is loaded, the current default graph. Call it first: networks draw their weights when they are built.
 
     Args:
         seed: non-negative integer of any size; NumPy's global generator gets it modulo `2**32`.
@@ -34,22 +35,32 @@ def set_seed(seed: int) -> None:
         tensorflow.compat.v1.set_random_seed(seed)
 
 
+@contextlib.contextmanager
+def timed(times: Dict[str, float], key: str) -> Iterator[None]:
+    """Adds the duration of a `with` block, in seconds, to `times[key]`, which starts at zero."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[key] = times.get(key, 0.0) + time.perf_counter() - started
+
+
 def draw_index(probabilities: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Draws indices with given probabilities, by the inverse of the cumulative distribution function.
+    """Samples indices with given probabilities by inverse transform sampling.
 
     Args:
         probabilities: `[..., n]`, at least zero; the last axis sums to one, up to rounding.
-        uniform: `[...]`, uniform in `[0, 1)`; the draws are made from it.
+        uniform: `[...]`, random numbers, uniform in `[0, 1)`.
 
     Returns:
-        int64 `[...]`, each from 0 to `n - 1`, never one of probability zero.
+        int64 `[...]`, each from 0 to `n - 1`, never an index of probability zero.
     """
     sums = np.cumsum(probabilities, axis=-1)
     return np.sum(sums[..., :-1] <= uniform[..., None] * sums[..., -1:], axis=-1)
 
 
 def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
-    """Returns the discounted sums of what is still to come, `y_t = x_t + discount * y_{t+1}`.
+    """Returns discounted sums of future values, `y_t = x_t + discount * y_{t+1}`.
 
     Args:
         x: `[T, ...]`, such as the rewards of a path.
@@ -66,24 +77,24 @@ def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
     sums = np.array(x, dtype=np.float64)
     if sums.ndim == 0:
         raise ValueError(f"x: expected an array with a leading time axis, got {sums.item()!r}")
-    for t in range(len(sums) - 2, -1, -1):  # each step works on all other axes at once
+    for t in range(len(sums) - 2, -1, -1):  # vectorized over the other axes
         sums[t] += discount * sums[t + 1]
     return sums
 
 
 def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
-    """Returns the share of a target's variance that a prediction explains.
+    """Returns the fraction of a target's variance that a prediction explains.
 
-    It is `1 - Var[target - prediction] / Var[target]` of two arrays `[N]`: 1 is a perfect prediction (up to a
-    constant), 0 is as good as a constant, below 0 is worse than one. A target that does not vary counts as explained
-    (1) by a prediction that does not vary, and as unexplained (0) by any other.
+    It is `1 - Var[target - prediction] / Var[target]` of two arrays `[N]`: 1 for a perfect prediction (up to a
+    constant), 0 for a constant prediction, below 0 for a worse one. For a constant target, it is 1 if the prediction
+    is constant and 0 otherwise.
     """
     prediction = np.asarray(prediction, dtype=np.float64)
     target = np.asarray(target, dtype=np.float64)
     if prediction.ndim != 1 or prediction.shape != target.shape or prediction.size == 0:
         raise ValueError("prediction and target: expected two non-empty arrays of the same shape [N], "
                          f"got shapes {prediction.shape} and {target.shape}")
-    if np.ptp(target) == 0.0:  # the variance of equal numbers may round to a little above zero
+    if np.ptp(target) == 0.0:  # rounding can make the variance of equal numbers positive
         return float(np.ptp(prediction) == 0.0)
     return float(1.0 - np.var(target - prediction) / np.var(target))
 
@@ -91,14 +102,14 @@ def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
 def normalize_advantages(advantages: np.ndarray) -> np.ndarray:
     """Returns the advantages `[N]` with mean zero and (population) standard deviation one.
 
-    Advantages that are all equal become zeros.
+    Equal advantages become zeros.
     """
     advantages = np.asarray(advantages)
     return (advantages - np.mean(advantages)) / (finite_std(advantages) + _EPSILON)
 
 
 def finite_std(values: np.ndarray, name: str = "advantages") -> float:
-    """Returns the (population) standard deviation; raises `ValueError` where it overflows, with the values' name."""
+    """Returns the (population) standard deviation; raises `ValueError` with the name of the values if it overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         std = np.std(values)
     if not np.isfinite(std):
@@ -108,17 +119,17 @@ def finite_std(values: np.ndarray, name: str = "advantages") -> float:
 
 
 def extract(x: Any, *keys: str) -> Tuple[Any, ...]:
-    """Returns the entries of a dict under `keys`, or of a list of dicts a list for each key."""
+    """Returns the entries of a dict under `keys`; of a list of dicts, a list of entries for each key."""
     return tuple(x[key] if isinstance(x, Mapping) else [item[key] for item in x] for key in keys)
 
 
 def stack_tensor_dict_list(tensor_dict_list: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
-    """Returns a dict of arrays (or of such dicts) of a list of dicts, stacked along a new first axis."""
+    """Stacks the arrays of a list of (nested) dicts along a new first axis; returns one (nested) dict."""
     return _join(np.asarray, tensor_dict_list)
 
 
 def concat_tensor_dict_list(tensor_dict_list: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
-    """Returns a dict of arrays (or of such dicts) of a list of dicts, joined along their first axis."""
+    """Concatenates the arrays of a list of (nested) dicts along the first axis; returns one (nested) dict."""
     return _join(np.concatenate, tensor_dict_list)
 
 
@@ -129,7 +140,7 @@ def _join(join: Callable[[list], np.ndarray], dicts: Sequence[Mapping[str, Any]]
 
 
 def create_feed_dict(placeholder_dict: Mapping[str, Any], value_dict: Mapping[str, Any]) -> Dict[Any, Any]:
-    """Returns placeholder to value for all names of `placeholder_dict`; raises `ValueError` if a value is missing."""
+    """Returns a feed: placeholder to value by name. Raises `ValueError` if a value is missing."""
     if not set(placeholder_dict) <= set(value_dict):
         raise ValueError(f"value_dict: expected the names {sorted(placeholder_dict)}, got {sorted(value_dict)}")
     return {placeholder: value_dict[name] for name, placeholder in placeholder_dict.items()}
@@ -142,7 +153,7 @@ def shift_advantages_to_positive(advantages: np.ndarray) -> np.ndarray:
 
 
 class ClassEncoder(json.JSONEncoder):
-    """Writes settings as JSON, naming the classes and functions among them.
+    """Encodes settings as JSON; classes and functions are encoded by their names.
 
     ==========================  =======================================================
     value                       in the file
@@ -159,7 +170,7 @@ class ClassEncoder(json.JSONEncoder):
     """
 
     def default(self, o: Any) -> Any:
-        """Returns something that JSON can hold in place of `o`."""
+        """Returns a replacement for `o` that JSON supports."""
         if isinstance(o, type):
             return {"$class": _full_name(o)}
         if isinstance(o, (np.ndarray, np.generic)):
@@ -171,10 +182,12 @@ class ClassEncoder(json.JSONEncoder):
         if dataclasses.is_dataclass(o):
             return {field.name: getattr(o, field.name) for field in dataclasses.fields(o)}
         if callable(o):
-            return {"function": _full_name(o if hasattr(o, "__name__") else type(o))}
+            return {"function": _full_name(o)}
         return super().default(o)
 
 
-def _full_name(named: Any) -> str:
-    name = getattr(named, "__qualname__", named.__name__)
-    return f"{named.__module__}.{name}" if getattr(named, "__module__", None) else name
+def _full_name(o: Any) -> str:
+    """Returns `module.name` of a class or function, or that of the class of another object."""
+    named = o if hasattr(o, "__name__") else type(o)
+    module, name = getattr(named, "__module__", None), getattr(named, "__qualname__", named.__name__)  # NumPy 1 ufuncs
+    return f"{module}.{name}" if module else name

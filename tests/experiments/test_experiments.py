@@ -153,7 +153,8 @@ def test_each_script_runs_from_end_to_end(scripts_at_work, name):
     assert last == f"Run folder: {folder}"
     assert "95% interval over tasks" in gain and "mean of the last 2 iterations" in gain
     assert {file.name for file in folder.iterdir()} == {
-        "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl", "learning_curve.png"
+        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl",
+        "learning_curve.png"
     }
     assert [row["Itr"] for row in rows(folder)] == ["0", "1"]
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")

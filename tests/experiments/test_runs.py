@@ -13,7 +13,7 @@ import meta_policy_search as mps
 from experiments import cem, record, runs, times
 from meta_policy_search import run_folder
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.folder_lock import FolderLock, is_locked
+from meta_policy_search.utils.files import FolderLock, is_locked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
@@ -208,7 +208,7 @@ def test_messages_in_the_log_have_their_time_with_its_zone(tmp_path):
 
 
 def test_a_lock_of_another_process_is_seen_and_looking_takes_none(tmp_path):
-    program = ("import sys\nfrom meta_policy_search.utils.folder_lock import FolderLock\n"
+    program = ("import sys\nfrom meta_policy_search.utils.files import FolderLock\n"
                "lock = FolderLock(sys.argv[1])\nprint('ready', flush=True)\nsys.stdin.read()")
     assert not is_locked(tmp_path) and not is_locked(tmp_path / "nowhere")
     with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -47,7 +47,8 @@ def test_each_script_runs_from_end_to_end(name, env, tmp_path, capsys):
     assert last == f"Run folder: {tmp_path / 'run'}"
     assert re.fullmatch(r"In the end the policy returns -?[\d.]+ on average, 95% interval .* \(20 new paths\)", summary)
     assert {file.name for file in (tmp_path / "run").iterdir()} == {
-        "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl", "learning_curve.png"
+        ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl",
+        "learning_curve.png"
     }
     iterations = ["2", "4"] if name == "ddpg" else ["20", "40"]
     assert [(row["Epoch"], row["Itr"]) for row in rows(tmp_path / "run")] == list(zip("01", iterations, strict=True))

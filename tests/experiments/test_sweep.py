@@ -18,7 +18,7 @@ import pytest
 from experiments import sweep
 from experiments.command import INTERRUPTED
 from experiments.settings import SMOKE
-from meta_policy_search.utils import cores
+from meta_policy_search.utils.threads import VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = {"env": "MetaPointEnv", "n_samples": 20, "rollouts_per_candidate": 1, "max_path_length": 5, "n_itr": 2,
@@ -139,7 +139,7 @@ def test_processes_share_the_cores(count, processes, threads, monkeypatch):
     monkeypatch.setenv("SMOKE", "1")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     environ = sweep.child_environment(processes)
-    assert environ[cores.VARIABLE] == environ["OMP_NUM_THREADS"] == threads
+    assert environ[VARIABLE] == environ["OMP_NUM_THREADS"] == threads
     assert environ["TF_NUM_INTRAOP_THREADS"] == "7"  # the user's
     assert "SMOKE" not in environ and environ["PATH"] == os.environ["PATH"]
 

@@ -79,7 +79,7 @@ def test_a_file_that_is_saved_without_a_change_is_no_change(tmp_path, capsys):
     path = tmp_path / "progress.csv"
     path.write_bytes(path.read_bytes())
     dump(1)
-    assert "warning" not in capsys.readouterr().out and os.listdir(tmp_path) == ["progress.csv"]
+    assert "warning" not in capsys.readouterr().out and sorted(os.listdir(tmp_path)) == [".lock", "progress.csv"]
 
 
 @pytest.mark.parametrize("moment, has_new_column", [("fsync", False), ("fsync", True), ("replace", True)])
@@ -102,7 +102,7 @@ def test_an_interrupted_row_is_no_change_by_something_else(moment, has_new_colum
     dump(2)
     assert "warning" not in capsys.readouterr().out
     rows = list(csv.DictReader((tmp_path / "progress.csv").read_text().splitlines()))
-    assert [row["Itr"] for row in rows] == ["0", "1", "2"] and os.listdir(tmp_path) == ["progress.csv"]
+    assert [row["Itr"] for row in rows] == ["0", "1", "2"] and sorted(os.listdir(tmp_path)) == [".lock", "progress.csv"]
 
 
 @pytest.mark.parametrize("formats", [["csv", "json"], ["json", "csv"], ["tensorboard", "csv"]])

@@ -1,5 +1,6 @@
 """One process writes to a run folder, no two runs share one, and the last snapshot is the last one by any clock."""
 import datetime
+import errno
 import fcntl
 import os
 import re
@@ -15,7 +16,7 @@ import pytest
 from experiments import cem, command, record, vpg_maml
 from meta_policy_search import run_folder
 from meta_policy_search.utils import logger, snapshotter
-from meta_policy_search.utils.folder_lock import FolderLock
+from meta_policy_search.utils.files import FolderLock, is_locked
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots, load_snapshot
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -66,14 +67,14 @@ def test_a_folder_that_another_process_writes_to_is_refused_with_its_name(holder
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
     logger.configure(tmp_path / "run", ["csv"])
-    assert os.listdir(tmp_path / "run") == ["progress.csv"]
+    assert sorted(os.listdir(tmp_path / "run")) == [".lock", "progress.csv"]
 
 
 def test_a_run_is_not_resumed_while_it_goes_on(tmp_path, capsys):
     """Given a run under way, then `--resume` of it changes nothing."""
     assert cem.main([*SMALL, "--n_itr", "1", "--dump_path", str(tmp_path / "run")]) == 0
     before = (tmp_path / "run" / "progress.csv").read_bytes()
-    child = start("-c", "import sys, time\nfrom meta_policy_search.utils.folder_lock import FolderLock\n"
+    child = start("-c", "import sys, time\nfrom meta_policy_search.utils.files import FolderLock\n"
                   "lock = FolderLock(sys.argv[1])\nprint('ready', flush=True)\ntime.sleep(300)", tmp_path / "run")
     try:
         assert child.stdout.readline() == "ready\n"
@@ -87,7 +88,7 @@ def test_a_run_is_not_resumed_while_it_goes_on(tmp_path, capsys):
 
 def can_lock(folder):
     """Returns whether another process can lock a folder."""
-    program = "import sys\nfrom meta_policy_search.utils.folder_lock import FolderLock\nFolderLock(sys.argv[1])"
+    program = "import sys\nfrom meta_policy_search.utils.files import FolderLock\nFolderLock(sys.argv[1])"
     errors = start("-c", program, folder).communicate()[1]
     assert not errors or "no other process" in errors, errors
     return not errors
@@ -109,15 +110,21 @@ def test_a_process_can_configure_its_folder_again_and_gives_it_back(tmp_path):
     assert can_lock(tmp_path) and not can_lock(tmp_path / "other")
 
 
-def test_a_forked_process_does_not_keep_the_folder(tmp_path):
-    """Given a worker that was forked, then it does not hold the folder when its parent has given it back."""
-    lock = FolderLock(tmp_path)
+def test_a_forked_process_does_not_hold_the_lock(tmp_path):
+    """Given a forked child process, then it cannot lock the folder of its parent, and does not keep it locked."""
+    lock, (read, write) = FolderLock(tmp_path), os.pipe()
     pid = os.fork()
     if pid == 0:
-        lock.release()  # is not its own: without effect
+        try:
+            lock.release()  # no effect: the parent holds this lock
+            FolderLock(tmp_path)
+            os.write(write, b"locked")
+        except BaseException as error:
+            os.write(write, str(error).encode())
         time.sleep(300)
         os._exit(0)
     try:
+        assert f"which process {os.getpid()} on {socket.gethostname()} writes to" in os.read(read, 1000).decode()
         assert not can_lock(tmp_path)
         lock.release()
         lock.release()
@@ -127,27 +134,32 @@ def test_a_forked_process_does_not_keep_the_folder(tmp_path):
         os.waitpid(pid, 0)
 
 
-def test_where_folders_cannot_be_locked_a_file_is(tmp_path, monkeypatch):
-    """Given NFS, which locks what is open for writing, then a file in the folder names who holds it."""
-    flock, refused = fcntl.flock, []
+def test_a_folder_is_locked_until_each_of_its_locks_is_released(tmp_path):
+    first, second = FolderLock(tmp_path), FolderLock(tmp_path / ".." / tmp_path.name)
+    assert (tmp_path / ".lock").read_text() == f"process {os.getpid()} on {socket.gethostname()}"
+    first.release()
+    first.release()
+    assert is_locked(tmp_path)
+    second.release()
+    assert not is_locked(tmp_path)
 
-    def of_nfs(descriptor, operation):
-        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
-            refused.append(descriptor)
-            raise OSError(9, "Bad file descriptor")
-        flock(descriptor, operation)
 
-    monkeypatch.setattr(fcntl, "flock", of_nfs)
-    with FolderLock(tmp_path):
-        assert refused and os.listdir(tmp_path) == [".lock"]
-        assert (tmp_path / ".lock").read_text() == f"process {os.getpid()} on {socket.gethostname()}"
-        with open(tmp_path / ".lock") as other, pytest.raises(BlockingIOError):
-            flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with open(tmp_path / ".lock") as other:
-        flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        (tmp_path / ".lock").write_text("process 5 on node7")
-        with pytest.raises(ValueError, match="which process 5 on node7 writes to"):
-            FolderLock(tmp_path)
+def test_looking_for_a_lock_leaves_no_file_and_takes_no_lock(tmp_path):
+    """Given many processes that list runs, then none of them sees the lock of another one."""
+    assert not is_locked(tmp_path) and not is_locked(tmp_path / "missing") and os.listdir(tmp_path) == []
+    FolderLock(tmp_path).release()
+    with open(tmp_path / ".lock") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # as `is_locked` of another process does
+        assert not is_locked(tmp_path)
+
+
+def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatch):
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.warns(UserWarning, match="cannot be locked.*no other process writes to it"), FolderLock(tmp_path):
+        assert not is_locked(tmp_path)
 
 
 def test_runs_that_begin_in_the_same_second_have_folders_of_their_own(tmp_path, monkeypatch):

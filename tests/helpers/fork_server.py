@@ -92,7 +92,7 @@ def kill_at_operation(number):
         data = snapshotter.cloudpickle.dumps(params)
         if next(count) == number:
             file.write(data[: len(data) // 2])
-            file.file.flush()
+            file.flush()
             kill()
         file.write(data)
 

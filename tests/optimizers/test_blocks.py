@@ -7,7 +7,7 @@ import pytest
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, blocks
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils import cores
+from meta_policy_search.utils.threads import VARIABLE
 from tests.helpers.gradients import case, input_values
 from tests.helpers.small_world import M, collect, draw_data, flat_task_params, make_policy, relative_error, set_theta
 
@@ -77,7 +77,7 @@ def test_results_are_the_same_bits_for_any_number_of_threads(algo_cls, monkeypat
     set_block_size(monkeypatch, 1)
     updated = []
     for threads in (1, 2, 3):
-        monkeypatch.setenv(cores.VARIABLE, str(threads))
+        monkeypatch.setenv(VARIABLE, str(threads))
         algo.set_state(state[0])
         algo.policy.set_params(state[1])
         algo.policy.switch_to_pre_update()
@@ -106,7 +106,7 @@ def test_it_works_in_a_session_of_the_users_own(monkeypatch):
 
 
 def test_an_error_in_one_block_ends_all_and_leaves_no_thread(monkeypatch):
-    monkeypatch.setenv(cores.VARIABLE, "3")
+    monkeypatch.setenv(VARIABLE, "3")
     set_block_size(monkeypatch, 1)
     algo = ProMP(make_policy(), meta_batch_size=M)
     theta = set_theta(algo.policy)

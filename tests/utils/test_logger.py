@@ -57,7 +57,7 @@ def test_a_notebook_shows_lines_unless_tables_are_asked_for(tmp_path, monkeypatc
         logger.reset() if folder is None else logger.configure(tmp_path / folder, formats)
         dump(**row)
         assert expected in capsys.readouterr().out
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["log.txt", "progress.csv"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [".lock", "log.txt", "progress.csv"]
     assert "| Itr " in (tmp_path / "a" / "log.txt").read_text()
 
 
@@ -76,7 +76,7 @@ def test_a_script_of_this_method_runs(tmp_path, capsys):
     # then its folder holds everything
     assert logger.get_dir() == str(folder)
     assert sorted(os.listdir(folder)) == [
-        "itr_0.pkl", "itr_2.pkl", "log.txt", "params.pkl", "params.prev.pkl", "progress.csv"
+        ".lock", "itr_0.pkl", "itr_2.pkl", "log.txt", "params.pkl", "params.prev.pkl", "progress.csv"
     ]  # fmt: skip
     assert read_rows(folder) == [["Itr", "Step_0-AverageReturn"], ["0", "-0.0"], ["1", "-1.5"], ["2", "-3.0"]]
     assert load_snapshot(folder) == {"itr": 2}
@@ -153,7 +153,7 @@ def test_columns_that_appear_later_extend_the_header(tmp_path):
         ["2", "", "3", ""],
         ["", "", "", "4"],
     ]
-    assert os.listdir(tmp_path) == ["progress.csv"]
+    assert sorted(os.listdir(tmp_path)) == [".lock", "progress.csv"]
     assert logger.output_positions()["csv"]["bytes"] == os.path.getsize(tmp_path / "progress.csv")
 
 
@@ -297,7 +297,7 @@ def test_an_earlier_run_is_not_overwritten_silently(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     logger.configure(tmp_path, ["csv", "log"], overwrite=True)
     dump(new=1)
-    assert sorted(os.listdir(tmp_path)) == ["log.txt", "notes.txt", "progress.csv"]
+    assert sorted(os.listdir(tmp_path)) == [".lock", "log.txt", "notes.txt", "progress.csv"]
     assert read_rows(tmp_path) == [["new"], ["1"]]
     assert "old" not in (tmp_path / "log.txt").read_text()
 
@@ -361,7 +361,7 @@ def test_without_a_folder_a_new_one_is_made_and_named(capsys, monkeypatch, tmp_p
     logger.configure()
     assert os.path.dirname(logger.get_dir()) == str(tmp_path)
     assert capsys.readouterr().out == f"Logging to {logger.get_dir()}\n"
-    assert sorted(os.listdir(logger.get_dir())) == ["log.txt", "progress.csv"]
+    assert sorted(os.listdir(logger.get_dir())) == [".lock", "log.txt", "progress.csv"]
 
 
 def test_the_folder_stays_the_same_when_the_process_moves(tmp_path, monkeypatch):
@@ -371,7 +371,7 @@ def test_the_folder_stays_the_same_when_the_process_moves(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path / "elsewhere")
     dump(a=1)
     logger.save_itr_params(0, {})
-    assert sorted(os.listdir(tmp_path / "run")) == ["params.pkl", "progress.csv"]
+    assert sorted(os.listdir(tmp_path / "run")) == [".lock", "params.pkl", "progress.csv"]
 
 
 def test_levels(tmp_path, capsys):

@@ -5,7 +5,6 @@ import sys
 import numpy as np
 import pytest
 
-from meta_policy_search.utils import video
 from meta_policy_search.utils.video import mp4_file
 
 ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs the extra video")
@@ -68,13 +67,19 @@ def test_where_it_cannot_be_written(tmp_path):
 
 def test_pictures_that_are_not_in_the_file_are_noticed(tmp_path, monkeypatch):
     """Given an encoder whose file is cut off when it ends, as on a full disk."""
-    close = video._Encoder.close
+    write_frames = ffmpeg.write_frames
 
-    def close_and_cut_off(encoder):
-        close(encoder)
-        os.truncate(encoder._path, 1000)
+    def write_and_cut_off(path, *arguments, **options):
+        frames = write_frames(path, *arguments, **options)
+        try:
+            frames.send(None)
+            while True:
+                frames.send((yield))
+        finally:
+            frames.close()
+            os.truncate(path, 1000)
 
-    monkeypatch.setattr(video._Encoder, "close", close_and_cut_off)
+    monkeypatch.setattr(ffmpeg, "write_frames", write_and_cut_off)
     with pytest.raises(OSError, match="of 2 pictures, 0 are in"), mp4_file(tmp_path / "a.mp4", 10) as append:
         append(np.zeros((64, 64, 3), np.uint8))
         append(np.zeros((64, 64, 3), np.uint8))

@@ -14,7 +14,7 @@ from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_t
 from meta_policy_search.samplers.executors.worker import WorkerProcess, stop_workers
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.threads import available_cores
 
 
 class MetaParallelEnvExecutor(MetaEnvExecutor):

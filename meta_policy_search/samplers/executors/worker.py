@@ -28,7 +28,7 @@ import numpy as np
 from meta_policy_search.samplers.executors.errors import failure_of
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import BatchedStep
-from meta_policy_search.utils.cores import THREAD_VARIABLES
+from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
           f"from {__name__} import main; main(fd)")

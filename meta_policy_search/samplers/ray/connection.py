@@ -8,7 +8,7 @@ import socket
 from typing import Any, Dict, Iterator, Optional
 
 from meta_policy_search.samplers.ray.options import RayOptions, check_address
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.threads import available_cores
 
 CONNECT_TIMEOUT = 5.0
 """Seconds that a cluster may take to answer at its address."""

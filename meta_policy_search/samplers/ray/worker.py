@@ -9,7 +9,7 @@ from meta_policy_search.samplers.executors.errors import FAULTS, Failure, failur
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.samplers.ray.packing import Packed, pack
 from meta_policy_search.samplers.rollout_loop import collect
-from meta_policy_search.utils.cores import THREAD_VARIABLES
+from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 
 class Share(NamedTuple):

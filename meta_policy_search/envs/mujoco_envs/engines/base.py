@@ -15,7 +15,7 @@ from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.envs.mujoco_envs.engines.derived import DERIVED, DerivedState
 from meta_policy_search.envs.mujoco_envs.engines.models import INERTIALS, ROBOTS
 from meta_policy_search.utils.checks import check_choice, check_positive_int
-from meta_policy_search.utils.cores import available_cores
+from meta_policy_search.utils.threads import available_cores
 
 START_TIME = -1000.0
 """The clock at the start of every control step, s: far from zero, where MuJoCo resets it to."""

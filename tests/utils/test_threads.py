@@ -1,10 +1,29 @@
-"""Ctrl-C is delayed to the end of a `with` block."""
+"""The number of cores that a process may use, and Ctrl-C delayed to the end of a `with` block."""
+import os
 import signal
 import threading
 
 import pytest
 
-from meta_policy_search.utils.interrupts import interrupts_delayed
+from meta_policy_search.utils.threads import VARIABLE, available_cores, interrupts_delayed
+
+
+def test_is_what_the_operating_system_allows(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5}, raising=False)
+    assert available_cores() == 3
+
+
+def test_an_environment_variable_overrides_it(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "7")
+    assert available_cores() == 7
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
+def test_what_is_no_positive_integer_is_refused(monkeypatch, text):
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(ValueError, match=VARIABLE):
+        available_cores()
 
 
 @pytest.mark.parametrize("error", [None, OSError])

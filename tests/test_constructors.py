@@ -1,0 +1,121 @@
+"""Every public class writes out its constructor arguments and documents each of them."""
+import inspect
+import re
+
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search import envs
+from meta_policy_search.envs import mujoco_envs
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
+from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from tests.test_top_level import NAMES
+
+RESULTS = {"Run", "SearchPolicy"}  # users do not build them: functions of the package return them
+CLASSES = {name: cls for name, cls in ((name, getattr(mps, name)) for name in sorted(set(NAMES) - RESULTS))
+           if inspect.isclass(cls) and not issubclass(cls, BaseException) and not vars(cls).get("_is_protocol")}
+_ENTRY = re.compile(r"^    (\w+)(?: \(.*?\))?:", flags=re.MULTILINE)  # `    name: ...` or `    name (type): ...`
+_SHOWN = re.compile(r"^:param (\w+):", flags=re.MULTILINE)
+
+
+def constructor_arguments(cls):
+    """Returns the parameters that a call of the class takes."""
+    return list(inspect.signature(cls).parameters.values())
+
+
+def documented_arguments(cls):
+    """Returns the names under `Args:` in the docstring of a class, in order; the fields of a NamedTuple."""
+    if issubclass(cls, tuple):
+        return list(cls._fields)
+    section = inspect.getdoc(cls).partition("Args:\n")[2].partition("\n\n")[0]
+    return _ENTRY.findall(section)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_no_constructor_takes_args_or_kwargs(name):
+    kinds = {p.kind for p in constructor_arguments(CLASSES[name])}
+    assert not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_docstring_documents_every_argument_in_order(name):
+    assert documented_arguments(CLASSES[name]) == [p.name for p in constructor_arguments(CLASSES[name])]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_signature_is_that_of_the_constructor(name):
+    """Given a class, then nothing but its own `__init__` (or that of a base class) says what it takes."""
+    cls = CLASSES[name]
+    assert "__signature__" not in vars(cls)
+    assert getattr(cls.__init__, "__wrapped__", None) is None
+
+
+def as_sphinx_reads(cls):
+    """Returns the docstring of a class as the extension reads it that the documentation is built with."""
+    napoleon = pytest.importorskip("sphinx.ext.napoleon", reason="Sphinx is not installed: pip install -e '.[dev]'")
+    config = napoleon.Config(napoleon_numpy_docstring=False, napoleon_use_ivar=True)
+    return str(napoleon.GoogleDocstring(inspect.getdoc(cls), config, what="class"))
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if not issubclass(CLASSES[name], tuple)])
+def test_sphinx_shows_every_argument(name):
+    """The signature that Sphinx shows is that of `inspect`; the description of each argument is a `:param name:`."""
+    assert _SHOWN.findall(as_sphinx_reads(CLASSES[name])) == [p.name for p in constructor_arguments(CLASSES[name])]
+
+
+MAML = "policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size, first_order"
+EXPLORING = "inner_type, exploration, exploration_coeff, max_path_length"
+STEPS = "learning_rate, tf_optimizer_cls, tf_optimizer_args"
+NETWORK = "obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity, output_nonlinearity"
+
+
+@pytest.mark.parametrize("cls, by_position, by_name", [
+    (ProMP, MAML, "name, num_ppo_steps, num_minibatches, clip_eps, target_inner_step, init_inner_kl_penalty, "
+                  f"adaptive_inner_kl_penalty, anneal_factor, {STEPS}"),
+    (TRPOMAML, MAML, f"name, step_size, optimizer, {EXPLORING}"),
+    (VPGMAML, MAML, f"name, {EXPLORING}, {STEPS}"),
+    (DICEMAML, f"max_path_length, {MAML}", f"name, {STEPS}"),
+    (VPG_DICEMAML, f"max_path_length, {MAML}", f"name, {STEPS}"),
+    (MetaGaussianMLPPolicy, f"meta_batch_size, {NETWORK}", "init_std, min_std"),
+    (MetaCategoricalMLPPolicy, f"meta_batch_size, {NETWORK}", ""),
+    (mujoco_envs.AntRandGoalEnv, "goal", "engine, inertials, num_threads, render_mode, contact_forces"),
+    (mujoco_envs.SwimmerRandVelEnv, "min_velocity, max_velocity", "engine, inertials, num_threads, render_mode"),
+    (mujoco_envs.HopperRandParamsEnv, "log_scale_limit, rand_params", "engine, inertials, num_threads, render_mode"),
+])
+def test_the_order_is_the_documented_one(cls, by_position, by_name):
+    parameters = constructor_arguments(cls)
+    assert ", ".join(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD) == by_position
+    assert ", ".join(p.name for p in parameters if p.kind is p.KEYWORD_ONLY) == by_name
+
+
+@pytest.mark.parametrize("cls, arguments", [
+    (ProMP, {"inner_step": 1}), (VPGMAML, {"exploration_coef": 1}), (MetaGaussianMLPPolicy, {"hidden_size": 1}),
+    (mujoco_envs.HalfCheetahRandVelEnv, {"contact_forces": True}), (envs.MetaPointEnvCorner, {"reward_typ": "dense"}),
+])
+def test_an_unknown_argument_is_a_type_error_that_names_it(cls, arguments):
+    with pytest.raises(TypeError, match=f"'{next(iter(arguments))}'"):
+        cls(**arguments)
+
+
+def test_repr_shows_the_parts_of_a_training():
+    env = envs.normalize(envs.MetaPointEnvCorner(reward_type="dense"))
+    assert repr(env) == str(env) == "NormalizedEnv(env=MetaPointEnvCorner(reward_type='dense'))"
+    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
+    assert repr(policy) == "MetaGaussianMLPPolicy(meta_batch_size=2, obs_dim=2, action_dim=2, hidden_sizes=(4,))"
+    sampler = mps.MetaSampler(env, policy, 1, 2, 3, parallel=False)
+    assert f"    env={env},\n    policy=MetaGaussianMLPPolicy(...),\n" in repr(sampler)
+    processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), discount=0.9)
+    assert repr(processor) == "MetaSampleProcessor(baseline=LinearFeatureBaseline(), discount=0.9)"
+    algo = ProMP(policy, meta_batch_size=2, learning_rate=0.01)
+    assert repr(algo) == "ProMP(policy=MetaGaussianMLPPolicy(...), meta_batch_size=2, learning_rate=0.01)"
+    trainer = mps.Trainer(algo, env, sampler, processor, policy, n_itr=3)
+    assert repr(trainer).startswith("Trainer(\n    algo=ProMP(...),\n") and "    n_itr=3,\n)" in repr(trainer)
+    assert repr(mps.ConjugateGradientOptimizer(cg_iters=5)).startswith("ConjugateGradientOptimizer(cg_iters=5")
+
+
+def test_each_environment_shows_the_tables_of_its_robot():
+    for name in mujoco_envs.__all__:
+        text = getattr(mujoco_envs, name).__doc__
+        for title in ("Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs", "Args", "Raises"):
+            assert text.count(f"\n{title}:\n") == 1 or f"    {title}:\n" in text, (name, title)
+        assert re.search("index +observation", text), name
