@@ -1,30 +1,56 @@
-"""What a physics engine is: many robots of one kind, advanced together.
+"""The interface of physics engines: many robots of one kind, stepped together.
 
-A robot's future depends on its position, velocity and controls and on nothing else: the constraint solver starts each
-control step cold. So the row of one robot is the same bit for bit alone or among others, for any number of threads, and
-after pickling.
+The next state of a robot depends on its position, velocity and controls only: the constraint solver starts each control
+step without a warm start. Therefore the result for one robot is the same bit for bit alone and among others, for any
+number of threads, and after pickling.
 """
 import abc
 import contextlib
+import importlib.util
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
-from meta_policy_search.envs.mujoco_envs.engines.derived import DERIVED, DerivedState
-from meta_policy_search.envs.mujoco_envs.engines.models import INERTIALS, ROBOTS
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.cores import available_cores
 
+ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
+"""Robots that can be simulated: names of Gymnasium's model files."""
+
+INERTIALS = ("mujoco210", "modern")
+"""Sources of masses and inertias: MuJoCo 2.1.0, or the installed `mujoco`."""
+
+INERTIAL_ARRAYS = ("body_mass", "body_inertia", "body_ipos", "body_iquat")
+"""The arrays of a model that depend on the source."""
+
+DERIVED = ("cfrc_ext", "cinert", "cvel", "qfrc_actuator", "subtree_com")
+"""Quantities that states can contain besides positions and velocities, by MuJoCo's names, each for one robot:
+
+=================  ===============  ================================================================================
+name               shape            meaning
+=================  ===============  ================================================================================
+`cfrc_ext`         `[bodies, 6]`    torque (N m) and force (N) of contacts on each body
+`cinert`           `[bodies, 10]`   inertia of each body: moments (kg m^2), offset times mass (kg m), mass (kg)
+`cvel`             `[bodies, 6]`    angular velocity (rad/s) and velocity (m/s) of each body
+`qfrc_actuator`    `[nv]`           force (N) or torque (N m) of the actuators on each velocity coordinate
+`subtree_com`      `[bodies, 3]`    center of mass of each body and its descendants, m
+=================  ===============  ================================================================================
+
+The first body is the world, the second the root of the robot. The first three are in world axes, around the center of
+mass of the robot.
+"""
+
 START_TIME = -1000.0
-"""The clock at the start of every control step, s: far from zero, where MuJoCo resets it to."""
+"""The clock at the start of every control step, s: far from zero, the value after a reset by MuJoCo."""
 
 _LARGEST = 1e10  # a position or velocity beyond it counts as diverged; MuJoCo's own bound (mjMAXVAL)
 
 
 class State(NamedTuple):
-    """Positions and velocities of `k` robots, and what follows from them and was asked for."""
+    """Positions and velocities of `k` robots, and the requested derived quantities."""
 
     qpos: np.ndarray  # float64 [k, nq], m and rad (unit quaternions for free joints)
     qvel: np.ndarray  # float64 [k, nv], m/s and rad/s
@@ -87,10 +113,10 @@ class Engine(abc.ABC):
         self._model = self._simulated()
         self._models = [self._model] * self.num_envs
         self._idle_simulators: Dict[int, List[Any]] = {}  # by their number of threads
-        self._idle_derived: List[DerivedState] = []
+        self._idle_memory: List[Any] = []
         self._camera: Optional[Camera] = None
-        memory = self._new_memory()
-        self._derived = {name: np.zeros((self.num_envs, *getattr(memory, name).shape)) for name in self.derived}
+        self._derived = {name: np.zeros((self.num_envs, *values.shape))
+                         for name, values in arrays_of(self._new_memory(), self.derived).items()}
         self._derive(None)
 
     @abc.abstractmethod
@@ -98,16 +124,12 @@ class Engine(abc.ABC):
         """Returns the compiled model, the same object for the same robot and inertials."""
 
     def _simulated(self) -> Any:
-        """Returns the model for `Simulator.simulate`, made of the compiled one; by default that itself."""
+        """Returns the model for `_simulate`, made from the compiled one; by default the compiled model itself."""
         return self.model
 
     @abc.abstractmethod
     def _copy_of_model(self) -> Any:
         """Returns a copy of the model that is simulated, to be changed."""
-
-    @abc.abstractmethod
-    def _update_constants(self, model: Any) -> None:
-        """Recomputes what MuJoCo derives from masses and inertias when it compiles a model."""
 
     @abc.abstractmethod
     def _new_memory(self) -> Any:
@@ -119,8 +141,19 @@ class Engine(abc.ABC):
         """The functions of the binding, by MuJoCo's names."""
 
     @abc.abstractmethod
-    def _new_simulator(self, num_threads: int) -> "Simulator":
-        """Returns what simulates robots on that many threads."""
+    def _new_simulator(self, num_threads: int) -> Any:
+        """Returns the threads and the memory that `_simulate` needs for one caller at a time."""
+
+    @abc.abstractmethod
+    def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        """Returns the states of `k` robots after one control step, a new array; see also `_check_converged`.
+
+        Args:
+            simulator: one of `_new_simulator`.
+            models: the model of each robot.
+            states: float64 `[k, 1 + nq + nv]`, their clocks, positions and velocities.
+            controls: float64 `[k, nu]`, held for the whole step.
+        """
 
     @abc.abstractmethod
     def _model_to_draw(self, env_id: int) -> Any:
@@ -173,7 +206,7 @@ class Engine(abc.ABC):
         num_threads = self._num_threads_for(count)
         idle = self._idle_simulators.setdefault(num_threads, [])
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
-            final = simulator.simulate(self._models_of(env_ids), states, controls)
+            final = self._simulate(simulator, self._models_of(env_ids), states, controls)
         self._check_converged(final, env_ids)
         self._states[rows, 1:] = final[:, 1:]
         self._controls[rows] = controls
@@ -233,18 +266,26 @@ class Engine(abc.ABC):
         return self._models if env_ids is None else [self._models[i] for i in env_ids]
 
     def _derive(self, env_ids: Optional[np.ndarray]) -> None:
-        """Computes what the states of some robots come with."""
+        """Computes the derived quantities of some robots."""
         if not self.derived:
             return
         ids = range(self.num_envs) if env_ids is None else env_ids
-        with _borrowed(self._idle_derived, lambda: DerivedState(self)) as derived:
-            derived.compute(self._models_of(env_ids), ids, self._states, self._controls, self._derived)
+        compute = _compute_forces if "cfrc_ext" in self.derived else _compute_motion
+        functions = self._functions
+        with _borrowed(self._idle_memory, self._new_memory) as data:
+            qpos, qvel, ctrl, results = data.qpos, data.qvel, data.ctrl, arrays_of(data, self.derived)  # views
+            for i, model in zip(ids, self._models_of(env_ids)):
+                qpos[:] = self._states[i, 1:1 + self.nq]
+                qvel[:] = self._states[i, 1 + self.nq:]
+                ctrl[:] = self._controls[i]
+                compute(functions, model, data)
+                for name, result in results.items():
+                    self._derived[name][i] = result
 
     def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
         model = self._copy_of_model()
-        for name, values in parameters.items():
-            getattr(model, name)[:] = values
-        self._update_constants(model)
+        set_arrays(model, parameters)
+        self._functions.mj_setConst(model, self._new_memory())  # derives constants from masses and inertias
         return model
 
     def _check_converged(self, final: np.ndarray, env_ids: Optional[np.ndarray]) -> None:
@@ -277,18 +318,27 @@ class Engine(abc.ABC):
         self.set_parameters(state["parameters"])
 
 
-class Simulator(abc.ABC):
-    """What simulates robots, for one caller at a time."""
+def model_file(robot: str) -> Path:
+    """Returns the model file of a robot among the assets of the installed Gymnasium, without importing it."""
+    package = importlib.util.find_spec("gymnasium")
+    if package is None or not package.submodule_search_locations:
+        raise ImportError("the models of the MuJoCo robots come with Gymnasium: run `pip install gymnasium`")
+    path = Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"the installed Gymnasium has no model {path}: run `pip install --force-reinstall gymnasium`")
+    return path
 
-    @abc.abstractmethod
-    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Returns the states of `k` robots after one control step, a new array; see also `Engine._check_converged`.
 
-        Args:
-            models: the model of each robot.
-            states: float64 `[k, 1 + nq + nv]`, their clocks, positions and velocities.
-            controls: float64 `[k, nu]`, held for the whole step.
-        """
+def arrays_of(source: Any, names: Sequence[str]) -> Dict[str, np.ndarray]:
+    """Returns arrays of a model or of its data by MuJoCo's names, as views."""
+    return {name: getattr(source, name) for name in names}
+
+
+def set_arrays(model: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes into arrays of a model."""
+    for name, values in arrays.items():
+        getattr(model, name)[:] = values
 
 
 def normalize_quaternions(quaternions: np.ndarray) -> None:
@@ -297,6 +347,20 @@ def normalize_quaternions(quaternions: np.ndarray) -> None:
     length = np.sqrt(w * w + x * x + y * y + z * z)
     length[np.abs(length - 1.0) <= 1e-15] = 1.0
     quaternions /= length[:, None]
+
+
+def _compute_motion(functions: Any, model: Any, data: Any) -> None:
+    functions.mj_kinematics(model, data)
+    functions.mj_comPos(model, data)
+    functions.mj_comVel(model, data)
+    functions.mj_transmission(model, data)
+    functions.mj_fwdActuation(model, data)
+
+
+def _compute_forces(functions: Any, model: Any, data: Any) -> None:
+    data.qacc_warmstart[:] = 0.0  # so that robots computed before have no influence
+    functions.mj_forward(model, data)
+    functions.mj_rnePostConstraint(model, data)
 
 
 @contextlib.contextmanager
