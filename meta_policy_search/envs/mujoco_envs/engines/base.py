@@ -60,32 +60,32 @@ class State(NamedTuple):
 class Engine(abc.ABC):
     """`num_envs` robots of one kind, whose controls are held for `frame_skip` simulation steps at a time.
 
-    Copies and pickles hold the states and the changed parameters; the copy builds its model, buffers and threads
-    anew. A subclass knows one binding of MuJoCo.
+    Copies and pickles contain the states and the changed parameters; the copy rebuilds its model, buffers and threads.
+    Each subclass uses one Python binding of MuJoCo.
 
     Args:
         robot: one of `ROBOTS`.
         num_envs: number of robots, at least one.
         frame_skip: simulation steps per control step, at least one.
         inertials: one of `INERTIALS`.
-        num_threads: native threads that share the robots, at least one; by default all cores that the process
-            may use. Never more than `num_envs`; one, where a binding has no threads. Results do not depend on it.
-        derived: those of `DERIVED` that states are to come with; none by default. They are computed while the controls
-            that led to the state are still held (after `set_state`: zero).
+        num_threads: native threads that step the robots, at least one; by default all cores that the process may use,
+            and at most `num_envs`. A binding without threads uses one. Results do not depend on it.
+        derived: names of `DERIVED` that states contain; none by default. They are computed under the controls of the
+            last step (zero after `set_state`).
 
     Attributes:
         name: one of `ENGINES`.
         model: the compiled model, an object of the binding with MuJoCo's names, shared by all engines of the process
-            with the same robot and inertials: to be read, not written (`set_parameters` changes physics).
+            with the same robot and inertials. Read-only; `set_parameters` changes the physics.
         dt: duration of a control step, s.
         nq, nv, nu: numbers of position coordinates, velocity coordinates and controls.
         control_low, control_high: float64 `[nu]`, bounds of the controls.
-        init_qpos: float64 `[nq]`, the position that the model file describes.
+        init_qpos: float64 `[nq]`, the position in the model file.
         num_threads: as given; takes effect with the first step.
 
     Raises:
-        ImportError: the engine or the `gymnasium` package is missing or too old; says what to run.
-        FileNotFoundError: the installed Gymnasium has no model of the robot; says what to run.
+        ImportError: the engine or the `gymnasium` package is missing or too old.
+        FileNotFoundError: the installed Gymnasium has no model of the robot.
     """
 
     name: str
@@ -129,11 +129,11 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def _copy_of_model(self) -> Any:
-        """Returns a copy of the model that is simulated, to be changed."""
+        """Returns a copy of the simulated model."""
 
     @abc.abstractmethod
     def _new_memory(self) -> Any:
-        """Returns memory in which the robot can be simulated, MuJoCo's `mjData`."""
+        """Returns memory for the simulation of one robot, MuJoCo's `mjData`."""
 
     @property
     @abc.abstractmethod
@@ -157,7 +157,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def _model_to_draw(self, env_id: int) -> Any:
-        """Returns the `mujoco.MjModel` that pictures of a robot show."""
+        """Returns the `mujoco.MjModel` that images of a robot show."""
 
     def get_state(self, env_ids: Optional[np.ndarray] = None) -> State:
         """Returns copies of the states of the robots `env_ids` (int `[k]`), by default of all."""
@@ -167,10 +167,10 @@ class Engine(abc.ABC):
         return State(states[:, 1:1 + self.nq].copy(), states[:, 1 + self.nq:].copy(), derived)
 
     def set_state(self, qpos: np.ndarray, qvel: np.ndarray, env_ids: Optional[np.ndarray] = None) -> None:
-        """Puts robots into a state.
+        """Sets the states of robots.
 
         Args:
-            qpos: `[k, nq]`, positions, finite; the quaternion of a free joint is scaled to length one.
+            qpos: `[k, nq]`, positions, finite; the quaternion of a free joint is normalized.
             qvel: `[k, nv]`, velocities, finite.
             env_ids: int `[k]`, which robots; all of them by default.
         """
@@ -196,7 +196,7 @@ class Engine(abc.ABC):
             env_ids: int `[k]`, which robots, without duplicates; all of them by default.
 
         Raises:
-            PhysicsError: names the robots whose simulation diverged; then no robot has moved.
+            PhysicsError: the simulation of the robots in its `env_ids` diverged; no robot has moved.
         """
         rows = slice(None) if env_ids is None else env_ids
         states = self._states[rows]
@@ -215,8 +215,8 @@ class Engine(abc.ABC):
     def _num_threads_for(self, count: int) -> int:
         """Returns how many native threads step `count` robots.
 
-        A share of the robots gets twice that share of the threads, as a caller's threads rest while it is busy with
-        something else.
+        A caller that steps a fraction of the robots gets twice that fraction of the threads, because the threads of
+        other callers are idle part of the time.
         """
         num_threads = self.threads()
         return min(num_threads, -(-2 * num_threads * count // self.num_envs))
@@ -230,12 +230,12 @@ class Engine(abc.ABC):
         return getattr(self.model, name).copy()
 
     def set_parameters(self, parameters: Optional[Sequence[Mapping[str, np.ndarray]]]) -> None:
-        """Gives every robot physical parameters of its own, and recomputes what follows from masses and inertias.
+        """Sets the physical parameters of each robot and recomputes constants that depend on masses and inertias.
 
         Args:
-            parameters: one mapping per robot, of a parameter's name to its values, in the shape that
-                `get_parameter` returns; what a mapping lacks is as in the unchanged robot. Robots that are given the
-                same mapping object share a model. None: all robots unchanged.
+            parameters: one mapping per robot, from parameter names to values in the shape that `get_parameter` returns.
+                Missing parameters are those of the unchanged robot. Robots with the same mapping object share a model.
+                None: all robots unchanged.
         """
         if parameters is None:
             self._parameters, self._models = None, [self._model] * self.num_envs
@@ -246,18 +246,18 @@ class Engine(abc.ABC):
         self._derive(None)
 
     def render(self, env_id: int = 0) -> np.ndarray:
-        """Draws the robot `env_id`, with a camera that follows it; returns uint8 `[480, 480, 3]`, red, green and blue.
+        """Renders the robot `env_id` with a camera that follows it; returns an RGB image, uint8 `[480, 480, 3]`.
 
         Raises:
-            ImportError: the `mujoco` package, which draws for either engine, is missing or too old.
-            RuntimeError: there is no OpenGL to draw with; says what to install.
+            ImportError: the `mujoco` package, which renders for both engines, is missing or too old.
+            RuntimeError: OpenGL is missing; the message says what to install.
         """
         if self._camera is None:
             self._camera = Camera(self._model_to_draw(env_id))
         return self._camera.picture(self._model_to_draw(env_id), self._states[env_id, 1:1 + self.nq])
 
     def close_camera(self) -> None:
-        """Ends the process that `render` started; another picture starts one again."""
+        """Ends the process that `render` started; the next image starts a new one."""
         if self._camera is not None:
             self._camera.close()
             self._camera = None
@@ -289,13 +289,13 @@ class Engine(abc.ABC):
         return model
 
     def _check_converged(self, final: np.ndarray, env_ids: Optional[np.ndarray]) -> None:
-        """Raises `PhysicsError` for the rows of `final` (`[k, S]`) that no simulation without a warning can reach.
+        """Raises `PhysicsError` for the rows of `final` (`[k, S]`) that a simulation without a warning cannot reach.
 
-        Where MuJoCo meets a number that is not finite or huge it resets the robot to its initial state, clock
-        included, and after any warning the rollout stops that robot. Either way its clock is wrong at the end, unless
-        the last simulation step gave a warning and no reset. Then the numbers that it leaves are checked. A warning
-        that leaves sound numbers (a full contact buffer) recurs in the next control step; but it does not show where
-        the clock is looked at after every simulation step, as for robots with a free joint.
+        If a number is not finite or too large, MuJoCo resets the robot to its initial state, clock included. After any
+        other warning the rollout stops that robot. In both cases the clock is wrong at the end, unless the last
+        simulation step gave a warning without a reset; therefore the numbers are checked, too. A warning that leaves
+        valid numbers (a full contact buffer) recurs in the next control step. Robots with a free joint are an
+        exception: their clock is checked after every simulation step, so such a warning has no effect.
         """
         in_time = np.abs(final[:, 0] - (START_TIME + self.dt)) < 0.5 * self.model.opt.timestep
         in_bounds = (np.abs(final[:, 1:]) <= _LARGEST).all(axis=1)  # false for NaN
@@ -307,12 +307,12 @@ class Engine(abc.ABC):
                                f"velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", ids)
 
     def __getstate__(self) -> Dict[str, Any]:
-        names = ("robot", "num_envs", "frame_skip", "inertials", "num_threads", "derived")
-        return {"arguments": {name: getattr(self, name) for name in names}, "states": self._states,
-                "controls": self._controls, "parameters": self._parameters}
+        arguments = self.robot, self.num_envs, self.frame_skip, self.inertials, self.num_threads, self.derived
+        return {"arguments": arguments, "states": self._states, "controls": self._controls,
+                "parameters": self._parameters}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        type(self).__init__(self, **state["arguments"])
+        type(self).__init__(self, *state["arguments"])
         self._states[:] = state["states"]
         self._controls[:] = state["controls"]
         self.set_parameters(state["parameters"])
@@ -342,7 +342,7 @@ def set_arrays(model: Any, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def normalize_quaternions(quaternions: np.ndarray) -> None:
-    """Scales quaternions `[k, 4]` to length one, in place; those that have it up to rounding stay as they are."""
+    """Normalizes quaternions `[k, 4]` in place, except those whose length is one up to rounding."""
     w, x, y, z = quaternions.T
     length = np.sqrt(w * w + x * x + y * y + z * z)
     length[np.abs(length - 1.0) <= 1e-15] = 1.0
@@ -365,7 +365,7 @@ def _compute_forces(functions: Any, model: Any, data: Any) -> None:
 
 @contextlib.contextmanager
 def _borrowed(idle: List[Any], make: Callable[[], Any]) -> Iterator[Any]:
-    """Takes one of what is idle, or makes one where all are in use; puts it back unless there is an error."""
+    """Yields an idle item, or a new one if all are in use, and returns it to `idle` unless an error occurs."""
     try:
         item = idle.pop()
     except IndexError:

@@ -1,15 +1,15 @@
-"""The physics engine `mujoco`: the official bindings, of whichever MuJoCo is installed, with native threads.
+"""The physics engine `mujoco`: the official bindings of the installed MuJoCo, with native threads.
 
-By default robots have the masses and inertias that MuJoCo 2.1.0, the engine of the field's papers, computes from
-the same model files; it integrated the end caps of capsules with `pi r^3` in place of `4/3 pi r^3`. Two more things
-have changed since, and are here as they were then, whichever MuJoCo is installed:
+The engine reproduces MuJoCo 2.1.0, with which published experiments were run, for every supported version of MuJoCo:
 
-* From MuJoCo 3.5 on the contact margins of two geometries are added up, where the larger one counted: they are halved.
-* From MuJoCo 4.0 on the Runge-Kutta method combines the angular velocities of free joints otherwise: robots with a
+* Masses and inertias are those of MuJoCo 2.1.0 by default. It integrated the end caps of capsules with `pi r^3` instead
+  of `4/3 pi r^3`.
+* Since MuJoCo 3.5, the contact margins of two geometries are added; before, the larger one counted. They are halved.
+* Since MuJoCo 4.0, the Runge-Kutta method combines the angular velocities of free joints differently. Robots with a
   free joint are integrated here, from accelerations that MuJoCo computes.
 
-With these the engine agrees with MuJoCo 2.1.0 over ten control steps to about 1e-12, and to 1e-5 for the humanoid,
-whose solver of contact forces stops before it has converged.
+The engine agrees with MuJoCo 2.1.0 over ten control steps to about 1e-12, and to 1e-5 for the humanoid, whose contact
+solver stops before it converges.
 """
 import copy
 import functools
@@ -195,9 +195,9 @@ def _import_mujoco() -> ModuleType:
 
 
 def write_no_warnings() -> None:
-    """Keeps MuJoCo from writing warnings to the terminal and to a file in the working directory, `MUJOCO_LOG.TXT`.
+    """Keeps MuJoCo from writing warnings to the terminal and to the file `MUJOCO_LOG.TXT` in the working directory.
 
-    What they are about is found otherwise, and is an error. A handler that the user has set stays.
+    Diverged simulations are detected by `Engine.step`, which raises an error. A handler that the user has set stays.
     """
     mujoco = _import_mujoco()
     if mujoco.get_mju_user_warning() is None:
@@ -208,9 +208,9 @@ def write_no_warnings() -> None:
 def compile_model(robot: str, inertials: str) -> Any:
     """Returns the compiled model of a robot, the same object for the same arguments.
 
-    The half cheetah's file gives its total mass in a compiler attribute that MuJoCo 4 warns of and is to drop. It is
-    taken out and applied afterwards, with the same result. Constraints are solved without a search for groups of bodies
-    that do not touch each other: a robot is one group, so the search finds nothing, and takes time.
+    The half cheetah's file sets its total mass by a compiler attribute that MuJoCo 4 deprecates. The attribute is
+    removed and applied after compilation, with the same result. The search for islands, groups of bodies that do not
+    touch each other, is switched off: a robot is one island, so the search only takes time.
     """
     mujoco = _import_mujoco()
     write_no_warnings()

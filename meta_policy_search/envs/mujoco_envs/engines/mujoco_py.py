@@ -1,9 +1,9 @@
-"""The physics engine `mujoco-py`: MuJoCo 2.1.0, with which the field's papers were computed, on one thread.
+"""The physics engine `mujoco-py`: MuJoCo 2.1.0, with which published experiments were run, on one thread.
 
 Models are compiled by MuJoCo 2.1.0 itself, from the same model files. Derived quantities (`base.DERIVED`) are computed
 on request, as with the official package.
 
-`build.py` builds it. Where mujoco-py has been installed by its own instructions, it is used as it is.
+`build.py` builds it. An installation that follows mujoco-py's own instructions is used as it is.
 """
 import contextlib
 import functools
@@ -33,10 +33,10 @@ _one_at_a_time = threading.Lock()  # mujoco-py keeps warnings in a global variab
 
 
 class MujocoPyEngine(Engine):
-    """Robots simulated by mujoco-py, one after the other; see `Engine` for arguments, attributes and methods.
+    """Robots simulated sequentially by mujoco-py; see `Engine` for arguments, attributes and methods.
 
-    mujoco-py holds on to Python's interpreter lock, so `num_threads` has no effect; processes share the work
-    (`MetaSampler(parallel=True)`). `inertials="modern"` and pictures need the package `mujoco`, too.
+    mujoco-py holds Python's interpreter lock, so `num_threads` has no effect; use processes instead
+    (`MetaSampler(parallel=True)`). `inertials="modern"` and images need the package `mujoco`, too.
     """
 
     name = "mujoco-py"
@@ -105,10 +105,10 @@ def _compile(robot: str, inertials: str) -> Any:
 
 
 def import_mujoco_py() -> ModuleType:
-    """Returns the module `mujoco_py`, loaded with the engine that `build.py` has built, if it has.
+    """Returns the module `mujoco_py`, loaded with the engine that `build.py` built, if it exists.
 
     Raises:
-        ImportError: mujoco-py or its engine is not installed; says what to run.
+        ImportError: mujoco-py or its engine is not installed; the message contains the command to run.
     """
     if sys.modules.get("mujoco_py") is not None:
         return sys.modules["mujoco_py"]
@@ -126,7 +126,7 @@ def import_mujoco_py() -> ModuleType:
 
 @contextlib.contextmanager
 def _where_to_find_the_engine() -> Iterator[None]:
-    """Sets the environment variables that mujoco-py looks for while it is imported, and undoes all changes to them."""
+    """Sets the environment variables that mujoco-py reads when it is imported, and restores them afterwards."""
     before = dict(os.environ)
     folder = engine_folder()
     if not before.get(_PATH_VARIABLE) and folder is not None:  # else it is the user's own, or missing
@@ -142,7 +142,7 @@ def _where_to_find_the_engine() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps warnings of old packages and mujoco-py's own notices from the user's terminal."""
+    """Hides warnings of old packages and mujoco-py's own notices."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), \
             warnings.catch_warnings():
         warnings.simplefilter("ignore")
