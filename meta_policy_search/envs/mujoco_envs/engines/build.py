@@ -7,9 +7,9 @@ runs all steps; without make:
     pip install "meta_policy_search[mujoco-py]"
     python -m meta_policy_search.envs.mujoco_envs.engines.build
 
-The build needs 64-bit Linux on x86, Python 3.10 to 3.12, a C compiler and about a minute, but no OpenGL. It changes only
-the folder of the installed package `mujoco_py`. MuJoCo 2.1.0 comes from a wheel on PyPI that contains its library and
-headers; its SHA-256 is checked. The rendering functions of `mujoco_py` do nothing.
+The build needs 64-bit Linux on x86, Python 3.10 to 3.12, a C compiler and about a minute, but no OpenGL. It changes
+only the folder of the installed package `mujoco_py`. MuJoCo 2.1.0 comes from a wheel on PyPI that contains its library
+and headers; its SHA-256 is checked. The rendering functions of `mujoco_py` do nothing.
 """
 import argparse
 import hashlib
