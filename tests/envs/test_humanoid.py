@@ -1,10 +1,11 @@
 """The humanoid environments: rewards by hand, observation, start, end, tasks; see also test_contract."""
+import dataclasses
+
 import mujoco
 import numpy as np
 import pytest
 
 from meta_policy_search.envs.mujoco_envs import HumanoidRandDirec2DEnv, HumanoidRandDirecEnv
-from meta_policy_search.envs.mujoco_envs import humanoid as humanoid_module
 from meta_policy_search.envs.mujoco_envs.engines.base import State
 from meta_policy_search.utils import logger
 from tests.helpers.robots import ends_of, engine_of
@@ -89,15 +90,16 @@ def test_actuators_rest_at_the_start():
     assert observation[45:269].any()
 
 
-def test_impacts_cost_up_to_a_limit(monkeypatch):
+def test_impacts_cost_up_to_a_limit():
     env = HumanoidRandDirecEnv(contact_forces=True)
     _, reward, _, _, info = after_some_steps(env)
     cost = 0.5e-6 * (computed(env, ACTION).cfrc_ext ** 2).sum()
     assert 0.0 < cost < 10.0
     assert info["reward_impact"] == pytest.approx(-cost)
     assert reward == pytest.approx(sum(value for key, value in info.items() if key.startswith("reward_")))
-    assert humanoid_module.LARGEST_IMPACT_COST == 10.0
-    monkeypatch.setattr(humanoid_module, "LARGEST_IMPACT_COST", cost / 2.0)
+    batched = env._batched
+    assert batched.robot.max_impact_cost == 10.0
+    batched.robot = dataclasses.replace(batched.robot, max_impact_cost=cost / 2.0)
     assert after_some_steps(env)[4]["reward_impact"] == pytest.approx(-cost / 2.0)
 
 

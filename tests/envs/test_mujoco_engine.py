@@ -18,8 +18,7 @@ import pytest
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines import base as engine_module
 from meta_policy_search.envs.mujoco_envs.engines import mujoco as engine_mujoco
-from meta_policy_search.envs.mujoco_envs.engines.derived import DERIVED
-from meta_policy_search.envs.mujoco_envs.engines.models import ROBOTS, model_file
+from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, ROBOTS, model_file
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 
 REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0

@@ -16,9 +16,8 @@ import pytest
 from meta_policy_search.envs import PhysicsError, make_env, mujoco_envs
 from meta_policy_search.envs.mujoco_envs.engines import build as build_mujoco_py
 from meta_policy_search.envs.mujoco_envs.engines import mujoco_py as engine_mujoco_py
-from meta_policy_search.envs.mujoco_envs.engines.derived import DERIVED
+from meta_policy_search.envs.mujoco_envs.engines.base import DERIVED, INERTIALS, ROBOTS, model_file
 from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine, make_engine
-from meta_policy_search.envs.mujoco_envs.engines.models import INERTIALS, ROBOTS, model_file
 from tests.helpers.robots import engine_of
 
 REFERENCE = Path(__file__).parents[1] / "data" / "mujoco210.npz"  # made with MuJoCo 2.1.0

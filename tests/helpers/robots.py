@@ -8,9 +8,9 @@ def engine_of(env):
 
 def observations_of(env, state):
     """What a robot observes in some states of the engine, one row for each."""
-    return env.make_batched(1)._observations(state)
+    return env._batched.robot.observations(state)
 
 
 def ends_of(env, state):
     """In which states of the engine a path ends, one answer for each."""
-    return env.make_batched(1)._terminated(state)
+    return env._batched.robot.terminated(state)

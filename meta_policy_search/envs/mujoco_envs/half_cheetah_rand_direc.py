@@ -1,30 +1,77 @@
 """Half cheetah, running forward or backward."""
 from typing import Optional
 
-from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, RobotArguments
-from meta_policy_search.envs.mujoco_envs.half_cheetah import BatchedHalfCheetahEnv
-from meta_policy_search.envs.mujoco_envs.tasks import DirectionTasks
-from meta_policy_search.utils.signatures import Unpack
-
-
-class BatchedHalfCheetahRandDirecEnv(DirectionTasks, BatchedHalfCheetahEnv):
-    """`num_envs` copies of `HalfCheetahRandDirecEnv`."""
+from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
+from meta_policy_search.envs.mujoco_envs.robots import HALF_CHEETAH
+from meta_policy_search.envs.mujoco_envs.tasks import Directions
 
 
 class HalfCheetahRandDirecEnv(MujocoMetaEnv):
-    """A half cheetah that is to run forward in one half of the tasks and backward in the other.
+    """A half cheetah is rewarded for running forward in half of the tasks and backward in the other half.
 
-    The direction is not observed: an agent learns it from rewards alone, so that a policy which is not adapted can do
-    no better than stand still. The task is that of MAML (arXiv:1703.03400, section 5.3) and ProMP (arXiv:1810.06784).
+    The direction is not observed, so a policy that does not adapt cannot do better than stand still. The task is that
+    of MAML (arXiv:1703.03400, section 5.3) and ProMP (arXiv:1810.06784).
+
+    Observation:
+        float64 `[17]`: `qpos[1:]`, then `qvel`. The distance from the start, `qpos[0]`, is not observed.
+
+        =====  ==================================================  =====
+        index  observation                                         unit
+        =====  ==================================================  =====
+        0      height of the torso relative to the model           m
+        1      pitch of the torso                                  rad
+        2-4    angle of the back thigh, shin and foot              rad
+        5-7    angle of the front thigh, shin and foot             rad
+        8      velocity of the torso along x                       m/s
+        9      velocity of the torso along z                       m/s
+        10     angular velocity of the torso                       rad/s
+        11-13  angular velocity of the back thigh, shin and foot   rad/s
+        14-16  angular velocity of the front thigh, shin and foot  rad/s
+        =====  ==================================================  =====
+
+    Action:
+        float64 `[6]`, clipped to [-1, 1], held for 5 simulation steps of 0.01 s.
+
+        =====  ==========================================================================
+        index  action
+        =====  ==========================================================================
+        0-2    torque on the back thigh, shin and foot, in units of 120, 90 and 60 N m
+        3-5    torque on the front thigh, shin and foot, in units of 120, 60 and 30 N m
+        =====  ==========================================================================
 
     Reward:
-        `direction * (x' - x) / 0.05 s - 0.05 * |action|^2` per step, with `x` and `x'` the positions of the torso
-        before and after the step in m, and the action as clipped (the same as the action as given under `normalize`,
-        as the published experiments have it). `env_infos` holds the two terms: `reward_run`, the mean velocity during
-        the step in the direction asked for, m/s, and `reward_ctrl`.
+        `direction * (x' - x) / 0.05 s - 0.05 * |action|^2` per step, where `x` and `x'` are the positions of the torso
+        before and after the step in m, and the action is clipped (under `normalize`, as in the published experiments,
+        the clipped action equals the given one). `env_infos` contain the two terms: `reward_run`, the mean velocity in
+        the direction of the task, m/s, and `reward_ctrl`.
+
+    Tasks:
+        -1.0 (backward) or 1.0 (forward), with equal probability.
+
+    Start:
+        Positions of the model plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with standard deviation
+        0.1 (m/s, rad/s).
+
+    End:
+        Never. The sampler ends a path; published experiments use 100 or 200 steps.
+
+    Logs:
+        `AvgForwardVel` and `AvgFinalForwardVel`: `reward_run`, m/s, averaged over all steps and over the last steps of
+        the paths. `AvgCtrlCost`: mean of `-reward_ctrl`.
+
+    Args:
+        goal_direction: the first task, -1.0 or 1.0; None for 1.0.
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
+            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
+        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
+            the installed MuJoCo computes.
+        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
+            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` for images by `render`, or None.
     """
 
-    batched_class = BatchedHalfCheetahRandDirecEnv
-
-    def __init__(self, goal_direction: Optional[float] = None, **robot: Unpack[RobotArguments]) -> None:
-        super().__init__(goal_direction=1.0 if goal_direction is None else goal_direction, **robot)
+    def __init__(self, goal_direction: Optional[float] = None, *, engine: Optional[str] = None,
+                 inertials: str = "mujoco210", num_threads: Optional[int] = None,
+                 render_mode: Optional[str] = None) -> None:
+        super().__init__(HALF_CHEETAH, Directions(1.0 if goal_direction is None else goal_direction), engine=engine,
+                         inertials=inertials, num_threads=num_threads, render_mode=render_mode)

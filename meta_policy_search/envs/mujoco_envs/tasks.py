@@ -1,116 +1,234 @@
-"""Kinds of tasks that several robots share: a direction along a line, one in the plane, and a velocity.
-
-Each is a mix-in: the environment of a robot and a task derives from the kind of task first, then from the robot.
-"""
+"""Families of tasks: directions, velocities and places to reach, and randomized physical parameters."""
+import abc
 import math
 import numbers
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.base import BatchedGoalEnv
-from meta_policy_search.envs.mujoco_envs.engines.base import State
+from meta_policy_search.envs.mujoco_envs.engines.base import Engine
 from meta_policy_search.envs.point_envs.base import as_point
 from meta_policy_search.envs.scenery import Scenery
-from meta_policy_search.types import Infos, Rows, Task
-from meta_policy_search.utils.checks import check_choice, check_finite
+from meta_policy_search.types import Infos, Task
+from meta_policy_search.utils.checks import check_choice, check_finite, check_non_negative
 
-DIRECTIONS = (-1.0, 1.0)  # backward, forward
+DIRECTIONS = (-1.0, 1.0)
+"""Backward and forward."""
+
+SCALE_BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_friction": 1.5}
+"""Physical parameters that can differ between tasks, each with the base of its random multipliers."""
 
 
-class DirectionTasks(BatchedGoalEnv):
-    """The task is a direction along x, and by default the reward the velocity in that direction.
+class TaskFamily(abc.ABC):
+    """The task distribution of a robot, and the reward for the robot's motion under a task.
 
-    Tasks:
-        -1.0 (backward) or 1.0 (forward), with equal probability.
+    A family holds no state, so that environments can share it.
 
-    Args:
-        goal_direction: -1.0 or 1.0, the task until `set_task` is called; forward by default.
+    Attributes:
+        first: the task of an environment until `set_task` is called.
     """
 
-    def __init__(self, num_envs: int, *, goal_direction: float = 1.0, **settings: Any) -> None:
-        super().__init__(num_envs, task=check_choice("goal_direction", goal_direction, DIRECTIONS), **settings)
+    first: Task
 
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws directions, each with equal probability."""
+    def first_task(self, engine: Engine) -> Task:
+        """Returns the task of an environment until `set_task` is called."""
+        return self.first
+
+    @abc.abstractmethod
+    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
+        """Draws `n_tasks` tasks.
+
+        Args:
+            n_tasks: number of tasks.
+            rng: generator to draw from.
+            engine: the engine that simulates the robot, for families that depend on its physical parameters.
+        """
+
+    @abc.abstractmethod
+    def check(self, name: str, task: Task, engine: Engine) -> Task:
+        """Returns a copy of a task in the form that `sample` returns.
+
+        Raises:
+            TypeError, ValueError: `task` is invalid; the message names it by `name`.
+        """
+
+    def apply(self, tasks: Sequence[Task], engine: Engine) -> None:
+        """Changes the simulated robots, if the tasks are about them; `tasks` has one checked task per robot."""
+
+    @abc.abstractmethod
+    def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """Returns the reward for the motion during a step.
+
+        Args:
+            velocity: float64 `[k, 1]` (along x) or `[k, 2]`, mean velocity during the step, m/s.
+            position: float64 `[k, 1]` or `[k, 2]`, position after the step, m.
+            goals: `[k, ...]`, the tasks of the robots as an array.
+
+        Returns:
+            `(progress [k], env_infos)`.
+        """
+
+    def scenery(self, task: Task) -> Scenery:
+        """Returns what is drawn of the world besides the robot."""
+        return Scenery()
+
+
+class Directions(TaskFamily):
+    """Tasks are directions along x, -1.0 or 1.0 with equal probability; the reward is the velocity in that direction.
+
+    Args:
+        goal_direction: the first task, -1.0 (backward) or 1.0 (forward).
+    """
+
+    def __init__(self, goal_direction: float = 1.0) -> None:
+        self.first = check_choice("goal_direction", goal_direction, DIRECTIONS)
+
+    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
         return rng.choice(DIRECTIONS, n_tasks).tolist()
 
-    def scenery(self, env_id: int) -> Scenery:
-        return Scenery(direction=np.array([self.goals[env_id], 0.0]))
-
-    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        return self._run_rewards(self.goals[rows] * self._forward_velocity(before, after), actions, after)
-
-    def _check_task(self, name: str, task: Task) -> float:
+    def check(self, name: str, task: Task, engine: Engine) -> float:
         return check_choice(name, task, DIRECTIONS)
 
+    def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        return goals * velocity[:, 0], {}
 
-class PlanarDirectionTasks(BatchedGoalEnv):
-    """The task is a direction in the plane, and the reward for a `BatchedContactEnv` the velocity in that direction.
+    def scenery(self, task: Task) -> Scenery:
+        return Scenery(direction=np.array([task, 0.0]))
 
-    Tasks:
-        Unit vectors `(x, y)`, float64 `[2]`, all directions equally likely.
+
+class PlanarDirections(TaskFamily):
+    """Tasks are unit vectors `(x, y)`, uniform over all angles; the reward is the velocity in that direction.
 
     Args:
-        goal_direction: the task until `set_task` is called, two numbers `(x, y)`, a vector of length one.
+        goal_direction: the first task.
     """
 
-    _plane_velocity: Callable[[State, State], np.ndarray]  # of `BatchedContactEnv`
+    def __init__(self, goal_direction: Sequence[float] = (1.0, 0.0)) -> None:
+        self.first = _unit_vector("goal_direction", goal_direction)
 
-    def __init__(self, num_envs: int, *, goal_direction: Sequence[float] = (1.0, 0.0), **settings: Any) -> None:
-        super().__init__(num_envs, task=self._check_task("goal_direction", goal_direction), **settings)
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws directions, each a float64 `[2]` of length one."""
+    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
         vectors = rng.standard_normal((n_tasks, 2))
         return list(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
-    def scenery(self, env_id: int) -> Scenery:
-        return Scenery(direction=self.goals[env_id])
+    def check(self, name: str, task: Task, engine: Engine) -> np.ndarray:
+        return _unit_vector(name, task)
 
-    def _check_task(self, name: str, task: Task) -> np.ndarray:
-        direction = as_point(name, task)
-        if abs(math.hypot(*direction) - 1.0) > 1e-6:
-            raise ValueError(f"{name}: expected a vector (x, y) of length one, got {task!r}")
-        return direction
+    def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        return goals[:, 0] * velocity[:, 0] + goals[:, 1] * velocity[:, 1], {}
 
-    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        goals, velocities = self.goals[rows], self._plane_velocity(before, after)
-        along_goal = goals[:, 0] * velocities[:, 0] + goals[:, 1] * velocities[:, 1]
-        return self._run_rewards(along_goal, actions, after)
+    def scenery(self, task: Task) -> Scenery:
+        return Scenery(direction=task)
 
 
-class VelocityTasks(BatchedGoalEnv):
-    """The task is a velocity along x, and by default the reward minus how far the robot is from it.
+class Velocities(TaskFamily):
+    """Tasks are velocities along x, m/s, uniform in [`min_velocity`, `max_velocity`).
 
-    Tasks:
-        The velocity asked for, m/s, uniform in [`min_velocity`, `max_velocity`), where `min_velocity` is zero unless it
-        is an argument. `set_task` takes any finite number.
+    The reward is minus the absolute difference between the robot's velocity and the task. The first task is the middle
+    of the range. `env_infos` contain `forward_vel`, the velocity along x, m/s.
 
     Args:
-        min_velocity: lower end of the task distribution, m/s.
-        max_velocity: upper end of the task distribution, m/s, above the lower one. The mean of both is the task until
-            `set_task` is called.
+        min_velocity: lower end of the range, m/s.
+        max_velocity: upper end of the range, m/s; above `min_velocity`.
     """
 
-    logged_infos = ("forward_vel", "reward_ctrl")
-
-    def __init__(self, num_envs: int, *, min_velocity: float = 0.0, max_velocity: float, **settings: Any) -> None:
+    def __init__(self, min_velocity: float, max_velocity: float) -> None:
         self.min_velocity = check_finite("min_velocity", min_velocity)
         self.max_velocity = check_finite("max_velocity", max_velocity)
         if not self.min_velocity < self.max_velocity:
             raise ValueError(f"max_velocity: expected a number above {self.min_velocity}, got {max_velocity!r}")
-        super().__init__(num_envs, task=(self.min_velocity + self.max_velocity) / 2.0, **settings)
+        self.first = (self.min_velocity + self.max_velocity) / 2.0
 
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws velocities, m/s."""
+    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
         return rng.uniform(self.min_velocity, self.max_velocity, n_tasks).tolist()
 
-    def _rewards(self, before: State, actions: np.ndarray, after: State, rows: Rows) -> Tuple[np.ndarray, Infos]:
-        forward_vel = self._forward_velocity(before, after)
-        return self._run_rewards(-np.abs(forward_vel - self.goals[rows]), actions, after, forward_vel=forward_vel)
-
-    def _check_task(self, name: str, task: Task) -> float:
+    def check(self, name: str, task: Task, engine: Engine) -> float:
         if isinstance(task, bool) or not isinstance(task, numbers.Real) or not math.isfinite(task):
             raise ValueError(f"{name}: expected a finite number (m/s), got {task!r}")
         return float(task)
+
+    def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        return -np.abs(velocity[:, 0] - goals), {"forward_vel": velocity[:, 0]}
+
+
+class Goals(TaskFamily):
+    """Tasks are places `(x, y)`, m, uniform in a disc around the origin.
+
+    The reward is minus the L1 distance between the robot and the place after the step, m.
+
+    Args:
+        goal: the first task, any place.
+        radius: radius of the disc, m.
+    """
+
+    def __init__(self, goal: Sequence[float], radius: float) -> None:
+        self.first, self.radius = as_point("goal", goal), radius
+
+    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
+        angles = rng.uniform(0.0, 2.0 * np.pi, n_tasks)
+        distances = self.radius * np.sqrt(rng.random(n_tasks))
+        return list(distances[:, None] * np.stack((np.cos(angles), np.sin(angles)), axis=1))
+
+    def check(self, name: str, task: Task, engine: Engine) -> np.ndarray:
+        return as_point(name, task)
+
+    def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        away = np.abs(position - goals)
+        return -(away[:, 0] + away[:, 1]), {}
+
+    def scenery(self, task: Task) -> Scenery:
+        return Scenery(half_width=self.radius, goal=task)
+
+
+class RandomParameters(TaskFamily):
+    """Tasks are dicts of physical parameters, see `RandomEnv`; the reward is the velocity along x.
+
+    Args:
+        log_scale_limit: half-width of the uniform distribution of the exponents, at least zero.
+        rand_params: names of the parameters that a task changes, one or more of `SCALE_BASES`.
+    """
+
+    def __init__(self, log_scale_limit: float, rand_params: Sequence[str] = tuple(SCALE_BASES)) -> None:
+        self.log_scale_limit = check_non_negative("log_scale_limit", log_scale_limit)
+        names = {check_choice("rand_params", name, SCALE_BASES) for name in rand_params}
+        if not names:
+            raise ValueError(f"rand_params: expected one or more of {list(SCALE_BASES)}, got {rand_params!r}")
+        self.rand_params = tuple(name for name in SCALE_BASES if name in names)
+
+    def first_task(self, engine: Engine) -> Task:
+        """Returns the parameters of the model."""
+        return {name: engine.get_parameter(name) for name in self.rand_params}
+
+    def sample(self, n_tasks: int, rng: np.random.Generator, engine: Engine) -> List[Task]:
+        return [{name: self._scaled(name, rng, engine) for name in self.rand_params} for _ in range(n_tasks)]
+
+    def check(self, name: str, task: Task, engine: Engine) -> Dict[str, np.ndarray]:
+        if not isinstance(task, Mapping):
+            raise TypeError(f"{name}: expected a dict of parameter arrays, got {task!r}")
+        checked = {}
+        for parameter, values in task.items():
+            check_choice(f"{name}: parameter", parameter, SCALE_BASES)
+            values = np.array(values, dtype=np.float64)
+            shape = engine.get_parameter(parameter).shape
+            if values.shape != shape:
+                raise ValueError(f"{name}: {parameter}: expected shape {shape}, got {values.shape}")
+            if not (np.isfinite(values) & (values >= 0.0)).all():
+                raise ValueError(f"{name}: {parameter}: expected finite numbers of at least 0, got {values.tolist()}")
+            checked[parameter] = values
+        return checked
+
+    def apply(self, tasks: Sequence[Task], engine: Engine) -> None:
+        engine.set_parameters(tasks)
+
+    def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        return velocity[:, 0], {}
+
+    def _scaled(self, name: str, rng: np.random.Generator, engine: Engine) -> np.ndarray:
+        values = engine.get_parameter(name)
+        return values * SCALE_BASES[name] ** rng.uniform(-self.log_scale_limit, self.log_scale_limit, values.shape)
+
+
+def _unit_vector(name: str, value: Sequence[float]) -> np.ndarray:
+    direction = as_point(name, value)
+    if abs(math.hypot(*direction) - 1.0) > 1e-6:
+        raise ValueError(f"{name}: expected a vector (x, y) of length one, got {value!r}")
+    return direction

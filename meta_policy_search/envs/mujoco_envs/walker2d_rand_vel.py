@@ -1,29 +1,78 @@
 """Walker, walking at a given velocity."""
-from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv, RobotArguments
-from meta_policy_search.envs.mujoco_envs.tasks import VelocityTasks
-from meta_policy_search.envs.mujoco_envs.walker2d import BatchedWalker2DEnv
-from meta_policy_search.utils.signatures import Unpack
+from typing import Optional
 
-
-class BatchedWalker2DRandVelEnv(VelocityTasks, BatchedWalker2DEnv):
-    """`num_envs` copies of `Walker2DRandVelEnv`."""
-
-    survival_reward = 15.0  # so large that to fall never pays, however far the velocity is off
+from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
+from meta_policy_search.envs.mujoco_envs.robots import Walker2D
+from meta_policy_search.envs.mujoco_envs.tasks import Velocities
 
 
 class Walker2DRandVelEnv(MujocoMetaEnv):
-    """A walker that is to walk at a velocity of its task's own.
+    """A walker is rewarded for walking at a task-specific velocity.
 
-    The velocity asked for is not observed: an agent learns it from rewards alone. One of the environments of ProMP's
-    public code (arXiv:1810.06784).
+    The target velocity is not observed. The environment is one of those of ProMP's public code (arXiv:1810.06784).
+
+    Observation:
+        float64 `[17]`: `qpos[1:]`, then `qvel` clipped to [-10, 10].
+
+        =====  ==================================================  =====
+        index  observation                                         unit
+        =====  ==================================================  =====
+        0      height of the torso                                 m
+        1      pitch of the torso                                  rad
+        2-4    angle of the right thigh, leg and foot              rad
+        5-7    angle of the left thigh, leg and foot               rad
+        8      velocity of the torso along x                       m/s
+        9      velocity of the torso along z                       m/s
+        10     angular velocity of the torso                       rad/s
+        11-13  angular velocity of the right thigh, leg and foot   rad/s
+        14-16  angular velocity of the left thigh, leg and foot    rad/s
+        =====  ==================================================  =====
+
+    Action:
+        float64 `[6]`, clipped to [-1, 1], held for 8 simulation steps of 0.002 s.
+
+        =====  =============================================================
+        index  action
+        =====  =============================================================
+        0-2    torque on the right thigh, leg and foot, in units of 100 N m
+        3-5    torque on the left thigh, leg and foot, in units of 100 N m
+        =====  =============================================================
 
     Reward:
         `-|v - goal| - 0.001 * |action|^2 + 15` per step, with the mean velocity `v = (x' - x) / 0.016 s`, where `x` and
-        `x'` are the positions of the torso before and after the step in m, and the action as clipped. `env_infos` holds
-        `forward_vel` (`v`, m/s) and the first two terms, `reward_run` and `reward_ctrl`.
+        `x'` are the positions of the torso before and after the step in m, and the action is clipped. `env_infos`
+        contain `forward_vel` (`v`, m/s) and the first two terms, `reward_run` and `reward_ctrl`. The constant 15 is so
+        large that falling never pays, whatever the velocity.
+
+    Tasks:
+        Target velocity, m/s, uniform in [0, `max_velocity`). `set_task` accepts any finite number.
+
+    Start:
+        Positions of the model (upright, 1.25 m) and zero velocities, plus uniform noise in [-0.005, 0.005] (m, rad,
+        m/s, rad/s).
+
+    End:
+        When the height of the torso is outside of (0.8, 2) m, or its pitch outside of (-1, 1) rad.
+
+    Logs:
+        `AvgForwardVel` and `AvgFinalForwardVel`: `forward_vel`, m/s, averaged over all steps and over the last steps of
+        the paths. `AvgCtrlCost`: mean of `-reward_ctrl`.
+
+    Args:
+        max_velocity: upper end of the task distribution, m/s, above zero. The first task is half of it.
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
+            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
+        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
+            the installed MuJoCo computes.
+        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
+            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` for images by `render`, or None.
+
+    References:
+        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which the class has the same name.
     """
 
-    batched_class = BatchedWalker2DRandVelEnv
-
-    def __init__(self, max_velocity: float = 10.0, **robot: Unpack[RobotArguments]) -> None:
-        super().__init__(max_velocity=max_velocity, **robot)
+    def __init__(self, max_velocity: float = 10.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",
+                 num_threads: Optional[int] = None, render_mode: Optional[str] = None) -> None:
+        super().__init__(Walker2D(survival_reward=15.0), Velocities(0.0, max_velocity), engine=engine,
+                         inertials=inertials, num_threads=num_threads, render_mode=render_mode)

@@ -1,30 +1,56 @@
-"""What a physics engine is: many robots of one kind, advanced together.
+"""The interface of physics engines: many robots of one kind, stepped together.
 
-A robot's future depends on its position, velocity and controls and on nothing else: the constraint solver starts each
-control step cold. So the row of one robot is the same bit for bit alone or among others, for any number of threads, and
-after pickling.
+The next state of a robot depends on its position, velocity and controls only: the constraint solver starts each control
+step without a warm start. Therefore the result for one robot is the same bit for bit alone and among others, for any
+number of threads, and after pickling.
 """
 import abc
 import contextlib
+import importlib.util
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
-from meta_policy_search.envs.mujoco_envs.engines.derived import DERIVED, DerivedState
-from meta_policy_search.envs.mujoco_envs.engines.models import INERTIALS, ROBOTS
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
+ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
+"""Robots that can be simulated: names of Gymnasium's model files."""
+
+INERTIALS = ("mujoco210", "modern")
+"""Sources of masses and inertias: MuJoCo 2.1.0, or the installed `mujoco`."""
+
+INERTIAL_ARRAYS = ("body_mass", "body_inertia", "body_ipos", "body_iquat")
+"""The arrays of a model that depend on the source."""
+
+DERIVED = ("cfrc_ext", "cinert", "cvel", "qfrc_actuator", "subtree_com")
+"""Quantities that states can contain besides positions and velocities, by MuJoCo's names, each for one robot:
+
+=================  ===============  ================================================================================
+name               shape            meaning
+=================  ===============  ================================================================================
+`cfrc_ext`         `[bodies, 6]`    torque (N m) and force (N) of contacts on each body
+`cinert`           `[bodies, 10]`   inertia of each body: moments (kg m^2), offset times mass (kg m), mass (kg)
+`cvel`             `[bodies, 6]`    angular velocity (rad/s) and velocity (m/s) of each body
+`qfrc_actuator`    `[nv]`           force (N) or torque (N m) of the actuators on each velocity coordinate
+`subtree_com`      `[bodies, 3]`    center of mass of each body and its descendants, m
+=================  ===============  ================================================================================
+
+The first body is the world, the second the root of the robot. The first three are in world axes, around the center of
+mass of the robot.
+"""
+
 START_TIME = -1000.0
-"""The clock at the start of every control step, s: far from zero, where MuJoCo resets it to."""
+"""The clock at the start of every control step, s: far from zero, the value after a reset by MuJoCo."""
 
 _LARGEST = 1e10  # a position or velocity beyond it counts as diverged; MuJoCo's own bound (mjMAXVAL)
 
 
 class State(NamedTuple):
-    """Positions and velocities of `k` robots, and what follows from them and was asked for."""
+    """Positions and velocities of `k` robots, and the requested derived quantities."""
 
     qpos: np.ndarray  # float64 [k, nq], m and rad (unit quaternions for free joints)
     qvel: np.ndarray  # float64 [k, nv], m/s and rad/s
@@ -34,32 +60,32 @@ class State(NamedTuple):
 class Engine(abc.ABC):
     """`num_envs` robots of one kind, whose controls are held for `frame_skip` simulation steps at a time.
 
-    Copies and pickles hold the states and the changed parameters; the copy builds its model, buffers and threads
-    anew. A subclass knows one binding of MuJoCo.
+    Copies and pickles contain the states and the changed parameters; the copy rebuilds its model, buffers and threads.
+    Each subclass uses one Python binding of MuJoCo.
 
     Args:
         robot: one of `ROBOTS`.
         num_envs: number of robots, at least one.
         frame_skip: simulation steps per control step, at least one.
         inertials: one of `INERTIALS`.
-        num_threads: native threads that share the robots, at least one; by default all cores that the process
-            may use. Never more than `num_envs`; one, where a binding has no threads. Results do not depend on it.
-        derived: those of `DERIVED` that states are to come with; none by default. They are computed while the controls
-            that led to the state are still held (after `set_state`: zero).
+        num_threads: native threads that step the robots, at least one; by default all cores that the process may use,
+            and at most `num_envs`. A binding without threads uses one. Results do not depend on it.
+        derived: names of `DERIVED` that states contain; none by default. They are computed under the controls of the
+            last step (zero after `set_state`).
 
     Attributes:
         name: one of `ENGINES`.
         model: the compiled model, an object of the binding with MuJoCo's names, shared by all engines of the process
-            with the same robot and inertials: to be read, not written (`set_parameters` changes physics).
+            with the same robot and inertials. Read-only; `set_parameters` changes the physics.
         dt: duration of a control step, s.
         nq, nv, nu: numbers of position coordinates, velocity coordinates and controls.
         control_low, control_high: float64 `[nu]`, bounds of the controls.
-        init_qpos: float64 `[nq]`, the position that the model file describes.
+        init_qpos: float64 `[nq]`, the position in the model file.
         num_threads: as given; takes effect with the first step.
 
     Raises:
-        ImportError: the engine or the `gymnasium` package is missing or too old; says what to run.
-        FileNotFoundError: the installed Gymnasium has no model of the robot; says what to run.
+        ImportError: the engine or the `gymnasium` package is missing or too old.
+        FileNotFoundError: the installed Gymnasium has no model of the robot.
     """
 
     name: str
@@ -87,10 +113,10 @@ class Engine(abc.ABC):
         self._model = self._simulated()
         self._models = [self._model] * self.num_envs
         self._idle_simulators: Dict[int, List[Any]] = {}  # by their number of threads
-        self._idle_derived: List[DerivedState] = []
+        self._idle_memory: List[Any] = []
         self._camera: Optional[Camera] = None
-        memory = self._new_memory()
-        self._derived = {name: np.zeros((self.num_envs, *getattr(memory, name).shape)) for name in self.derived}
+        self._derived = {name: np.zeros((self.num_envs, *values.shape))
+                         for name, values in arrays_of(self._new_memory(), self.derived).items()}
         self._derive(None)
 
     @abc.abstractmethod
@@ -98,20 +124,16 @@ class Engine(abc.ABC):
         """Returns the compiled model, the same object for the same robot and inertials."""
 
     def _simulated(self) -> Any:
-        """Returns the model for `Simulator.simulate`, made of the compiled one; by default that itself."""
+        """Returns the model for `_simulate`, made from the compiled one; by default the compiled model itself."""
         return self.model
 
     @abc.abstractmethod
     def _copy_of_model(self) -> Any:
-        """Returns a copy of the model that is simulated, to be changed."""
-
-    @abc.abstractmethod
-    def _update_constants(self, model: Any) -> None:
-        """Recomputes what MuJoCo derives from masses and inertias when it compiles a model."""
+        """Returns a copy of the simulated model."""
 
     @abc.abstractmethod
     def _new_memory(self) -> Any:
-        """Returns memory in which the robot can be simulated, MuJoCo's `mjData`."""
+        """Returns memory for the simulation of one robot, MuJoCo's `mjData`."""
 
     @property
     @abc.abstractmethod
@@ -119,12 +141,23 @@ class Engine(abc.ABC):
         """The functions of the binding, by MuJoCo's names."""
 
     @abc.abstractmethod
-    def _new_simulator(self, num_threads: int) -> "Simulator":
-        """Returns what simulates robots on that many threads."""
+    def _new_simulator(self, num_threads: int) -> Any:
+        """Returns the threads and the memory that `_simulate` needs for one caller at a time."""
+
+    @abc.abstractmethod
+    def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        """Returns the states of `k` robots after one control step, a new array; see also `_check_converged`.
+
+        Args:
+            simulator: one of `_new_simulator`.
+            models: the model of each robot.
+            states: float64 `[k, 1 + nq + nv]`, their clocks, positions and velocities.
+            controls: float64 `[k, nu]`, held for the whole step.
+        """
 
     @abc.abstractmethod
     def _model_to_draw(self, env_id: int) -> Any:
-        """Returns the `mujoco.MjModel` that pictures of a robot show."""
+        """Returns the `mujoco.MjModel` that images of a robot show."""
 
     def get_state(self, env_ids: Optional[np.ndarray] = None) -> State:
         """Returns copies of the states of the robots `env_ids` (int `[k]`), by default of all."""
@@ -134,10 +167,10 @@ class Engine(abc.ABC):
         return State(states[:, 1:1 + self.nq].copy(), states[:, 1 + self.nq:].copy(), derived)
 
     def set_state(self, qpos: np.ndarray, qvel: np.ndarray, env_ids: Optional[np.ndarray] = None) -> None:
-        """Puts robots into a state.
+        """Sets the states of robots.
 
         Args:
-            qpos: `[k, nq]`, positions, finite; the quaternion of a free joint is scaled to length one.
+            qpos: `[k, nq]`, positions, finite; the quaternion of a free joint is normalized.
             qvel: `[k, nv]`, velocities, finite.
             env_ids: int `[k]`, which robots; all of them by default.
         """
@@ -163,7 +196,7 @@ class Engine(abc.ABC):
             env_ids: int `[k]`, which robots, without duplicates; all of them by default.
 
         Raises:
-            PhysicsError: names the robots whose simulation diverged; then no robot has moved.
+            PhysicsError: the simulation of the robots in its `env_ids` diverged; no robot has moved.
         """
         rows = slice(None) if env_ids is None else env_ids
         states = self._states[rows]
@@ -173,7 +206,7 @@ class Engine(abc.ABC):
         num_threads = self._num_threads_for(count)
         idle = self._idle_simulators.setdefault(num_threads, [])
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
-            final = simulator.simulate(self._models_of(env_ids), states, controls)
+            final = self._simulate(simulator, self._models_of(env_ids), states, controls)
         self._check_converged(final, env_ids)
         self._states[rows, 1:] = final[:, 1:]
         self._controls[rows] = controls
@@ -182,8 +215,8 @@ class Engine(abc.ABC):
     def _num_threads_for(self, count: int) -> int:
         """Returns how many native threads step `count` robots.
 
-        A share of the robots gets twice that share of the threads, as a caller's threads rest while it is busy with
-        something else.
+        A caller that steps a fraction of the robots gets twice that fraction of the threads, because the threads of
+        other callers are idle part of the time.
         """
         num_threads = self.threads()
         return min(num_threads, -(-2 * num_threads * count // self.num_envs))
@@ -197,12 +230,12 @@ class Engine(abc.ABC):
         return getattr(self.model, name).copy()
 
     def set_parameters(self, parameters: Optional[Sequence[Mapping[str, np.ndarray]]]) -> None:
-        """Gives every robot physical parameters of its own, and recomputes what follows from masses and inertias.
+        """Sets the physical parameters of each robot and recomputes constants that depend on masses and inertias.
 
         Args:
-            parameters: one mapping per robot, of a parameter's name to its values, in the shape that
-                `get_parameter` returns; what a mapping lacks is as in the unchanged robot. Robots that are given the
-                same mapping object share a model. None: all robots unchanged.
+            parameters: one mapping per robot, from parameter names to values in the shape that `get_parameter` returns.
+                Missing parameters are those of the unchanged robot. Robots with the same mapping object share a model.
+                None: all robots unchanged.
         """
         if parameters is None:
             self._parameters, self._models = None, [self._model] * self.num_envs
@@ -213,18 +246,18 @@ class Engine(abc.ABC):
         self._derive(None)
 
     def render(self, env_id: int = 0) -> np.ndarray:
-        """Draws the robot `env_id`, with a camera that follows it; returns uint8 `[480, 480, 3]`, red, green and blue.
+        """Renders the robot `env_id` with a camera that follows it; returns an RGB image, uint8 `[480, 480, 3]`.
 
         Raises:
-            ImportError: the `mujoco` package, which draws for either engine, is missing or too old.
-            RuntimeError: there is no OpenGL to draw with; says what to install.
+            ImportError: the `mujoco` package, which renders for both engines, is missing or too old.
+            RuntimeError: OpenGL is missing; the message says what to install.
         """
         if self._camera is None:
             self._camera = Camera(self._model_to_draw(env_id))
         return self._camera.picture(self._model_to_draw(env_id), self._states[env_id, 1:1 + self.nq])
 
     def close_camera(self) -> None:
-        """Ends the process that `render` started; another picture starts one again."""
+        """Ends the process that `render` started; the next image starts a new one."""
         if self._camera is not None:
             self._camera.close()
             self._camera = None
@@ -233,28 +266,36 @@ class Engine(abc.ABC):
         return self._models if env_ids is None else [self._models[i] for i in env_ids]
 
     def _derive(self, env_ids: Optional[np.ndarray]) -> None:
-        """Computes what the states of some robots come with."""
+        """Computes the derived quantities of some robots."""
         if not self.derived:
             return
         ids = range(self.num_envs) if env_ids is None else env_ids
-        with _borrowed(self._idle_derived, lambda: DerivedState(self)) as derived:
-            derived.compute(self._models_of(env_ids), ids, self._states, self._controls, self._derived)
+        compute = _compute_forces if "cfrc_ext" in self.derived else _compute_motion
+        functions = self._functions
+        with _borrowed(self._idle_memory, self._new_memory) as data:
+            qpos, qvel, ctrl, results = data.qpos, data.qvel, data.ctrl, arrays_of(data, self.derived)  # views
+            for i, model in zip(ids, self._models_of(env_ids)):
+                qpos[:] = self._states[i, 1:1 + self.nq]
+                qvel[:] = self._states[i, 1 + self.nq:]
+                ctrl[:] = self._controls[i]
+                compute(functions, model, data)
+                for name, result in results.items():
+                    self._derived[name][i] = result
 
     def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
         model = self._copy_of_model()
-        for name, values in parameters.items():
-            getattr(model, name)[:] = values
-        self._update_constants(model)
+        set_arrays(model, parameters)
+        self._functions.mj_setConst(model, self._new_memory())  # derives constants from masses and inertias
         return model
 
     def _check_converged(self, final: np.ndarray, env_ids: Optional[np.ndarray]) -> None:
-        """Raises `PhysicsError` for the rows of `final` (`[k, S]`) that no simulation without a warning can reach.
+        """Raises `PhysicsError` for the rows of `final` (`[k, S]`) that a simulation without a warning cannot reach.
 
-        Where MuJoCo meets a number that is not finite or huge it resets the robot to its initial state, clock
-        included, and after any warning the rollout stops that robot. Either way its clock is wrong at the end, unless
-        the last simulation step gave a warning and no reset. Then the numbers that it leaves are checked. A warning
-        that leaves sound numbers (a full contact buffer) recurs in the next control step; but it does not show where
-        the clock is looked at after every simulation step, as for robots with a free joint.
+        If a number is not finite or too large, MuJoCo resets the robot to its initial state, clock included. After any
+        other warning the rollout stops that robot. In both cases the clock is wrong at the end, unless the last
+        simulation step gave a warning without a reset; therefore the numbers are checked, too. A warning that leaves
+        valid numbers (a full contact buffer) recurs in the next control step. Robots with a free joint are an
+        exception: their clock is checked after every simulation step, so such a warning has no effect.
         """
         in_time = np.abs(final[:, 0] - (START_TIME + self.dt)) < 0.5 * self.model.opt.timestep
         in_bounds = (np.abs(final[:, 1:]) <= _LARGEST).all(axis=1)  # false for NaN
@@ -266,42 +307,65 @@ class Engine(abc.ABC):
                                f"velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", ids)
 
     def __getstate__(self) -> Dict[str, Any]:
-        names = ("robot", "num_envs", "frame_skip", "inertials", "num_threads", "derived")
-        return {"arguments": {name: getattr(self, name) for name in names}, "states": self._states,
-                "controls": self._controls, "parameters": self._parameters}
+        arguments = self.robot, self.num_envs, self.frame_skip, self.inertials, self.num_threads, self.derived
+        return {"arguments": arguments, "states": self._states, "controls": self._controls,
+                "parameters": self._parameters}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        type(self).__init__(self, **state["arguments"])
+        type(self).__init__(self, *state["arguments"])
         self._states[:] = state["states"]
         self._controls[:] = state["controls"]
         self.set_parameters(state["parameters"])
 
 
-class Simulator(abc.ABC):
-    """What simulates robots, for one caller at a time."""
+def model_file(robot: str) -> Path:
+    """Returns the model file of a robot among the assets of the installed Gymnasium, without importing it."""
+    package = importlib.util.find_spec("gymnasium")
+    if package is None or not package.submodule_search_locations:
+        raise ImportError("the models of the MuJoCo robots come with Gymnasium: run `pip install gymnasium`")
+    path = Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"the installed Gymnasium has no model {path}: run `pip install --force-reinstall gymnasium`")
+    return path
 
-    @abc.abstractmethod
-    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Returns the states of `k` robots after one control step, a new array; see also `Engine._check_converged`.
 
-        Args:
-            models: the model of each robot.
-            states: float64 `[k, 1 + nq + nv]`, their clocks, positions and velocities.
-            controls: float64 `[k, nu]`, held for the whole step.
-        """
+def arrays_of(source: Any, names: Sequence[str]) -> Dict[str, np.ndarray]:
+    """Returns arrays of a model or of its data by MuJoCo's names, as views."""
+    return {name: getattr(source, name) for name in names}
+
+
+def set_arrays(model: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes into arrays of a model."""
+    for name, values in arrays.items():
+        getattr(model, name)[:] = values
 
 
 def normalize_quaternions(quaternions: np.ndarray) -> None:
-    """Scales quaternions `[k, 4]` to length one, in place; those that have it up to rounding stay as they are."""
+    """Normalizes quaternions `[k, 4]` in place, except those whose length is one up to rounding."""
     w, x, y, z = quaternions.T
     length = np.sqrt(w * w + x * x + y * y + z * z)
     length[np.abs(length - 1.0) <= 1e-15] = 1.0
     quaternions /= length[:, None]
 
 
+def _compute_motion(functions: Any, model: Any, data: Any) -> None:
+    functions.mj_kinematics(model, data)
+    functions.mj_comPos(model, data)
+    functions.mj_comVel(model, data)
+    functions.mj_transmission(model, data)
+    functions.mj_fwdActuation(model, data)
+
+
+def _compute_forces(functions: Any, model: Any, data: Any) -> None:
+    data.qacc_warmstart[:] = 0.0  # so that robots computed before have no influence
+    functions.mj_forward(model, data)
+    functions.mj_rnePostConstraint(model, data)
+
+
 @contextlib.contextmanager
 def _borrowed(idle: List[Any], make: Callable[[], Any]) -> Iterator[Any]:
-    """Takes one of what is idle, or makes one where all are in use; puts it back unless there is an error."""
+    """Yields an idle item, or a new one if all are in use, and returns it to `idle` unless an error occurs."""
     try:
         item = idle.pop()
     except IndexError:

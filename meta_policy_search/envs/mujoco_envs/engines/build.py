@@ -2,14 +2,14 @@
 
     make mujoco-py
 
-does all of it; without make:
+runs all steps; without make:
 
     pip install "meta_policy_search[mujoco-py]"
     python -m meta_policy_search.envs.mujoco_envs.engines.build
 
-That needs 64-bit Linux on x86, Python 3.10 to 3.12, a C compiler and about a minute; no OpenGL, and nothing is changed
-outside of the folder of the installed package `mujoco_py`. MuJoCo 2.1.0 comes from a wheel on PyPI that carries its
-library and headers; its SHA-256 is compared. Functions of `mujoco_py` that draw do nothing.
+The build needs 64-bit Linux on x86, Python 3.10 to 3.12, a C compiler and about a minute, but no OpenGL. It changes
+only the folder of the installed package `mujoco_py`. MuJoCo 2.1.0 comes from a wheel on PyPI that contains its library
+and headers; its SHA-256 is checked. The rendering functions of `mujoco_py` do nothing.
 """
 import argparse
 import hashlib
@@ -42,7 +42,7 @@ _CHECK = ("from meta_policy_search.envs.mujoco_envs.engines.mujoco_py import imp
 
 
 class BuildError(Exception):
-    """The engine cannot be built; says why, and what to do."""
+    """The engine cannot be built; the message says why and what to do."""
 
 
 def engine_folder() -> Optional[Path]:
@@ -58,10 +58,10 @@ def build(wheel: Optional[Path] = None) -> None:
     """Builds the engine and checks that it loads.
 
     Args:
-        wheel: the wheel that holds MuJoCo 2.1.0; downloaded by pip by default.
+        wheel: the wheel that contains MuJoCo 2.1.0; downloaded by pip by default.
 
     Raises:
-        BuildError: something is missing or fails; says what to do.
+        BuildError: a requirement is missing, or a step fails.
     """
     _check_machine()
     package = _package_folder()
@@ -72,7 +72,7 @@ def build(wheel: Optional[Path] = None) -> None:
         wheel = _download(Path(scratch) / "wheel") if wheel is None else Path(wheel)
         mujoco = _unpack(wheel, Path(scratch) / "mujoco210")
         extension = _compile(package, mujoco, Path(scratch) / "build")
-        extension_file(package).unlink(missing_ok=True)  # so that a build which is stopped half-way is none
+        extension_file(package).unlink(missing_ok=True)  # an interrupted build counts as none
         shutil.rmtree(package / "mujoco210", ignore_errors=True)
         shutil.copytree(mujoco, package / "mujoco210")
         shutil.copy(extension, extension_file(package))
@@ -141,7 +141,7 @@ def _download(folder: Path) -> Path:
 
 
 def _unpack(wheel: Path, folder: Path) -> Path:
-    """Takes the library and the headers out of the wheel; returns the folder that they are in."""
+    """Extracts the library and the headers from the wheel; returns their folder."""
     try:
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     except OSError as error:
@@ -193,13 +193,13 @@ def _compile(package: Path, mujoco: Path, folder: Path) -> Path:
 
 
 def make_stubs(header: str) -> str:
-    """Returns C code of empty functions in place of those that draw, which the library without OpenGL lacks."""
+    """Returns C code of empty rendering functions, which the library without OpenGL lacks."""
     names = sorted(set(re.findall(r"\b(mj(?:r|ui)_\w+)\(", header)))
     return "".join(f"int {name}(void) {{ return 0; }}\n" for name in names)
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Builds the engine unless that has been done; returns 0, or 1 if it cannot be built."""
+    """Builds the engine unless it is built already; returns 0, or 1 if it cannot be built."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {__spec__.name}", description="Builds the physics engine mujoco-py (MuJoCo 2.1.0).")
     parser.add_argument("--wheel", type=Path, help=f"file of {_WHEEL}; by default pip downloads it")

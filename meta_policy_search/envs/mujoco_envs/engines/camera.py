@@ -1,8 +1,8 @@
-"""Pictures of MuJoCo robots and Meta-World's scenes, drawn off-screen by `mujoco.Renderer` in a process of its own.
+"""Images of MuJoCo robots and Meta-World's scenes, rendered off-screen by `mujoco.Renderer` in a separate process.
 
-Software OpenGL (Mesa) and TensorFlow crash each other within one process. The process that draws runs `main`, reads
-requests from its standard input and writes answers to its standard output, pickled; it ends with its input. On Linux
-OpenGL is EGL, or else OSMesa, or what the environment variable `MUJOCO_GL` says; no display is needed.
+Software OpenGL (Mesa) and TensorFlow crash each other within one process. The rendering process runs `main`: it reads
+pickled requests from its standard input and writes pickled answers to its standard output, until its input ends. On
+Linux it uses EGL or OSMesa, or the backend in the environment variable `MUJOCO_GL`; no display is needed.
 """
 import contextlib
 import os
@@ -26,13 +26,13 @@ _GRACE = 2.0  # seconds that the process may take to end before it is killed
 
 
 class Camera:
-    """Draws robots, from near by, with a view that follows them, from the side of the camera `track` of their models.
+    """Renders robots with a view that follows them, from the direction of the camera `track` of their models.
 
     Args:
-        model: the compiled `mujoco.MjModel` of the first robot to draw.
+        model: the compiled `mujoco.MjModel` of the first robot.
 
     Raises:
-        RuntimeError: there is no OpenGL to be had; says what to install.
+        RuntimeError: OpenGL is missing; the message says what to install.
     """
 
     def __init__(self, model: Any) -> None:
@@ -51,17 +51,17 @@ class Camera:
             "libgl1-mesa-dri`, or `apt-get install libosmesa6` and set the environment variable MUJOCO_GL=osmesa")
 
     def picture(self, model: Any, qpos: np.ndarray) -> np.ndarray:
-        """Returns a picture of a robot with the position `qpos` `[nq]`: uint8 `[HEIGHT, WIDTH, 3]`, red, green, blue.
+        """Returns an RGB image of a robot in the position `qpos` `[nq]`, uint8 `[HEIGHT, WIDTH, 3]`.
 
         Raises:
-            RuntimeError: the process that draws has failed.
+            RuntimeError: the rendering process has failed.
         """
         if model is not self._model:
             self._show(model)
         return self._ask(qpos)
 
     def close(self) -> None:
-        """Ends the process that draws; no picture can be drawn afterwards."""
+        """Ends the rendering process; no image can be rendered afterwards."""
         if self._process is not None:
             process, self._process = self._process, None
             with contextlib.suppress(OSError):
@@ -81,17 +81,17 @@ class Camera:
         environ = {name: value for name, value in os.environ.items() if name != "PYOPENGL_PLATFORM"}
         if backend:
             environ["MUJOCO_GL"] = backend
-        self._complaints = tempfile.TemporaryFile()  # what OpenGL libraries print is no concern of a user's terminal
+        self._complaints = tempfile.TemporaryFile()  # keeps output of OpenGL libraries from the terminal
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._complaints, env=environ, start_new_session=True)  # a session of its own: out of Ctrl-C's way
+            stderr=self._complaints, env=environ, start_new_session=True)  # Ctrl-C does not reach it
 
     def _show(self, model: Any) -> None:
         self._ask(model)
         self._model = model
 
     def _ask(self, request: Any) -> Any:
-        """Returns the answer to a request; raises `RuntimeError` with its text if it is a complaint."""
+        """Returns the answer to a request; raises `RuntimeError` if the answer is an error message."""
         try:
             pickled = pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL)
             self._process.stdin.write(len(pickled).to_bytes(_LENGTH_BYTES, "big") + pickled)
@@ -115,16 +115,16 @@ class Camera:
 def main() -> None:
     """Answers requests until there are no more; runs in the process that draws.
 
-    Answers a model with True and a position with a picture; an exception with its text.
+    Answers a model with True, a position with an image, and an exception with its text.
     """
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print must not get among the answers
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of libraries must not mix with the answers
     renderer: Any = None  # a `_Renderer`, after the first model
     while True:
         length = requests.read(_LENGTH_BYTES)
         if len(length) < _LENGTH_BYTES:
             return
-        pickled = requests.read(int.from_bytes(length, "big"))  # whole, whatever becomes of it
+        pickled = requests.read(int.from_bytes(length, "big"))  # read completely, even if unpickling fails
         try:
             request = pickle.loads(pickled)  # of a model: imports mujoco, and OpenGL with it
             if isinstance(request, np.ndarray):
@@ -138,7 +138,7 @@ def main() -> None:
 
 
 class _Renderer:
-    """Draws one model, which is its own: a robot large, before calm ground, without mirror images, a scene as it is."""
+    """Renders one model: a robot in a close view on plain ground without reflections, another scene unchanged."""
 
     def __init__(self, model: Any) -> None:
         import mujoco
@@ -162,14 +162,14 @@ class _Renderer:
         return self._renderer.render()
 
     def _center(self, qpos: np.ndarray) -> np.ndarray:
-        """Puts the robot into a position; returns its center of mass."""
+        """Sets the position of the robot; returns its center of mass."""
         self._data.qpos = qpos
         self._mujoco.mj_fwdPosition(self._model, self._data)
         self._mujoco.mj_camlight(self._model, self._data)
         return self._data.subtree_com[0].copy()
 
     def _view(self) -> Any:
-        """Returns a camera that looks along y, as steeply as that of the model or a little more, from near by."""
+        """Returns a close camera that looks along y, at least as steeply as the camera of the model."""
         model, camera = self._model, self._mujoco.MjvCamera()
         center, bodies = self._center(model.qpos0), model.geom_bodyid > 0
         away = np.linalg.norm(self._data.geom_xpos[bodies] - center, axis=1) + model.geom_rbound[bodies]
@@ -179,7 +179,7 @@ class _Renderer:
         return camera
 
     def _soften(self) -> None:
-        """Gives the model pale ground and sky and gentle light, and takes away what disturbs pictures of it."""
+        """Sets pale ground and sky and soft light, and removes reflections."""
         model, skybox = self._model, self._mujoco.mjtTexture.mjTEXTURE_SKYBOX
         model.mat_reflectance[:] = 0.0
         for start, kind, *shape in zip(model.tex_adr, model.tex_type, model.tex_height, model.tex_width,

@@ -1,8 +1,8 @@
 """Physics engines by name.
 
-`mujoco`, the default, is the official package, with whichever MuJoCo is installed, on native threads. `mujoco-py` is
-MuJoCo 2.1.0, the engine of the field's papers, through the bindings that those papers used; it has to be built (`make
-mujoco-py`). Environments are the same with either.
+`mujoco`, the default, is the official package with the installed version of MuJoCo, on native threads. `mujoco-py` is
+MuJoCo 2.1.0 through the bindings that published experiments used; `make mujoco-py` builds it. The environments are the
+same with both.
 """
 import os
 from typing import Any, Optional
@@ -13,14 +13,14 @@ from meta_policy_search.utils.checks import check_choice
 ENGINES = ("mujoco", "mujoco-py")
 
 ENGINE_VARIABLE = "META_POLICY_SEARCH_ENGINE"
-"""The environment variable that names the engine where none is asked for."""
+"""The environment variable that names the default engine."""
 
 
 def chosen_engine(engine: Optional[str] = None) -> str:
-    """Returns `engine`, or if it is None what `META_POLICY_SEARCH_ENGINE` names, or else `"mujoco"`.
+    """Returns `engine`, or if it is None the value of `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
 
     Raises:
-        ValueError: it is none of `ENGINES`.
+        ValueError: the name is not in `ENGINES`.
     """
     if engine is not None:
         return check_choice("engine", engine, ENGINES)
@@ -28,7 +28,7 @@ def chosen_engine(engine: Optional[str] = None) -> str:
 
 
 def make_engine(engine: Optional[str], *args: Any, **kwargs: Any) -> Engine:
-    """Makes an engine by its name, see `chosen_engine`; the other arguments are those of `Engine`."""
+    """Makes an engine by its name (see `chosen_engine`); the other arguments are those of `Engine`."""
     if chosen_engine(engine) == "mujoco":
         from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 

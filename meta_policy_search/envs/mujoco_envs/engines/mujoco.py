@@ -1,29 +1,38 @@
-"""The physics engine `mujoco`: the official bindings, of whichever MuJoCo is installed, with native threads.
+"""The physics engine `mujoco`: the official bindings of the installed MuJoCo, with native threads.
 
-By default robots have the masses and inertias that MuJoCo 2.1.0, the engine of the field's papers, computes from
-the same model files; it integrated the end caps of capsules with `pi r^3` in place of `4/3 pi r^3`. Two more things
-have changed since, and are here as they were then, whichever MuJoCo is installed:
+The engine reproduces MuJoCo 2.1.0, with which published experiments were run, for every supported version of MuJoCo:
 
-* From MuJoCo 3.5 on the contact margins of two geometries are added up, where the larger one counted: they are halved.
-* From MuJoCo 4.0 on the Runge-Kutta method combines the angular velocities of free joints otherwise: robots with a
+* Masses and inertias are those of MuJoCo 2.1.0 by default. It integrated the end caps of capsules with `pi r^3` instead
+  of `4/3 pi r^3`.
+* Since MuJoCo 3.5, the contact margins of two geometries are added; before, the larger one counted. They are halved.
+* Since MuJoCo 4.0, the Runge-Kutta method combines the angular velocities of free joints differently. Robots with a
   free joint are integrated here, from accelerations that MuJoCo computes.
 
-With these the engine agrees with MuJoCo 2.1.0 over ten control steps to about 1e-12, and to 1e-5 for the humanoid,
-whose solver of contact forces stops before it has converged.
+The engine agrees with MuJoCo 2.1.0 over ten control steps to about 1e-12, and to 1e-5 for the humanoid, whose contact
+solver stops before it converges.
 """
 import copy
 import functools
 import os
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from types import ModuleType
-from typing import Any, List, Optional, Type
+from typing import Any, List, Optional
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.engines.base import START_TIME, Engine, Simulator, normalize_quaternions
-from meta_policy_search.envs.mujoco_envs.engines.models import model_file, mujoco210_inertials
+from meta_policy_search.envs.mujoco_envs.engines.base import (
+    INERTIAL_ARRAYS,
+    START_TIME,
+    Engine,
+    model_file,
+    normalize_quaternions,
+    set_arrays,
+)
 
 __all__ = ["MujocoEngine", "compile_model", "write_no_warnings"]
+
+_INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 
 
 class MujocoEngine(Engine):
@@ -39,14 +48,14 @@ class MujocoEngine(Engine):
         return model
 
     def _simulated(self) -> Any:
-        return self._simulator_class.model_for(self.model)
+        return _acceleration_model(self.model) if self._has_free_joint else self.model
+
+    @property
+    def _has_free_joint(self) -> bool:
+        return self.nq != self.nv  # its orientation is a quaternion, qpos[3:7]
 
     def _copy_of_model(self) -> Any:
         return copy.copy(self._model)
-
-    def _update_constants(self, model: Any) -> None:
-        mujoco = _import_mujoco()
-        mujoco.mj_setConst(model, mujoco.MjData(model))
 
     def _new_memory(self) -> Any:
         return _import_mujoco().MjData(self.model)
@@ -55,101 +64,39 @@ class MujocoEngine(Engine):
     def _functions(self) -> ModuleType:
         return _import_mujoco()
 
-    @property
-    def _simulator_class(self) -> Type["_Simulator"]:
-        return _Simulator if self.nq == self.nv else _RungeKuttaSimulator
-
-    def _new_simulator(self, num_threads: int) -> "_Simulator":
-        return self._simulator_class(self, num_threads)
-
     def _model_to_draw(self, env_id: int) -> Any:
         return self._models[env_id]
 
+    def _new_simulator(self, num_threads: int) -> "_Simulator":
+        return _Simulator(self, num_threads, num_steps=1 if self._has_free_joint else self.frame_skip)
 
-class _Simulator(Simulator):
-    """Native threads and their memory, which serve one caller at a time."""
+    def _simulate(
+            self, simulator: "_Simulator", models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        simulator.hold(controls)
+        if self._has_free_joint:
+            return self._integrate(simulator, models, states)
+        return simulator.roll_out(models, states)[:, -1].copy()
 
-    def __init__(self, engine: MujocoEngine, num_threads: int) -> None:
-        mujoco = _import_mujoco()
-        self._pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
-        self._scratch = [mujoco.MjData(engine.model) for _ in range(num_threads)]
-        self._frame_skip, self._timestep, self._nq = engine.frame_skip, engine.model.opt.timestep, engine.nq
-        num_steps = self._steps_at_once(engine.frame_skip)
-        self._controls = np.empty((engine.num_envs, num_steps, engine.nu))
-        self._reached = np.empty((engine.num_envs, num_steps, 1 + engine.nq + engine.nv))
+    def _integrate(self, simulator: "_Simulator", models: List[Any], states: np.ndarray) -> np.ndarray:
+        """Integrates robots with a free joint by the classical Runge-Kutta method, as MuJoCo did before version 4.0.
 
-    @staticmethod
-    def model_for(model: Any) -> Any:
-        """Returns the model to simulate what `model` describes with."""
-        return model
-
-    @staticmethod
-    def _steps_at_once(frame_skip: int) -> int:
-        """Returns how many simulation steps a call of the engine takes."""
-        return frame_skip
-
-    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        self._hold(controls)
-        return self._roll_out(models, states)[:, -1].copy()
-
-    def _hold(self, controls: np.ndarray) -> None:
-        self._controls[:len(controls)] = controls[:, None]
-
-    def _roll_out(self, models: List[Any], states: np.ndarray, warmstart: Optional[np.ndarray] = None) -> np.ndarray:
-        """Simulates from `states` `[k, S]`; returns the states after each step, `[k, steps, S]`, to be read at once.
-
-        `warmstart` `[k, nv]` are accelerations from which the solver of the constraints starts, by default zero.
+        MuJoCo computes the accelerations (`_acceleration_model`). The rates of the stages, angular velocities included,
+        are averaged as vectors, and the orientation turns around the mean. Each solution of the constraints starts from
+        the one before, as in MuJoCo 2.1.0.
         """
-        reached = self._reached[:len(states)]
-        self._pool.rollout(models, self._scratch, states, self._controls[:len(states)], nstep=reached.shape[1],
-                           initial_warmstart=warmstart, state=reached, skip_checks=True)
-        return reached
-
-
-class _RungeKuttaSimulator(_Simulator):
-    """The same for robots with a free joint at their root, whose orientation is a quaternion, `qpos[3:7]`.
-
-    MuJoCo computes the accelerations, and the classical Runge-Kutta method is applied to them here as MuJoCo applied
-    it before version 4.0: the rates of the stages, angular velocities too, are averaged as vectors, and the orientation
-    turns around the mean. Each solution of the constraints starts from the one before, as in 2.1.0.
-    """
-
-    @staticmethod
-    def model_for(model: Any) -> Any:
-        """Returns a model for which one simulation step adds the acceleration to the velocity, and no more.
-
-        That is an explicit Euler step of one second. The time step has one other use in MuJoCo, a lower limit on the
-        time constants of constraints, which none of the robots reaches; it is switched off.
-        """
-        mujoco = _import_mujoco()
-        assert model.nq == model.nv + 1 and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE, "a free joint at the root"
-        assert model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
-        model = copy.copy(model)
-        model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
-        model.opt.timestep = 1.0
-        disable = mujoco.mjtDisableBit
-        model.opt.disableflags |= disable.mjDSBL_EULERDAMP.value | disable.mjDSBL_REFSAFE.value
-        return model
-
-    @staticmethod
-    def _steps_at_once(frame_skip: int) -> int:
-        return 1
-
-    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        self._hold(controls)
         stage = states.copy()
         clocks = []
 
         def accelerations(qpos: np.ndarray, qvel: np.ndarray, warmstart: Optional[np.ndarray]) -> np.ndarray:
-            stage[:, 1:1 + self._nq], stage[:, 1 + self._nq:] = qpos, qvel
-            reached = self._roll_out(models, stage, warmstart)[:, 0]
+            stage[:, 1:1 + self.nq], stage[:, 1 + self.nq:] = qpos, qvel
+            reached = simulator.roll_out(models, stage, warmstart)[:, 0]
             clocks.append(reached[:, 0].copy())
-            return reached[:, 1 + self._nq:] - qvel
+            return reached[:, 1 + self.nq:] - qvel
 
-        h, half, qpos, qvel = self._timestep, 0.5 * self._timestep, states[:, 1:1 + self._nq], states[:, 1 + self._nq:]
-        a_4 = None
+        h, qpos, qvel = self.model.opt.timestep, states[:, 1:1 + self.nq], states[:, 1 + self.nq:]
+        half, a_4 = 0.5 * h, None
         with np.errstate(over="ignore", invalid="ignore"):  # of robots that diverge
-            for _ in range(self._frame_skip):
+            for _ in range(self.frame_skip):
                 a_1 = accelerations(qpos, qvel, a_4)
                 v_2 = qvel + half * a_1
                 a_2 = accelerations(moved(qpos, qvel, half), v_2, a_1)
@@ -161,8 +108,50 @@ class _RungeKuttaSimulator(_Simulator):
                 qvel = qvel + (h / 6.0) * (a_1 + 2.0 * (a_2 + a_3) + a_4)
             normalize_quaternions(qpos[:, 3:7])
         in_time = (np.abs(np.array(clocks) - (START_TIME + 1.0)) < 0.5).all(axis=0)
-        clock = np.where(in_time, START_TIME + self._frame_skip * h, 0.0)
+        clock = np.where(in_time, START_TIME + self.frame_skip * h, 0.0)
         return np.concatenate((clock[:, None], qpos, qvel), axis=1)
+
+
+class _Simulator:
+    """Native threads and their memory, for one caller at a time; `num_steps` simulation steps per call of MuJoCo."""
+
+    def __init__(self, engine: MujocoEngine, num_threads: int, num_steps: int) -> None:
+        mujoco = _import_mujoco()
+        self._pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
+        self._scratch = [mujoco.MjData(engine.model) for _ in range(num_threads)]
+        self._controls = np.empty((engine.num_envs, num_steps, engine.nu))
+        self._reached = np.empty((engine.num_envs, num_steps, 1 + engine.nq + engine.nv))
+
+    def hold(self, controls: np.ndarray) -> None:
+        """Sets the controls `[k, nu]` of all further steps."""
+        self._controls[:len(controls)] = controls[:, None]
+
+    def roll_out(self, models: List[Any], states: np.ndarray, warmstart: Optional[np.ndarray] = None) -> np.ndarray:
+        """Simulates from `states` `[k, S]`; returns the states after each step, `[k, num_steps, S]`, a reused buffer.
+
+        `warmstart` `[k, nv]` are accelerations from which the solver of the constraints starts, by default zero.
+        """
+        reached = self._reached[:len(states)]
+        self._pool.rollout(models, self._scratch, states, self._controls[:len(states)], nstep=reached.shape[1],
+                           initial_warmstart=warmstart, state=reached, skip_checks=True)
+        return reached
+
+
+def _acceleration_model(model: Any) -> Any:
+    """Returns a model for which one simulation step adds the acceleration to the velocity, and no more.
+
+    That is an explicit Euler step of one second. The time step has one other use in MuJoCo, a lower limit on the time
+    constants of constraints, which none of the robots reaches; it is switched off.
+    """
+    mujoco = _import_mujoco()
+    assert model.nq == model.nv + 1 and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE, "a free joint at the root"
+    assert model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+    model = copy.copy(model)
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    model.opt.timestep = 1.0
+    disable = mujoco.mjtDisableBit
+    model.opt.disableflags |= disable.mjDSBL_EULERDAMP.value | disable.mjDSBL_REFSAFE.value
+    return model
 
 
 _FACTOR = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
@@ -206,9 +195,9 @@ def _import_mujoco() -> ModuleType:
 
 
 def write_no_warnings() -> None:
-    """Keeps MuJoCo from writing warnings to the terminal and to a file in the working directory, `MUJOCO_LOG.TXT`.
+    """Keeps MuJoCo from writing warnings to the terminal and to the file `MUJOCO_LOG.TXT` in the working directory.
 
-    What they are about is found otherwise, and is an error. A handler that the user has set stays.
+    Diverged simulations are detected by `Engine.step`, which raises an error. A handler that the user has set stays.
     """
     mujoco = _import_mujoco()
     if mujoco.get_mju_user_warning() is None:
@@ -219,9 +208,9 @@ def write_no_warnings() -> None:
 def compile_model(robot: str, inertials: str) -> Any:
     """Returns the compiled model of a robot, the same object for the same arguments.
 
-    The half cheetah's file gives its total mass in a compiler attribute that MuJoCo 4 warns of and is to drop. It is
-    taken out and applied afterwards, with the same result. Constraints are solved without a search for groups of bodies
-    that do not touch each other: a robot is one group, so the search finds nothing, and takes time.
+    The half cheetah's file sets its total mass by a compiler attribute that MuJoCo 4 deprecates. The attribute is
+    removed and applied after compilation, with the same result. The search for islands, groups of bodies that do not
+    touch each other, is switched off: a robot is one island, so the search only takes time.
     """
     mujoco = _import_mujoco()
     write_no_warnings()
@@ -233,12 +222,11 @@ def compile_model(robot: str, inertials: str) -> Any:
     if total_mass is not None:
         mujoco.mj_setTotalmass(model, float(total_mass))
     if inertials == "mujoco210":
-        for name, values in mujoco210_inertials(robot).items():
-            getattr(model, name)[:] = values
+        with np.load(_INERTIALS_FILE) as file:
+            set_arrays(model, {name: file[f"{robot}/{name}"] for name in INERTIAL_ARRAYS})
     if tuple(map(int, mujoco.__version__.split(".")[:2])) >= (3, 5):
         model.geom_margin[:] *= 0.5
-    islands = getattr(mujoco.mjtDisableBit, "mjDSBL_ISLAND", None)  # older versions do not search
-    if islands is not None:
-        model.opt.disableflags |= islands.value
+    if "mjDSBL_ISLAND" in mujoco.mjtDisableBit.__members__:  # older versions do not search
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model

@@ -1,9 +1,9 @@
-"""The physics engine `mujoco-py`: MuJoCo 2.1.0, with which the field's papers were computed, on one thread.
+"""The physics engine `mujoco-py`: MuJoCo 2.1.0, with which published experiments were run, on one thread.
 
-Models are compiled by MuJoCo 2.1.0 itself, from the model files that the official package compiles, too. Body frames
-and contact forces (`derived.DERIVED`) are computed when they are asked for, as with the official package.
+Models are compiled by MuJoCo 2.1.0 itself, from the same model files. Derived quantities (`base.DERIVED`) are computed
+on request, as with the official package.
 
-`build.py` builds it. Where mujoco-py has been installed by its own instructions, it is used as it is.
+`build.py` builds it. An installation that follows mujoco-py's own instructions is used as it is.
 """
 import contextlib
 import functools
@@ -17,9 +17,15 @@ from typing import Any, Iterator, List
 
 import numpy as np
 
-from meta_policy_search.envs.mujoco_envs.engines.base import START_TIME, Engine, Simulator
+from meta_policy_search.envs.mujoco_envs.engines.base import (
+    INERTIAL_ARRAYS,
+    START_TIME,
+    Engine,
+    arrays_of,
+    model_file,
+    set_arrays,
+)
 from meta_policy_search.envs.mujoco_envs.engines.build import engine_folder
-from meta_policy_search.envs.mujoco_envs.engines.models import INERTIAL_ARRAYS, model_file
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
 
 _PATH_VARIABLE = "MUJOCO_PY_MUJOCO_PATH"  # where mujoco-py looks for MuJoCo 2.1.0 before it looks in the home folder
@@ -27,10 +33,10 @@ _one_at_a_time = threading.Lock()  # mujoco-py keeps warnings in a global variab
 
 
 class MujocoPyEngine(Engine):
-    """Robots simulated by mujoco-py, one after the other; see `Engine` for arguments, attributes and methods.
+    """Robots simulated sequentially by mujoco-py; see `Engine` for arguments, attributes and methods.
 
-    mujoco-py holds on to Python's interpreter lock, so `num_threads` has no effect; processes share the work
-    (`MetaSampler(parallel=True)`). `inertials="modern"` and pictures need the package `mujoco`, too.
+    mujoco-py holds Python's interpreter lock, so `num_threads` has no effect; use processes instead
+    (`MetaSampler(parallel=True)`). `inertials="modern"` and images need the package `mujoco`, too.
     """
 
     name = "mujoco-py"
@@ -46,9 +52,6 @@ class MujocoPyEngine(Engine):
         mujoco_py = import_mujoco_py()
         return mujoco_py.functions.mj_copyModel(mujoco_py.cymj.PyMjModel(), self._model)  # into an empty one: a new one
 
-    def _update_constants(self, model: Any) -> None:
-        self._functions.mj_setConst(model, self._new_memory())
-
     def _new_memory(self) -> Any:
         return import_mujoco_py().MjSim(self.model).data
 
@@ -56,46 +59,36 @@ class MujocoPyEngine(Engine):
     def _functions(self) -> Any:
         return import_mujoco_py().functions
 
-    def _new_simulator(self, num_threads: int) -> "_Simulator":
-        return _Simulator(self)
-
     def _model_to_draw(self, env_id: int) -> Any:
         return compile_model(self.robot, self.inertials)  # what a task changes cannot be seen
 
+    def _new_simulator(self, num_threads: int) -> Any:
+        return self._new_memory()
 
-class _Simulator(Simulator):
-    """The memory in which robots are simulated one after the other."""
-
-    def __init__(self, engine: MujocoPyEngine) -> None:
-        mujoco_py = import_mujoco_py()
-        self._raised_warnings, self._warning = mujoco_py.cymj.wrap_mujoco_warning, mujoco_py.MujocoException
-        self._functions, self._frame_skip, self._nq = mujoco_py.functions, engine.frame_skip, engine.nq
-        self._data = data = engine._new_memory()
-        self._views = data.qpos, data.qvel, data.ctrl, data.qacc_warmstart
-
-    def simulate(self, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        qpos, qvel, ctrl, warmstart = self._views
+    def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        qpos, qvel, ctrl, warmstart = simulator.qpos, simulator.qvel, simulator.ctrl, simulator.qacc_warmstart  # views
         final = np.empty_like(states)
         with _one_at_a_time:
             for row, model in enumerate(models):
-                self._data.time = START_TIME
-                qpos[:] = states[row, 1:1 + self._nq]
-                qvel[:] = states[row, 1 + self._nq:]
+                simulator.time = START_TIME
+                qpos[:] = states[row, 1:1 + self.nq]
+                qvel[:] = states[row, 1 + self.nq:]
                 ctrl[:] = controls[row]
                 warmstart[:] = 0.0
-                final[row, 0] = self._advance(model)
-                final[row, 1:1 + self._nq] = qpos
-                final[row, 1 + self._nq:] = qvel
+                final[row, 0] = self._advance(model, simulator)
+                final[row, 1:1 + self.nq] = qpos
+                final[row, 1 + self.nq:] = qvel
         return final
 
-    def _advance(self, model: Any) -> float:
-        """Takes one control step; returns the clock, and after a warning zero."""
-        step, data = self._functions.mj_step, self._data
+    def _advance(self, model: Any, data: Any) -> float:
+        """Takes one control step; returns the clock, or zero after a warning."""
+        mujoco_py = import_mujoco_py()
+        step = mujoco_py.functions.mj_step
         try:
-            with self._raised_warnings():
-                for _ in range(self._frame_skip):
+            with mujoco_py.cymj.wrap_mujoco_warning():
+                for _ in range(self.frame_skip):
                     step(model, data)
-        except self._warning:
+        except mujoco_py.MujocoException:
             self._functions.mj_resetData(model, data)  # MuJoCo gives no second warning of the kind before that
             return 0.0
         return data.time
@@ -106,18 +99,16 @@ def _compile(robot: str, inertials: str) -> Any:
     mujoco_py = import_mujoco_py()
     model = mujoco_py.load_model_from_xml(model_file(robot).read_text(encoding="utf-8"))
     if inertials == "modern":
-        modern = compile_model(robot, inertials)
-        for name in INERTIAL_ARRAYS:
-            getattr(model, name)[:] = getattr(modern, name)
+        set_arrays(model, arrays_of(compile_model(robot, inertials), INERTIAL_ARRAYS))
         mujoco_py.MjSim(model).set_constants()
     return model
 
 
 def import_mujoco_py() -> ModuleType:
-    """Returns the module `mujoco_py`, loaded with the engine that `build.py` has built, if it has.
+    """Returns the module `mujoco_py`, loaded with the engine that `build.py` built, if it exists.
 
     Raises:
-        ImportError: mujoco-py or its engine is not installed; says what to run.
+        ImportError: mujoco-py or its engine is not installed; the message contains the command to run.
     """
     if sys.modules.get("mujoco_py") is not None:
         return sys.modules["mujoco_py"]
@@ -135,7 +126,7 @@ def import_mujoco_py() -> ModuleType:
 
 @contextlib.contextmanager
 def _where_to_find_the_engine() -> Iterator[None]:
-    """Sets the environment variables that mujoco-py looks for while it is imported, and undoes all changes to them."""
+    """Sets the environment variables that mujoco-py reads when it is imported, and restores them afterwards."""
     before = dict(os.environ)
     folder = engine_folder()
     if not before.get(_PATH_VARIABLE) and folder is not None:  # else it is the user's own, or missing
@@ -151,7 +142,7 @@ def _where_to_find_the_engine() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps warnings of old packages and mujoco-py's own notices from the user's terminal."""
+    """Hides warnings of old packages and mujoco-py's own notices."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), \
             warnings.catch_warnings():
         warnings.simplefilter("ignore")

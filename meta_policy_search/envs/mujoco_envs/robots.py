@@ -1,0 +1,323 @@
+"""The simulated robots: model, start, observation, end of a path, and the parts of the reward that no task changes."""
+import dataclasses
+import math
+from typing import Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.mujoco_envs.engines.base import State
+from meta_policy_search.types import Infos, Path
+from meta_policy_search.utils import logger
+from meta_policy_search.utils.checks import check_bool
+
+NUM_BODIES = 14  # of the ant and of the humanoid, the world included
+TORSO = 1  # index of the torso among the bodies
+
+
+@dataclasses.dataclass(frozen=True)
+class Robot:
+    """A robot and the part of an environment that does not depend on its task.
+
+    The default methods describe a robot that is rewarded for progress, pays for its actions and never ends a path.
+    Subclasses override what differs. A robot holds no state, so that environments can share it. In all methods, `k` is
+    the number of simulated copies.
+
+    Args:
+        model: name of the model, one of `engines.base.ROBOTS`.
+        frame_skip: simulation steps per environment step.
+        moves_in_plane: whether positions begin with x and y on the ground, instead of with x only.
+        first_observed: index of the first position coordinate that is observed.
+        velocity_limit: observed velocities are clipped to +-`velocity_limit` (m/s, rad/s).
+        start_noise: half-width of the uniform noise of start positions (m, rad) and start velocities (m/s, rad/s).
+        normal_start_velocity: whether start velocities are normal instead, with standard deviation `start_noise`.
+        control_cost: reward lost per squared unit of action, per step.
+        survival_reward: reward per step.
+        progress_info: key of the reward for progress in the `env_infos`.
+    """
+
+    model: str
+    frame_skip: int
+    moves_in_plane: bool = False
+    first_observed: int = 1
+    velocity_limit: float = np.inf
+    start_noise: float = 0.0
+    normal_start_velocity: bool = False
+    control_cost: float = 0.0
+    survival_reward: float = 0.0
+    progress_info: str = "reward_run"
+
+    @property
+    def derived(self) -> Tuple[str, ...]:
+        """The quantities of `engines.base.DERIVED` that the robot's states contain."""
+        return ()
+
+    def start_state(self, init_qpos: np.ndarray, num_velocities: int,
+                    rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
+        """Draws the state in which a path starts.
+
+        Args:
+            init_qpos: float64 `[nq]`, the position in the model file.
+            num_velocities: number of velocity coordinates, `nv`.
+            rng: generator to draw from.
+
+        Returns:
+            `(qpos [nq], qvel [nv])`.
+        """
+        noise = self.start_noise
+        qpos = init_qpos + rng.uniform(-noise, noise, len(init_qpos))
+        if self.normal_start_velocity:
+            return qpos, noise * rng.standard_normal(num_velocities)
+        return qpos, rng.uniform(-noise, noise, num_velocities)
+
+    def observations(self, state: State) -> np.ndarray:
+        """Returns the observations, a new array float64 `[k, O]`."""
+        velocities = np.clip(state.qvel, -self.velocity_limit, self.velocity_limit)
+        return np.concatenate((state.qpos[:, self.first_observed:], velocities), axis=1)
+
+    def position(self, state: State) -> np.ndarray:
+        """Returns the position whose change is the robot's motion, float64 `[k, 1]` (x) or `[k, 2]` (x, y), m."""
+        return state.qpos[:, :2 if self.moves_in_plane else 1]
+
+    def terminated(self, state: State) -> np.ndarray:
+        """Returns which states end a path, bool `[k]`."""
+        return np.zeros(len(state.qpos), dtype=bool)
+
+    def control_reward(self, actions: np.ndarray) -> np.ndarray:
+        """Returns the negative cost of clipped actions `[k, A]`, float64 `[k]`."""
+        return -self.control_cost * np.square(actions).sum(axis=1)
+
+    def rewards(self, progress: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
+        """Returns the rewards of a step and its `env_infos`.
+
+        Args:
+            progress: float64 `[k]`, reward of the task for the motion during the step.
+            actions: float64 `[k, A]`, clipped to the action space.
+            after: states after the step.
+
+        Returns:
+            `(rewards [k], env_infos)`, each entry of `env_infos` float64 `[k]`.
+        """
+        control = self.control_reward(actions)
+        return progress + control + self.survival_reward, {self.progress_info: progress, "reward_ctrl": control}
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """Logs `AvgForwardVel`, `AvgFinalForwardVel` and `AvgCtrlCost` if the `env_infos` contain them."""
+        velocity = "forward_vel" if "forward_vel" in paths[0]["env_infos"] else "reward_run"
+        log_velocities(paths, prefix, velocity, "reward_ctrl")
+
+
+HALF_CHEETAH = Robot("half_cheetah", frame_skip=5, start_noise=0.1, normal_start_velocity=True, control_cost=0.05)
+"""A planar two-legged runner (Wawrzynski 2009, doi:10.1109/ISIE.2009.5214007). A step takes 5 * 0.01 s = 0.05 s."""
+
+SWIMMER = Robot("swimmer", frame_skip=4, moves_in_plane=True, first_observed=2, start_noise=0.1, control_cost=1e-4,
+                progress_info="reward_fwd")
+"""A chain of three links in a viscous fluid (Coulom 2002). A step takes 4 * 0.01 s = 0.04 s."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Walker2D(Robot):
+    """A planar robot with a torso and two legs (Levine and Koltun 2013, "Guided policy search").
+
+    A step takes 8 * 0.002 s = 0.016 s. A path ends when the height of the torso (m) or its pitch (rad) leaves its
+    range.
+    """
+
+    model: str = "walker2d"
+    frame_skip: int = 8
+    velocity_limit: float = 10.0
+    start_noise: float = 0.005
+    control_cost: float = 1e-3
+    survival_reward: float = 1.0
+    heights: Tuple[float, float] = (0.8, 2.0)
+    pitches: Tuple[float, float] = (-1.0, 1.0)
+
+    def terminated(self, state: State) -> np.ndarray:
+        height, pitch = state.qpos[:, 1], state.qpos[:, 2]
+        return ~((self.heights[0] < height) & (height < self.heights[1])
+                 & (self.pitches[0] < pitch) & (pitch < self.pitches[1]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Hopper(Robot):
+    """A planar robot with one leg (Erez, Tassa and Todorov 2011).
+
+    A step takes 4 * 0.002 s = 0.008 s. A path ends when the torso is too low (m), pitches too far (rad), or when a
+    coordinate other than its position leaves +-`state_limit` (rad, m/s, rad/s).
+    """
+
+    model: str = "hopper"
+    frame_skip: int = 4
+    velocity_limit: float = 10.0
+    start_noise: float = 0.005
+    control_cost: float = 1e-3
+    survival_reward: float = 1.0
+    min_height: float = 0.7
+    max_pitch: float = 0.2
+    state_limit: float = 100.0
+
+    def terminated(self, state: State) -> np.ndarray:
+        is_up = (state.qpos[:, 1] > self.min_height) & (np.abs(state.qpos[:, 2]) < self.max_pitch)
+        in_bounds = (np.abs(state.qpos[:, 2:]) < self.state_limit).all(axis=1)
+        in_bounds &= (np.abs(state.qvel) < self.state_limit).all(axis=1)
+        return ~(is_up & in_bounds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ant(Robot):
+    """A torso on four legs (Schulman et al. 2015, arXiv:1506.02438). A step takes 5 * 0.01 s = 0.05 s.
+
+    The mean velocity during a step is that of the frame of the torso. The public code takes the frame from the last
+    stage of the last Runge-Kutta step, which differs from the frame after the step in the fourth order.
+
+    Args:
+        contact_forces: whether contact forces are computed; otherwise they count as zero.
+        contact_cost: reward lost per squared unit of clipped contact force and torque, per step.
+        contact_limit: contact forces (N) and torques (N m) are clipped to +-`contact_limit`.
+        heights: a path ends when the height of the torso leaves this range, m.
+    """
+
+    model: str = "ant"
+    frame_skip: int = 5
+    moves_in_plane: bool = True
+    first_observed: int = 2
+    start_noise: float = 0.1
+    normal_start_velocity: bool = True
+    control_cost: float = 0.5
+    survival_reward: float = 1.0
+    contact_forces: bool = False
+    contact_cost: float = 0.5e-3
+    contact_limit: float = 1.0
+    heights: Tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        check_bool("contact_forces", self.contact_forces)
+
+    @property
+    def derived(self) -> Tuple[str, ...]:
+        return ("cfrc_ext",) if self.contact_forces else ()
+
+    def observations(self, state: State) -> np.ndarray:
+        return np.concatenate((super().observations(state), self._contacts(state)), axis=1)
+
+    def terminated(self, state: State) -> np.ndarray:
+        return _outside(state.qpos[:, 2], self.heights)
+
+    def rewards(self, progress: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
+        contact = np.zeros(len(actions))
+        if self.contact_forces:
+            contact = -self.contact_cost * np.square(self._contacts(after)).sum(axis=1)
+        infos = {
+            "reward_forward": progress,
+            "reward_ctrl": self.control_reward(actions),
+            "reward_contact": contact,
+            "reward_survive": np.full(len(actions), self.survival_reward),
+        }
+        return sum(infos.values(), np.zeros(len(actions))), infos
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """Logs statistics of `reward_forward` and the mean control cost, per step."""
+        means = [np.mean(path["env_infos"]["reward_forward"]) for path in paths]
+        for name, statistic in (("Average", np.mean), ("Max", np.max), ("Min", np.min), ("Std", np.std)):
+            logger.logkv(f"{prefix}{name}ForwardReturn", statistic(means))
+        costs = [-np.mean(path["env_infos"]["reward_ctrl"]) for path in paths]
+        logger.logkv(prefix + "AverageCtrlCost", np.mean(costs))
+
+    def _contacts(self, state: State) -> np.ndarray:
+        return np.clip(_contact_forces(state), -self.contact_limit, self.contact_limit)
+
+
+@dataclasses.dataclass(frozen=True)
+class Humanoid(Robot):
+    """A torso with legs and arms (Tassa, Erez and Todorov 2012, doi:10.1109/IROS.2012.6386025).
+
+    A step takes 5 * 0.003 s = 0.015 s. Its motion is that of the center of mass. Observed quantities other than
+    positions and velocities are those of the state after the step. The public code takes them from the last stage of
+    the last Runge-Kutta step, which differs from that state in the fourth order.
+
+    Args:
+        contact_forces: whether contact forces are computed; otherwise they count as zero.
+        velocity_reward: reward per m/s: a quarter of the distance per simulation step, divided by its duration.
+        impact_cost: reward lost per squared unit of contact force and torque, per step.
+        max_impact_cost: upper bound of that loss, per step.
+        heights: a path ends when the height of the torso leaves this range, m.
+    """
+
+    model: str = "humanoid"
+    frame_skip: int = 5
+    moves_in_plane: bool = True
+    first_observed: int = 2
+    start_noise: float = 0.01
+    control_cost: float = 0.1
+    survival_reward: float = 5.0
+    contact_forces: bool = False
+    velocity_reward: float = 1.25
+    impact_cost: float = 0.5e-6
+    max_impact_cost: float = 10.0
+    heights: Tuple[float, float] = (1.0, 2.0)
+
+    def __post_init__(self) -> None:
+        check_bool("contact_forces", self.contact_forces)
+
+    @property
+    def derived(self) -> Tuple[str, ...]:
+        return ("cinert", "cvel", "qfrc_actuator", "subtree_com", *(("cfrc_ext",) if self.contact_forces else ()))
+
+    def observations(self, state: State) -> np.ndarray:
+        derived = state.derived
+        parts = (super().observations(state), _flattened(derived["cinert"]), _flattened(derived["cvel"]),
+                 derived["qfrc_actuator"], _contact_forces(state))
+        return np.concatenate(parts, axis=1)
+
+    def position(self, state: State) -> np.ndarray:
+        return state.derived["subtree_com"][:, TORSO, :2]
+
+    def terminated(self, state: State) -> np.ndarray:
+        return _outside(state.qpos[:, 2], self.heights)
+
+    def rewards(self, progress: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
+        impact = np.zeros(len(actions))
+        if self.contact_forces:
+            impact = self.impact_cost * np.square(_contact_forces(after)).sum(axis=1)
+        rewards = {
+            "reward_linvel": self.velocity_reward * progress,
+            "reward_quadctrl": self.control_reward(actions),
+            "reward_alive": np.full(len(actions), self.survival_reward),
+            "reward_impact": -np.minimum(impact, self.max_impact_cost),
+        }
+        return sum(rewards.values(), np.zeros(len(actions))), {"forward_vel": progress, **rewards}
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        log_velocities(paths, prefix, "forward_vel", "reward_quadctrl")
+
+
+def log_velocities(paths: Sequence[Path], prefix: str, velocity_info: str, control_info: str) -> None:
+    """Logs means of velocity and control cost, if the `env_infos` contain both.
+
+    Args:
+        paths: path dicts of all tasks.
+        prefix: what keys begin with.
+        velocity_info: key of the velocity, m/s, in the `env_infos`.
+        control_info: key of the negative control cost.
+    """
+    if not {velocity_info, control_info} <= set(paths[0]["env_infos"]):
+        return
+    velocities, costs = ([path["env_infos"][key] for path in paths] for key in (velocity_info, control_info))
+    logger.logkv(prefix + "AvgForwardVel", np.mean(np.concatenate(velocities)))
+    logger.logkv(prefix + "AvgFinalForwardVel", np.mean([velocity[-1] for velocity in velocities]))
+    logger.logkv(prefix + "AvgCtrlCost", np.mean(-np.concatenate(costs)))
+
+
+def _contact_forces(state: State) -> np.ndarray:
+    """Returns the contact torques and forces of all bodies, float64 `[k, 6 * bodies]`; zero if not computed."""
+    if "cfrc_ext" in state.derived:
+        return _flattened(state.derived["cfrc_ext"])
+    return np.zeros((len(state.qpos), 6 * NUM_BODIES))
+
+
+def _flattened(values: np.ndarray) -> np.ndarray:
+    """Returns `values`, `[k, ...]`, as `[k, n]`; works for `k = 0`, too."""
+    return values.reshape(len(values), math.prod(values.shape[1:]))
+
+
+def _outside(values: np.ndarray, bounds: Tuple[float, float]) -> np.ndarray:
+    return (values < bounds[0]) | (values > bounds[1])
