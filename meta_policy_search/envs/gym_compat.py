@@ -4,13 +4,14 @@ Executors and wrappers call single environments through these functions only.
 """
 import inspect
 import random
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import fast_path
 
 
 def check_meta_env(env: Any, name: str = "env") -> None:
@@ -23,20 +24,14 @@ def check_meta_env(env: Any, name: str = "env") -> None:
                         f"{type(env).__name__} has no {' and no '.join(missing)}")
 
 
-def batched_form(env: Any) -> Optional[Callable[[int], BatchedEnv]]:
-    """Returns `env.make_batched` if stepping the result is the same as stepping `env`; otherwise None.
+def make_batched(env: Any, num_envs: int) -> Optional[BatchedEnv]:
+    """Returns `num_envs` copies of an environment that step together, or None if it must be stepped by its own methods.
 
-    It is not the same where a wrapper (a `gym.Wrapper`, say) merely passes on the `make_batched` of what it wraps, and
-    where a subclass overrides `reset`, `step` or `set_task` without a `batched_class` or `make_batched` of its own.
+    It has no vectorized form where it has no `make_batched`, where `reset`, `step` or `set_task` are not those that
+    `make_batched` replaces (see `utils.fast_paths`), and where a wrapper's environment has none.
     """
-    cls = type(env)
-    if not hasattr(cls, "make_batched"):
-        return None
-    ancestry = cls.__mro__
-    batched_at = min(_defined_at(ancestry, name) for name in ("batched_class", "make_batched"))
-    if any(_defined_at(ancestry, name) < batched_at for name in ("reset", "step", "set_task")):
-        return None
-    return getattr(env, "make_batched", None)
+    vectorized = fast_path(env, "make_batched")
+    return None if vectorized is None else vectorized(num_envs)
 
 
 def reset_env(env: Any) -> np.ndarray:
@@ -140,11 +135,6 @@ def _has_method(env: Any, method: str) -> bool:
     """Whether `env` implements `method`, rather than inheriting the one of `MetaEnv` that raises."""
     bound = getattr(env, method, None)
     return callable(bound) and getattr(bound, "__func__", None) is not getattr(MetaEnv, method)
-
-
-def _defined_at(ancestry: Tuple[type, ...], name: str) -> int:
-    """Returns the place in a method resolution order of the class that `name` is taken from."""
-    return next((place for place, cls in enumerate(ancestry) if name in vars(cls)), len(ancestry))
 
 
 def _as_number(reward: Any, env: Any) -> float:

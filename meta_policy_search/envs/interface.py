@@ -7,6 +7,7 @@ import numpy as np
 from meta_policy_search.envs.spaces import check_action, is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import check_own_pickle
 from meta_policy_search.utils.signatures import SharedArguments
@@ -182,6 +183,7 @@ class BatchableMetaEnv(MetaEnv):
     def _delegate(cls) -> Optional[type]:
         return getattr(cls, "batched_class", None)
 
+    @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> BatchedEnv:
         """Returns `num_envs` copies of this environment that step together; tasks are not copied."""
         return self.batched_class(num_envs, **self._batched_kwargs)

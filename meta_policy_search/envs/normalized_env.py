@@ -1,5 +1,5 @@
 """A wrapper that puts actions, and optionally observations and rewards, on one scale."""
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from meta_policy_search.envs.wrapping import WrappingEnv
 from meta_policy_search.types import BatchedStep, Path, Rows, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.duck_typing import call_optional
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import check_own_pickle
 
@@ -33,7 +34,7 @@ class NormalizedEnv(WrappingEnv):
     each reset, so the data of a path depend on that path alone.
 
     Stepping follows gym 0.26. Attributes that are not found here are those of the wrapped environment.
-    `make_batched(num_envs)` exists where the wrapped environment has a batched form (`gym_compat.batched_form`).
+    `make_batched(num_envs)` returns None where the wrapped environment has no vectorized form.
 
     Args:
         env: the meta-environment to wrap, of gym 0.26, Gymnasium or the classic form.
@@ -86,13 +87,11 @@ class NormalizedEnv(WrappingEnv):
     def np_random(self, rng: np.random.Generator) -> None:
         gym_compat.set_rng(self.wrapped_env, rng)
 
-    @property
-    def make_batched(self) -> Callable[[int], "BatchedNormalizedEnv"]:
-        """Function of `num_envs` that returns so many copies of this environment, to step together."""
-        make_wrapped = gym_compat.batched_form(self.wrapped_env)
-        if make_wrapped is None:
-            raise AttributeError("make_batched")  # answered by __getattr__
-        return lambda num_envs: BatchedNormalizedEnv(make_wrapped(num_envs), self.make_normalizer(num_envs))
+    @replaces("reset", "step", "set_task")
+    def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
+        """Returns `num_envs` copies that step together, or None if the wrapped environment has no vectorized form."""
+        batched = gym_compat.make_batched(self.wrapped_env, num_envs)
+        return None if batched is None else BatchedNormalizedEnv(batched, self.make_normalizer(num_envs))
 
     def make_normalizer(self, num_envs: int) -> "_Normalizer":
         """Returns this environment's arithmetic on the rows of `num_envs` wrapped ones that somebody else steps."""

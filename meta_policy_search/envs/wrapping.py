@@ -18,12 +18,14 @@ class WrappingEnv(MetaEnv):
                 setattr(self, name, getattr(env, name))
 
     def __getattr__(self, name: str) -> Any:
-        """Returns the wrapped environment's attribute; special methods, and a half-built object's, are its own."""
-        if name.startswith("__") or "wrapped_env" not in self.__dict__:
+        """Returns the wrapped environment's attribute.
+
+        Raises:
+            AttributeError: there is none; or a special method is asked for; or `make_batched`, as the vectorized form
+                of the wrapped environment would leave out what this one does.
+        """
+        if name.startswith("__") or name == "make_batched" or "wrapped_env" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if name == "make_batched":  # that of the wrapped environment would leave out what this one does
-            raise AttributeError(f"{type(self).__name__!r} object around {type(self.wrapped_env).__name__!r} has no "
-                                 "batched form")
         return getattr(self.wrapped_env, name)
 
     @property

@@ -12,6 +12,7 @@ from meta_policy_search.envs.scenery import Scenery, draw
 from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_choice, check_positive
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 
 CORNERS = np.array([[-2.0, -2.0], [2.0, -2.0], [-2.0, 2.0], [2.0, 2.0]])  # [4, 2]
@@ -168,6 +169,11 @@ class PointMetaEnv(BatchableMetaEnv):
         if self.render_mode is not None:
             self._trail.append(answer[0][:2].copy())
         return answer
+
+    @replaces("reset", "step", "set_task")
+    def make_batched(self, num_envs: int) -> BatchedEnv:
+        """See `BatchableMetaEnv.make_batched`."""
+        return super().make_batched(num_envs)
 
     @property
     def position(self) -> np.ndarray:
