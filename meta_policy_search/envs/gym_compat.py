@@ -1,15 +1,15 @@
-"""One form for every kind of environment: gym 0.26, Gymnasium, and the classic four-tuple `step`.
+"""One interface for every kind of environment: gym 0.26, Gymnasium, and the classic four-tuple `step`.
 
-Executors and wrappers call single environments through these functions only.
+Executors and wrappers call environments of unknown origin through these functions only.
 """
 import inspect
 import random
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
-from meta_policy_search.types import Task
+from meta_policy_search.types import Path, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
 
@@ -84,12 +84,29 @@ def set_rng(env: Any, rng: np.random.Generator) -> None:
     """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng: expected a numpy.random.Generator, got {rng!r}")
-    target = getattr(env, "unwrapped", env)
+    target = innermost(env)
     own = getattr(target, "__dict__", {})
     if not hasattr(type(target), "np_random") and "np_random" not in own:
         return
     current = own.get("_np_random", own.get("np_random"))
     target.np_random = np.random.RandomState(rng.bit_generator) if isinstance(current, np.random.RandomState) else rng
+
+
+def innermost(env: Any) -> Any:
+    """Returns the environment inside all wrappers."""
+    return getattr(env, "unwrapped", env)
+
+
+def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
+    """Calls `env.log_diagnostics` (see `MetaEnv`) if there is such a method."""
+    if hasattr(env, "log_diagnostics"):
+        env.log_diagnostics(paths, prefix)
+
+
+def close_env(env: Any) -> None:
+    """Calls `env.close` if there is such a method."""
+    if hasattr(env, "close"):
+        env.close()
 
 
 def own_generators(env: Any) -> List[str]:
@@ -143,3 +160,39 @@ def _as_number(reward: Any, env: Any) -> float:
         return float(np.asarray(reward).reshape(()))
     except (TypeError, ValueError):
         raise ValueError(f"step of {type(env).__name__}: expected one number as reward, got {reward!r}") from None
+
+
+class WrappingEnv(MetaEnv):
+    """An environment around another one, `wrapped_env`, whose attributes it takes where it has none of its own."""
+
+    wrapped_env: Any
+
+    def _wrap(self, env: Any) -> None:
+        """Makes `env` the wrapped environment."""
+        self.wrapped_env = env
+        for name in ("metadata", "render_mode", "reward_range", "spec"):  # gym.Env has defaults that would hide these
+            if hasattr(env, name):
+                vars(self)[name] = getattr(env, name)
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns the wrapped environment's attribute.
+
+        Raises:
+            AttributeError: there is none; or a special method is asked for; or `make_batched`, as the vectorized form
+                of the wrapped environment would leave out what this one does.
+        """
+        if name.startswith("__") or name == "make_batched" or "wrapped_env" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.wrapped_env, name)
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Renders the wrapped environment."""
+        return self.wrapped_env.render(*args, **kwargs)
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`; logs what the wrapped environment logs."""
+        log_diagnostics(self.wrapped_env, paths, prefix)
+
+    def close(self) -> None:
+        """Closes the wrapped environment."""
+        close_env(self.wrapped_env)

@@ -53,7 +53,7 @@ class _Split(NamedTuple):
     def kinds(self) -> Mapping[str, type]:
         if self.benchmark == "ML1":
             return {self.env_name: find_kind("env_name", self.env_name)}
-        return getattr(import_metaworld().env_dict, f"{self.benchmark}_V3")[self.split]
+        return vars(import_metaworld().env_dict)[f"{self.benchmark}_V3"][self.split]
 
 
 class _MetaWorldEnv(GymnasiumMetaEnv):
@@ -332,7 +332,8 @@ def scene_class(kind: str) -> type:
 
         def warned(self) -> List[str]:
             """Returns the names of MuJoCo's warnings that the state is not finite or huge."""
-            kinds = (getattr(mujoco.mjtWarning, f"mjWARN_BADQ{of}") for of in ("POS", "VEL", "ACC"))
+            kind = mujoco.mjtWarning
+            kinds = (kind.mjWARN_BADQPOS, kind.mjWARN_BADQVEL, kind.mjWARN_BADQACC)
             return [kind.name for kind in kinds if self.data.warning[kind].number > 0]
 
         def reset_mocap_welds(self) -> None:

@@ -6,10 +6,8 @@ import numpy as np
 from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import check_action, check_has_spaces, is_box
-from meta_policy_search.envs.wrapping import WrappingEnv
 from meta_policy_search.types import BatchedStep, Path, Rows, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
-from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import check_own_pickle
@@ -18,7 +16,7 @@ _ONLY = slice(None)  # the row of a single environment
 _EPSILON = 1e-8  # keeps the division by a standard deviation finite
 
 
-class NormalizedEnv(WrappingEnv):
+class NormalizedEnv(gym_compat.WrappingEnv):
     """An environment with its action box rescaled, and running normalization of observations and rewards.
 
     Actions: the policy's box is `[-normalization_scale, normalization_scale]` in every dimension. It is mapped
@@ -76,7 +74,7 @@ class NormalizedEnv(WrappingEnv):
     @property
     def unwrapped(self) -> Any:
         """The environment inside all wrappers."""
-        return self.innermost
+        return gym_compat.innermost(self.wrapped_env)
 
     @property
     def np_random(self) -> np.random.Generator:
@@ -122,10 +120,6 @@ class NormalizedEnv(WrappingEnv):
         observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
         reward = self._normalizer.rewards(np.array([reward]), _ONLY)[0]
         return observation, float(reward), terminated, truncated, info
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `MetaEnv.log_diagnostics`; nothing where the wrapped environment has none."""
-        call_optional(self.wrapped_env, "log_diagnostics", paths, prefix)
 
 
 normalize = NormalizedEnv

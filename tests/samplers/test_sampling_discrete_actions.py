@@ -8,7 +8,7 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, MetaTabularMDPEnv, normalize
-from meta_policy_search.envs.discrete_envs.tabular_mdp import BatchedMetaTabularMDPEnv
+from meta_policy_search.envs.discrete_envs import _BatchedMetaTabularMDPEnv
 from meta_policy_search.envs.interface import BatchableMetaEnv
 from meta_policy_search.policies import CategoricalMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
@@ -47,7 +47,7 @@ class GymnasiumCounter(gymnasium.Env):
         return np.array([self.sum]), self.task * self.sum, self.np_random.random() < 0.2, False, {"chosen": action}
 
 
-class BatchedEnding(BatchedMetaTabularMDPEnv):
+class BatchedEnding(_BatchedMetaTabularMDPEnv):
     """A process whose paths end by themselves in the last state, and which several threads may call."""
 
     max_threads = 2

@@ -5,7 +5,7 @@ from typing import Any, List, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import make_batched, reset_env, set_rng, step_env
+from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_env, set_rng, step_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.samplers.executors.errors import FAULTS, EnvWorkerError
@@ -63,8 +63,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
 
     def _close(self) -> None:
         for env in self._envs:
-            if hasattr(env, "close"):
-                env.close()
+            close_env(env)
 
 
 class MetaBatchedEnvExecutor(MetaEnvExecutor):
