@@ -266,7 +266,9 @@ def patched(name, env, inner=None):
 def test_the_vectorized_form_has_the_settings_of_the_environment():
     env = MetaPointEnvCorner(reward_type="dense")
     batched = make_batched(env, 3)
-    assert (batched.num_envs, batched.reward_type) == (3, "dense")
+    assert batched.num_envs == 3
+    batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
+    assert (batched.step(np.zeros((3, 2))).rewards < -2.0).all()  # minus the distance, where the default is 0
     assert make_batched(normalize(env), 3).num_envs == 3
     assert make_batched(normalize(normalize(env)), 3).num_envs == 3
     assert make_batched(SlipperyBoth(), 3).num_envs == 3
