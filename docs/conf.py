@@ -48,6 +48,7 @@ public_names_internal = [  # what modules of the package share with each other
     "*.envs.mujoco_envs.engines.build.*",
     "*.envs.point_envs.base.*",
     "*.envs.scenery.*",
+    "*.envs.worlds.*",
     "*.evaluation.adaptation.*",
     "*.evaluation.recording.next_start_rngs",
     "*.optimizers.base.first_non_finite",

@@ -2,14 +2,13 @@
 
 Duan et al. 2016, "RL^2: Fast Reinforcement Learning via Slow Reinforcement Learning" (arXiv:1611.02779, section 3).
 """
-import abc
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, List, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
 from meta_policy_search.envs.spaces import as_array
-from meta_policy_search.types import BatchedStep, Task
+from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
+from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import draw_index
@@ -20,92 +19,7 @@ _KEYS = ("transitions", "reward_means")  # of a task of `MetaTabularMDPEnv`
 _TOLERANCE = 1e-6  # how far the sum of probabilities may be from one
 
 
-class _BatchedDiscreteEnv(BatchedEnv):
-    """`num_envs` environments in which one of a few actions is chosen at each step; a path never ends by itself.
-
-    A subclass says where a path starts, what an action does and what is observed. Its methods work on the environments
-    `ids`, draw by `_draw` only, and compute row by row, so that no row depends on the number of rows.
-
-    Args:
-        obs_dim: size of an observation, whose entries are between 0 and 1.
-        num_actions: number of actions.
-    """
-
-    def __init__(self, num_envs: int, obs_dim: int, num_actions: int) -> None:
-        super().__init__(num_envs)
-        self.observation_space = gym.spaces.Box(0.0, 1.0, (obs_dim,), np.float64)
-        self.action_space = gym.spaces.Discrete(num_actions)
-        self._rngs: List[Optional[np.random.Generator]] = [None] * self.num_envs
-
-    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        for env_id, rng in zip(env_ids, rngs, strict=True):
-            self._rngs[env_id] = rng
-        self._start(env_ids)
-        return self._observe(env_ids)
-
-    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`; actions are int `[k]`."""
-        actions, ids = self._rows(actions, env_ids)
-        rewards, never = self._act(actions, ids), np.zeros(len(ids), dtype=bool)
-        return BatchedStep(self._observe(ids), rewards, terminated=never, truncated=never.copy(), env_infos={})
-
-    def _draw(self, draw: Callable[[np.random.Generator], float], ids: np.ndarray) -> np.ndarray:
-        """Returns a number `[k]` for each environment, drawn from its own generator."""
-        rngs = [self._rngs[env_id] for env_id in ids]
-        if None in rngs:
-            raise RuntimeError("step: call reset() first")
-        return np.array([draw(rng) for rng in rngs])
-
-    @abc.abstractmethod
-    def _start(self, ids: np.ndarray) -> None:
-        """Puts environments in the state that a path starts in."""
-
-    @abc.abstractmethod
-    def _act(self, actions: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        """Takes a step by actions int64 `[k]`; returns the rewards, float64 `[k]`."""
-
-    @abc.abstractmethod
-    def _observe(self, ids: np.ndarray) -> np.ndarray:
-        """Returns the observations, a new float64 `[k, obs_dim]`."""
-
-
-class _BatchedMetaBernoulliBanditEnv(_BatchedDiscreteEnv):
-    """Many `MetaBernoulliBanditEnv`, stepped together; arguments as there."""
-
-    def __init__(self, num_envs: int, num_arms: int = 5) -> None:
-        self.num_arms = check_positive_int("num_arms", num_arms)
-        super().__init__(num_envs, obs_dim=1, num_actions=self.num_arms)
-        self._probabilities: np.ndarray = np.full((self.num_envs, self.num_arms), 0.5)
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` bandits, each the probabilities float64 `[num_arms]` of its arms."""
-        return list(rng.uniform(size=(n_tasks, self.num_arms)))
-
-    def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """See `BatchedEnv.set_tasks`; a task is the probabilities `[num_arms]` that the arms pay."""
-        self._check_count(tasks)
-        probabilities = np.array([as_array(f"task {i}", task, (self.num_arms,)) for i, task in enumerate(tasks)])
-        outside = ((probabilities < 0.0) | (probabilities > 1.0)).any(axis=1)
-        if outside.any():
-            i = int(np.argmax(outside))
-            raise ValueError(f"task {i}: expected probabilities, from 0 to 1, got {tasks[i]!r}")
-        self._probabilities = probabilities
-
-    def get_tasks(self) -> List[Task]:
-        return list(self._probabilities.copy())
-
-    def _start(self, ids: np.ndarray) -> None:
-        """There is no state."""
-
-    def _act(self, actions: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        pays = self._draw(np.random.Generator.random, ids) < self._probabilities[ids, actions]
-        return pays.astype(np.float64)
-
-    def _observe(self, ids: np.ndarray) -> np.ndarray:
-        return np.ones((len(ids), 1))
-
-
-class MetaBernoulliBanditEnv(BatchableMetaEnv):
+class MetaBernoulliBanditEnv(WorldMetaEnv):
     """A slot machine whose arms each pay with a probability of their own.
 
     ===============  ============================================================================
@@ -128,66 +42,32 @@ class MetaBernoulliBanditEnv(BatchableMetaEnv):
         Learning, 2016 (arXiv:1611.02779), which has 5, 10 and 50 arms, and 10, 100 and 500 pulls.
     """
 
-    batched_class = _BatchedMetaBernoulliBanditEnv
-
     def __init__(self, num_arms: int = 5) -> None:
-        super().__init__(num_arms=num_arms)
+        self.num_arms = check_positive_int("num_arms", num_arms)
+        self.first_task = np.full(self.num_arms, 0.5)
+        self.observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float64)
+        self.action_space = gym.spaces.Discrete(self.num_arms)
+        super().__init__()
+
+    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        return list(rng.uniform(size=(n_tasks, self.num_arms)))
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        probabilities = as_array(name, task, (self.num_arms,))
+        if ((probabilities < 0.0) | (probabilities > 1.0)).any():
+            raise ValueError(f"{name}: expected probabilities, from 0 to 1, got {task!r}")
+        return probabilities
+
+    def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
+              rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        pays = _draw(np.random.Generator.random, ids, rngs) < tasks[ids, actions]
+        return states, pays.astype(np.float64), np.zeros(len(ids), dtype=bool)
+
+    def _observe(self, states: np.ndarray) -> np.ndarray:
+        return np.ones((len(states), 1))
 
 
-class _BatchedMetaTabularMDPEnv(_BatchedDiscreteEnv):
-    """Many `MetaTabularMDPEnv`, stepped together; arguments as there."""
-
-    def __init__(self, num_envs: int, num_states: int = 10, num_actions: int = 5) -> None:
-        self.num_states = check_positive_int("num_states", num_states)
-        self.num_actions = check_positive_int("num_actions", num_actions)
-        super().__init__(num_envs, obs_dim=self.num_states, num_actions=self.num_actions)
-        pairs = (self.num_envs, self.num_states, self.num_actions)
-        self._transitions: np.ndarray = np.full((*pairs, self.num_states), 1.0 / self.num_states)
-        self._reward_means: np.ndarray = np.ones(pairs)
-        self._states = np.zeros(self.num_envs, dtype=int)
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` processes, each a dict with `transitions` `[S, A, S]` and `reward_means` `[S, A]`."""
-        pairs = (n_tasks, self.num_states, self.num_actions)
-        transitions = rng.dirichlet(np.ones(self.num_states), size=pairs)
-        reward_means = rng.normal(1.0, 1.0, size=pairs)
-        return [dict(zip(_KEYS, values)) for values in zip(transitions, reward_means)]
-
-    def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """See `BatchedEnv.set_tasks`; a task is a dict as `sample_tasks` returns it."""
-        self._check_count(tasks)
-        checked = [self._check_task(f"task {i}", task) for i, task in enumerate(tasks)]
-        self._transitions, self._reward_means = (np.array([task[key] for task in checked]) for key in _KEYS)
-
-    def get_tasks(self) -> List[Task]:
-        return [dict(zip(_KEYS, values)) for values in zip(self._transitions.copy(), self._reward_means.copy())]
-
-    def _check_task(self, name: str, task: Any) -> Dict[str, np.ndarray]:
-        if not isinstance(task, dict) or set(task) != set(_KEYS):
-            raise ValueError(f"{name}: expected a dict with the keys {' and '.join(_KEYS)}, got {task!r}")
-        pairs = (self.num_states, self.num_actions)
-        transitions = as_array(f"{name}, transitions", task["transitions"], (*pairs, self.num_states))
-        if (transitions < 0.0).any() or (np.abs(transitions.sum(axis=-1) - 1.0) > _TOLERANCE).any():
-            raise ValueError(f"{name}, transitions: expected probabilities, at least 0, whose sum over next states is "
-                             f"1, got {task['transitions']!r}")
-        reward_means = as_array(f"{name}, reward_means", task["reward_means"], pairs)
-        return {"transitions": transitions, "reward_means": reward_means}
-
-    def _start(self, ids: np.ndarray) -> None:
-        self._states[ids] = 0
-
-    def _act(self, actions: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        states = self._states[ids]
-        rewards = self._reward_means[ids, states, actions] + self._draw(np.random.Generator.standard_normal, ids)
-        uniform = self._draw(np.random.Generator.random, ids)
-        self._states[ids] = draw_index(self._transitions[ids, states, actions], uniform)
-        return rewards
-
-    def _observe(self, ids: np.ndarray) -> np.ndarray:
-        return np.eye(self.num_states)[self._states[ids]]
-
-
-class MetaTabularMDPEnv(BatchableMetaEnv):
+class MetaTabularMDPEnv(WorldMetaEnv):
     """A random Markov decision process, in which every action leads to any state.
 
     ===============  ============================================================================
@@ -214,7 +94,52 @@ class MetaTabularMDPEnv(BatchableMetaEnv):
         Learning, 2016 (arXiv:1611.02779).
     """
 
-    batched_class = _BatchedMetaTabularMDPEnv
+    state_size = 1  # the number of the state
 
     def __init__(self, num_states: int = 10, num_actions: int = 5) -> None:
-        super().__init__(num_states=num_states, num_actions=num_actions)
+        self.num_states = check_positive_int("num_states", num_states)
+        self.num_actions = check_positive_int("num_actions", num_actions)
+        pairs = (self.num_states, self.num_actions)
+        self.first_task = dict(zip(_KEYS, (np.full((*pairs, self.num_states), 1.0 / self.num_states), np.ones(pairs))))
+        self.observation_space = gym.spaces.Box(0.0, 1.0, (self.num_states,), np.float64)
+        self.action_space = gym.spaces.Discrete(self.num_actions)
+        super().__init__()
+
+    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        pairs = (n_tasks, self.num_states, self.num_actions)
+        transitions = rng.dirichlet(np.ones(self.num_states), size=pairs)
+        reward_means = rng.normal(1.0, 1.0, size=pairs)
+        return [dict(zip(_KEYS, values)) for values in zip(transitions, reward_means)]
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        """Returns a process as one array `[S, A, S + 1]`, the transitions followed by the mean of the reward."""
+        if not isinstance(task, dict) or set(task) != set(_KEYS):
+            raise ValueError(f"{name}: expected a dict with the keys {' and '.join(_KEYS)}, got {task!r}")
+        pairs = (self.num_states, self.num_actions)
+        transitions = as_array(f"{name}, transitions", task["transitions"], (*pairs, self.num_states))
+        if (transitions < 0.0).any() or (np.abs(transitions.sum(axis=-1) - 1.0) > _TOLERANCE).any():
+            raise ValueError(f"{name}, transitions: expected probabilities, at least 0, whose sum over next states is "
+                             f"1, got {task['transitions']!r}")
+        reward_means = as_array(f"{name}, reward_means", task["reward_means"], pairs)
+        return np.concatenate([transitions, reward_means[:, :, None]], axis=2)
+
+    def _as_task(self, row: np.ndarray) -> Task:
+        return dict(zip(_KEYS, (row[:, :, :-1], row[:, :, -1])))
+
+    def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
+              rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rows = tasks[ids, states[:, 0].astype(int), actions]
+        rewards = rows[:, -1] + _draw(np.random.Generator.standard_normal, ids, rngs)
+        after = draw_index(rows[:, :-1], _draw(np.random.Generator.random, ids, rngs))
+        return after[:, None].astype(np.float64), rewards, np.zeros(len(ids), dtype=bool)
+
+    def _observe(self, states: np.ndarray) -> np.ndarray:
+        return np.eye(self.num_states)[states[:, 0].astype(int)]
+
+
+def _draw(draw: Callable[[Any], float], ids: np.ndarray, rngs: Rngs) -> np.ndarray:
+    """Returns a number `[k]` for each of the environments `ids`, drawn from the generator of its path."""
+    of_paths = [rngs[env_id] for env_id in ids]
+    if None in of_paths:
+        raise RuntimeError("step: call reset() first")
+    return np.array([draw(rng) for rng in of_paths])

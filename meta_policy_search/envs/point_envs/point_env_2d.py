@@ -42,7 +42,7 @@ class MetaPointEnvOrigin(PointMetaEnv):
             raise ValueError(f"{name}: expected an empty dict, the only task, got {task!r}")
         return np.zeros((1, 2))
 
-    def _as_task(self, points: np.ndarray) -> Task:
+    def _as_task(self, row: np.ndarray) -> Task:
         return {}
 
 

@@ -79,8 +79,8 @@ class MetaPointEnvWalls(CornerTaskEnv):
             points.append(gap)
         return np.array(points)
 
-    def _as_task(self, points: np.ndarray) -> Task:
-        return dict(zip(_KEYS, points, strict=True))
+    def _as_task(self, row: np.ndarray) -> Task:
+        return dict(zip(_KEYS, row, strict=True))
 
     def _stop(self, states: np.ndarray, moved: np.ndarray, points: np.ndarray) -> np.ndarray:
         origin = np.zeros_like(states)
