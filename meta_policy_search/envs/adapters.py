@@ -93,7 +93,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
         self._path: List[Tuple[Any, ...]] = []  # calls since the last reset: methods and arguments
         self._wrap(_steppable(env if self._make_env is None else self._make_env()))
         inner = gym_compat.innermost(self.wrapped_env)
-        if set_task is None and not callable(getattr(inner, "set_task", None)):
+        if set_task is None and gym_compat.method_of(inner, "set_task") is None:
             raise TypeError(f"set_task: expected a function (env, task), as {type(inner).__name__} has no method "
                             "set_task, got None")
         self.observation_space = _observation_space(self.wrapped_env.observation_space)
@@ -182,7 +182,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
 
 
 def _steppable(env: Any) -> Any:
-    if isinstance(env, type) or not all(callable(getattr(env, method, None)) for method in ("reset", "step")):
+    if isinstance(env, type) or not (gym_compat.method_of(env, "reset") and gym_compat.method_of(env, "step")):
         raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
     return env
 
@@ -190,7 +190,8 @@ def _steppable(env: Any) -> Any:
 def _factory(env: Any) -> Optional[Callable[[], Any]]:
     """Returns the function that makes the environment; None for an environment."""
     if not isinstance(env, str):
-        return None if hasattr(env, "step") and not isinstance(env, type) or not callable(env) else env
+        is_env = not isinstance(env, type) and gym_compat.method_of(env, "step") is not None
+        return env if callable(env) and not is_env else None
     import gymnasium
 
     try:

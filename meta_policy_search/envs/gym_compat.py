@@ -4,7 +4,7 @@ Executors and wrappers call environments of unknown origin through these functio
 """
 import inspect
 import random
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -18,10 +18,17 @@ def check_meta_env(env: Any, name: str = "env") -> None:
     """Raises a `TypeError`, which calls `env` by `name`, unless `env` implements `sample_tasks` and `set_task`."""
     if isinstance(env, type):
         raise TypeError(f"{name}: expected an environment, got the class {env.__name__} itself; call it first")
-    missing = [method for method in ("sample_tasks", "set_task") if not _has_method(env, method)]
+    missing = [method for method in ("sample_tasks", "set_task") if method_of(env, method) is None]
     if missing:
         raise TypeError(f"{name}: expected a meta-environment with sample_tasks and set_task, but "
                         f"{type(env).__name__} has no {' and no '.join(missing)}")
+
+
+def method_of(env: Any, name: str) -> Optional[Callable]:
+    """Returns a method of an environment, or None if it has none, or only the one of `MetaEnv` that raises."""
+    method = getattr(env, name, None)
+    is_missing = name in ("sample_tasks", "set_task") and getattr(method, "__func__", None) is vars(MetaEnv)[name]
+    return method if callable(method) and not is_missing else None
 
 
 def make_batched(env: Any, num_envs: int) -> Optional[BatchedEnv]:
@@ -85,7 +92,7 @@ def set_rng(env: Any, rng: np.random.Generator) -> None:
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng: expected a numpy.random.Generator, got {rng!r}")
     target = innermost(env)
-    own = getattr(target, "__dict__", {})
+    own = _attributes(target)
     if not hasattr(type(target), "np_random") and "np_random" not in own:
         return
     current = own.get("_np_random", own.get("np_random"))
@@ -99,13 +106,13 @@ def innermost(env: Any) -> Any:
 
 def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
     """Calls `env.log_diagnostics` (see `MetaEnv`) if there is such a method."""
-    if hasattr(env, "log_diagnostics"):
+    if method_of(env, "log_diagnostics"):
         env.log_diagnostics(paths, prefix)
 
 
 def close_env(env: Any) -> None:
     """Calls `env.close` if there is such a method."""
-    if hasattr(env, "close"):
+    if method_of(env, "close"):
         env.close()
 
 
@@ -113,7 +120,7 @@ def own_generators(env: Any) -> List[str]:
     """Returns the names of the random generators that `env`, or an environment in it, holds beside `np_random`."""
     found: List[str] = []
     while env is not None:
-        own = getattr(env, "__dict__", {})
+        own = _attributes(env)
         found += [f"{type(env).__name__}.{name}" for name, value in own.items()
                   if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
                   and name not in ("np_random", "_np_random")]
@@ -148,10 +155,9 @@ def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = No
     return list(tasks)
 
 
-def _has_method(env: Any, method: str) -> bool:
-    """Whether `env` implements `method`, rather than inheriting the one of `MetaEnv` that raises."""
-    bound = getattr(env, method, None)
-    return callable(bound) and getattr(bound, "__func__", None) is not getattr(MetaEnv, method)
+def _attributes(env: Any) -> Dict[str, Any]:
+    """Returns the attributes of the object itself; none for an object with slots."""
+    return getattr(env, "__dict__", {})
 
 
 def _as_number(reward: Any, env: Any) -> float:
@@ -170,9 +176,8 @@ class WrappingEnv(MetaEnv):
     def _wrap(self, env: Any) -> None:
         """Makes `env` the wrapped environment."""
         self.wrapped_env = env
-        for name in ("metadata", "render_mode", "reward_range", "spec"):  # gym.Env has defaults that would hide these
-            if hasattr(env, name):
-                vars(self)[name] = getattr(env, name)
+        hidden = ("metadata", "render_mode", "reward_range", "spec")  # by the defaults of gym.Env
+        vars(self).update({name: getattr(env, name) for name in hidden if hasattr(env, name)})
 
     def __getattr__(self, name: str) -> Any:
         """Returns the wrapped environment's attribute.
