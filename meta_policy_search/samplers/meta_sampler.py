@@ -6,7 +6,7 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces
-from meta_policy_search.envs.gym_compat import batched_form, check_meta_env, own_generators, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
@@ -91,14 +91,15 @@ class MetaSampler(Sampler):
         if executor is None and isinstance(parallel, RayOptions):
             RayExecutor.check_actor(self.make_actor())
             return RayExecutor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel)
-        generators = own_generators(self.env) if batched_form(self.env) is None else []
+        is_vectorized = make_batched(self.env, 1) is not None
+        generators = [] if is_vectorized else own_generators(self.env)
         if generators:
             warnings.warn(
                 f"{', '.join(generators)}: what paths draw from a generator of the environment's own depends on how "
                 "many copies there are, and is not restored when a run is resumed; draw from self.np_random, which "
                 "samplers seed for each path (samplers.check_env(env) shows what changes)", stacklevel=4)
         if executor is None:
-            serial = "iterative" if batched_form(self.env) is None else "batched"
+            serial = "batched" if is_vectorized else "iterative"
             executor = "parallel" if parallel else serial
         if isinstance(executor, str):
             executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
