@@ -49,23 +49,24 @@ def load_evaluator(
             raise ValueError(f"run_folder: expected the run of a Trainer whose parts are of this package, and say how "
                              f"they were built, got {run_folder}")
         name = f"{run_folder}, iteration {content['itr']}"
-        recipe = parts["algo"]
+        algo_class, arguments = parts["algo"]
         if snapshot is None:
             name = "random initialisation"
             seeding.set_root(content["state"]["seeding"]["root"])
-            recipe = recipe._replace(arguments={**recipe.arguments, "policy": content["policy"].clone()})
-        algo = recipe.build()
+            arguments = {**arguments, "policy": content["policy"].clone()}
+        algo = algo_class(**arguments)
         if snapshot is not None:
             algo.policy.switch_to_pre_update()
             algo.set_state(content["state"]["algo"])
         env = content["env"] if env is None else env
         if render_mode is not None:
             _draw(env, render_mode)
-        sampler = parts["sampler"].arguments
+        _, sampler = parts["sampler"]
+        processor_class, processor_arguments = parts["sample_processor"]
         rollouts = rollouts_per_meta_task or sampler["rollouts_per_meta_task"]
         envs_per_task = sampler.get("envs_per_task")
         return MetaEvaluator(
-            algo, env, parts["sample_processor"].build(), rollouts,
+            algo, env, processor_class(**processor_arguments), rollouts,
             max_path_length or sampler["max_path_length"], envs_per_task and min(envs_per_task, rollouts),
             sampler.get("parallel", False) if parallel is None else parallel, name)
 

@@ -160,5 +160,5 @@ def test_parts_of_another_kind_are_said_to_be_missing(tmp_path):
         trainer.train()
     with pytest.raises(ValueError, match="run_folder: expected the run of a Trainer whose parts are of this package"):
         mps.load_evaluator(tmp_path)
-    with tf.Graph().as_default(), pytest.raises(ValueError, match="says how sample_processor were built"):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="arguments of sample_processor"):
         mps.Trainer.from_snapshot(mps.load_snapshot(tmp_path))
