@@ -22,12 +22,15 @@ from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.progress import progress_bar
-from meta_policy_search.utils.serializable import Configurable, given_arguments, present_arguments
+from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
 from meta_policy_search.utils.timing import timed
 
 __all__ = ["EarlyStopping", "Trainer"]
+
+Part = Tuple[type, tuple, Dict[str, Any]]
+"""A part of a trainer in a snapshot: its class, and the positional and keyword arguments it was built with."""
 
 _MOMENT = 1.0  # seconds of sampling after which it gets a progress bar
 
@@ -116,8 +119,8 @@ class Trainer(TrainingLoop):
             self._algo.build_diagnostics()
         self._written_in: Optional[str] = None  # the folder with this run's `params.json`
         parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
-        self._parts: Dict[str, Tuple[type, Dict[str, Any]]] = {  # class and arguments of each, for snapshots
-            name: (type(part), given_arguments(part)) for name, part in parts.items() if isinstance(part, Configurable)}
+        self._parts: Dict[str, Part] = {
+            name: (type(part), *part._given) for name, part in parts.items() if isinstance(part, Configurable)}
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
@@ -140,7 +143,7 @@ class Trainer(TrainingLoop):
             raise ValueError(f"snapshot: expected the constructor arguments of {', '.join(sorted(missing))}, which the "
                              "snapshots of a Trainer contain if its parts are of this package")
         own = {**state["parts"]["trainer"], **arguments}
-        algo, sampler, processor = (part_class(**given) for part_class, given in (
+        algo, sampler, processor = (part_class(*args, **kwargs) for part_class, args, kwargs in (
             state["parts"][name] for name in ("algo", "sampler", "sample_processor")))
         trainer = cls(algo, snapshot["env"], sampler, processor, snapshot["policy"], **own)
         trainer.restore(snapshot)
