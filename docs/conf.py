@@ -49,7 +49,6 @@ public_names_internal = [  # what modules of the package share with each other
     "*.envs.point_envs.base.*",
     "*.envs.scenery.*",
     "*.envs.worlds.*",
-    "*.evaluation.adaptation.*",
     "*.evaluation.recording.next_start_rngs",
     "*.optimizers.base.first_non_finite",
     "*.optimizers.blocks.*",

@@ -1,19 +1,44 @@
-"""Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots, and going on with a run."""
+"""Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots and resuming."""
 import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
-from meta_policy_search.training_loop import TrainingLoop
+from meta_policy_search.training_loop import TrainingLoop, with_defaults
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
-from meta_policy_search.utils.duck_typing import call_optional
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
 from meta_policy_search.utils.utils import timed
+
+
+class RunnerSampler:
+    """What a `LocalRunner` calls of a sampler. A sampler need not derive from it, and only needs `obtain_samples`."""
+
+    def start_worker(self) -> None:
+        """Starts worker processes, if there are any; called before the first epoch."""
+
+    def shutdown_worker(self) -> None:
+        """Ends worker processes; called after the last epoch."""
+
+    def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
+        """Collects paths of about `batch_size` environment steps for iteration `itr`."""
+        raise NotImplementedError
+
+    def obtain_population_samples(self, itr: int, batch_size: int,
+                                  flat_params: np.ndarray) -> Optional[List[List[Path]]]:
+        """Collects paths with each of several sets of parameters `[n, D]`.
+
+        By default returns None: the runner then calls `obtain_samples` for one set after the other.
+        """
+        return None
+
+    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
+        """Collects paths of the policy without exploration; by default none."""
+        return []
 
 
 class LocalRunner(TrainingLoop):
@@ -25,33 +50,33 @@ class LocalRunner(TrainingLoop):
         runner.setup(algo, env)
         runner.train(n_epochs=100, batch_size=1000)
 
-    and to go on with that run, in another process::
+    and to resume that run in another process::
 
         runner = LocalRunner("data/my_run")
         runner.restore("data/my_run")
         runner.resume(n_epochs=200)
 
-    Every epoch logs one row (`utils.logger`) and then saves a snapshot. A run that was stopped and resumed equals one
-    that was not, bit for bit, apart from its times.
+    Every epoch logs one row (`utils.logger`) and then saves a snapshot. A run that was stopped and resumed equals an
+    uninterrupted one bit for bit, apart from its times.
 
     Args:
-        snapshot_dir: run folder, which the logger is configured for (`utils.logger.configure`) when training begins or
-            a run is restored. Default: the logger stays as it is; what the caller configured gets rows and snapshots.
-            garage's `snapshot_config`, which has the attributes `snapshot_dir`, `snapshot_mode` and `snapshot_gap`,
-            is taken, too.
+        snapshot_dir: run folder. The logger is configured for it (`utils.logger.configure`) when training begins or a
+            run is restored. Default: rows and snapshots go to the outputs that the caller configured. garage's
+            `snapshot_config`, an object with the attributes `snapshot_dir`, `snapshot_mode` and `snapshot_gap`, is
+            also accepted.
         snapshot_mode (str): which epochs to save: `all`, `last`, `gap`, `last_gap` or `none`. Default: `last`.
         snapshot_gap (int): epochs, at least 1; used by `gap` and `last_gap`. Default: 1.
-        callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch, `row` being what
-            was logged; training stops after an epoch for which one of them returns True.
+        callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch with the logged
+            row; training stops after an epoch for which one of them returns True.
         progress_bar (bool): whether to show a bar with the remaining time, on a terminal or in a notebook
             (`utils.progress`). Default: False.
 
     Attributes:
         algo (RLAlgorithm): the algorithm, or None before `setup`.
         env: the environment.
-        sampler: the sampler; None where the algorithm has none.
-        step_itr (int): number of iterations done, which the algorithm counts up.
-        step_path (list of dict or None): the paths of the epoch, which the algorithm sets.
+        sampler: the sampler; None if the algorithm has none.
+        step_itr (int): number of iterations done; the algorithm increments it.
+        step_path (list of dict or None): the paths of the epoch; the algorithm sets it.
         total_timesteps_sampled (int): environment steps taken so far.
 
     Raises:
@@ -91,20 +116,19 @@ class LocalRunner(TrainingLoop):
 
     @property
     def epoch(self) -> int:
-        """Number of the epoch that is under way, or of the next one: that of the epochs done."""
+        """Number of the current epoch, or of the next one; equals the number of completed epochs."""
         return self.itr
 
     def setup(self, algo: RLAlgorithm, env: Any, sampler_cls: Optional[Any] = None,
               sampler_args: Optional[Mapping[str, Any]] = None) -> None:
-        """Sets what is to be trained, and makes the sampler.
+        """Sets algorithm and environment, and creates the sampler.
 
         Args:
             algo (RLAlgorithm): the algorithm.
             env: the environment, of gym, Gymnasium or the classic form.
-            sampler_cls: class of the sampler, made as `sampler_cls(algo, env, **sampler_args)`, with a method
-                `obtain_samples(itr, batch_size)` that returns a list of path dicts, and where it needs them
-                `start_worker()`, `shutdown_worker()` and `obtain_population_samples` (`SingleTaskSampler`). Default:
-                `algo.sampler_cls`; without any there is no sampler.
+            sampler_cls: class of the sampler, called as `sampler_cls(algo, env, **sampler_args)`. The sampler has a
+                method `obtain_samples(itr, batch_size)` that returns a list of path dicts; `RunnerSampler` describes
+                its other methods, which are optional. Default: `algo.sampler_cls`; if that is None there is no sampler.
             sampler_args (dict): further arguments of that class. Default: none.
 
         Raises:
@@ -117,19 +141,23 @@ class LocalRunner(TrainingLoop):
         if sampler_cls is None and sampler_args:
             raise TypeError(f"sampler_args: expected none, as there is no sampler_cls, got {sampler_args}")
         sampler = None if sampler_cls is None else sampler_cls(algo, env, **sampler_args)
-        self._shutdown_worker()
+        self._sampler.shutdown_worker()
         self._root, self._before = seeding.chosen_root(), None
         self.algo, self.env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
+    @property
+    def _sampler(self) -> RunnerSampler:
+        return with_defaults(self.sampler, RunnerSampler)
+
     def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
-        """Trains for a number of epochs, beginning with epoch 0, whatever was done before.
+        """Trains for a number of epochs, starting at epoch 0 even if the runner has trained before.
 
         Args:
             n_epochs (int): number of epochs, at least 1.
-            batch_size (int or None): environment steps per iteration, at least 1; `SingleTaskSampler` says how they
-                become paths. None where there is no sampler, or the algorithm tells it for itself.
-            store_paths (bool): whether a snapshot holds the paths of its epoch (`step_path`). Default: False.
+            batch_size (int or None): environment steps per iteration, at least 1; `SingleTaskSampler` describes how
+                they become paths. None if there is no sampler, or if the algorithm passes the batch size itself.
+            store_paths (bool): whether a snapshot contains the paths of its epoch (`step_path`). Default: False.
 
         Returns:
             What `algo.train` returns, such as the average return in the last epoch.
@@ -137,8 +165,8 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError: `setup` was not called.
             ValueError: a number is below one; the run folder holds an earlier run.
-            KeyboardInterrupt: Ctrl-C; the epoch is taken back, where the algorithm can (`RLAlgorithm.get_state`), and a
-                message says what was saved last. The same in `resume`.
+            KeyboardInterrupt: Ctrl-C; the epoch is rolled back if the algorithm supports it (`RLAlgorithm.get_state`),
+                and a message names the last snapshot. The same in `resume`.
         """
         self._algo("train")
         plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
@@ -149,10 +177,10 @@ class LocalRunner(TrainingLoop):
 
     def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None,
                store_paths: Optional[bool] = None) -> Any:
-        """Goes on with a run that was restored, or trained here before.
+        """Resumes a run that was restored, or that this runner trained before.
 
         Args:
-            n_epochs (int or None): total number of epochs, those done included, and at least as many as they. Default:
+            n_epochs (int or None): total number of epochs, completed ones included, and at least their number. Default:
                 that of the run.
             batch_size (int or None): as for `train`. Default: that of the run.
             store_paths (bool or None): as for `train`. Default: that of the run.
@@ -161,12 +189,12 @@ class LocalRunner(TrainingLoop):
             What `algo.train` returns.
 
         Raises:
-            RuntimeError: there is no run to go on with.
-            ValueError: `n_epochs` is below the number of epochs done, or `batch_size` below one.
+            RuntimeError: there is no run to resume.
+            ValueError: `n_epochs` is below the number of completed epochs, or `batch_size` below one.
         """
         self._algo("resume")
         if self._plan is None:
-            raise RuntimeError("resume: expected a run to go on with; call restore() or train() first")
+            raise RuntimeError("resume: expected a run to resume; call restore() or train() first")
         n_epochs = self._plan["n_epochs"] if n_epochs is None else check_int_at_least("n_epochs", n_epochs, 1)
         if n_epochs < self.epoch:
             raise ValueError(f"n_epochs: expected at least {self.epoch}, the number of epochs done, got {n_epochs}")
@@ -179,36 +207,43 @@ class LocalRunner(TrainingLoop):
             with self._running():
                 return self._algo("train").train(self)
         finally:
-            self._shutdown_worker()
+            self._sampler.shutdown_worker()
 
     def step_epochs(self) -> Iterator[int]:
-        """Yields the number of each epoch; the algorithm trains in it, and asks for the next one.
+        """Yields the number of each epoch; the algorithm trains in it, and then asks for the next one.
 
-        Starts the sampler's workers first. After each epoch the row is logged, the snapshot saved and the callbacks
-        called; in the end the workers are shut down.
+        Starts the sampler's workers first. After each epoch it logs the row, saves the snapshot and calls the
+        callbacks; after the last epoch it shuts down the workers.
 
         Raises:
-            RuntimeError: no training is under way.
+            RuntimeError: the runner is not training.
         """
         if self._plan is None:
             raise RuntimeError("step_epochs: expected to be called by an algorithm in training; call train()")
-        call_optional(self.sampler, "start_worker")
+        end = self._plan["n_epochs"]
+        self.stopped = False
+        self._sampler.start_worker()
         try:
-            for epoch in self._iterations(self._plan["n_epochs"]):
-                self.step_path, self._times = None, {"Time-Sampling": 0.0}
-                logger.logkv("Epoch", epoch)
-                with timed(self._times, "EpochTime"):
-                    yield epoch
-                logger.logkvs({"Itr": self.step_itr, "n_timesteps": self.total_timesteps_sampled, **self._times,
-                               "Time": self._elapsed()})
+            with self._bar(end) as bar:
+                while self.itr < end and not self.stopped:
+                    self._begin()
+                    self.step_path, self._times = None, {"Time-Sampling": 0.0}
+                    logger.logkv("Epoch", self.itr)
+                    with timed(self._times, "EpochTime"):
+                        yield self.itr
+                    logger.logkvs({"Itr": self.step_itr, "n_timesteps": self.total_timesteps_sampled, **self._times,
+                                   "Time": self._elapsed()})
+                    row = self._commit()
+                    bar.update()
+                    self._call_callbacks(row)
         finally:
-            self._shutdown_worker()
+            self._sampler.shutdown_worker()
 
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
-        """Collects paths with the algorithm's policy as it is now, and counts their steps.
+        """Collects paths with the algorithm's current policy, and counts their steps.
 
         Args:
-            itr (int): iteration, which random numbers are drawn for.
+            itr (int): iteration that random numbers are drawn for.
             batch_size (int or None): environment steps; see `train`. Default: that of the run.
 
         Returns:
@@ -216,19 +251,19 @@ class LocalRunner(TrainingLoop):
 
         Raises:
             RuntimeError: there is no sampler.
-            ValueError: no `batch_size` was given, neither here nor to `train`; else as for the sampler.
+            ValueError: no `batch_size` was given, neither here nor to `train`; or the sampler raises it.
         """
-        (paths,) = self._sample("obtain_samples", batch_size, lambda steps: [self.sampler.obtain_samples(itr, steps)])
+        (paths,) = self._sample("obtain_samples", batch_size, lambda steps: [self._sampler.obtain_samples(itr, steps)])
         return paths
 
     def obtain_population_samples(self, itr: int, flat_params: np.ndarray,
                                   batch_size: Optional[int] = None) -> List[List[Path]]:
-        """Collects paths with the algorithm's policy, once for each of several sets of parameters.
+        """Collects paths with the algorithm's policy for each of several sets of parameters.
 
-        A sampler without such a method does it one candidate after the other, and leaves the policy with the last.
+        If the sampler has no such method, the policy gets one set of parameters after the other and keeps the last.
 
         Args:
-            itr (int): iteration of the first candidate; each of the others has one of its own, in order.
+            itr (int): iteration of the first candidate; candidate `i` has iteration `itr + i`.
             flat_params: `[n, D]`, the candidates.
             batch_size (int or None): environment steps of each candidate; see `train`. Default: that of the run.
 
@@ -238,18 +273,30 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError, ValueError: as in `obtain_samples`.
         """
-        collect = getattr(self.sampler, "obtain_population_samples", self._sample_one_by_one)
-        return self._sample("obtain_population_samples", batch_size, lambda steps: collect(itr, steps, flat_params))
+
+        def collect(steps: int) -> List[List[Path]]:
+            population = self._sampler.obtain_population_samples(itr, steps, flat_params)
+            return self._sample_one_by_one(itr, steps, flat_params) if population is None else population
+
+        return self._sample("obtain_population_samples", batch_size, collect)
+
+    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
+        """Collects paths of the policy without exploration; their steps are not counted.
+
+        Returns:
+            List of `num_paths` path dicts; an empty list if the sampler does not evaluate.
+        """
+        return self._sampler.obtain_evaluation_samples(itr, num_paths)
 
     def _sample_one_by_one(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
         population = []
         for number, candidate in enumerate(flat_params, start=itr):
             self._algo("obtain_population_samples").policy.set_flat_params(candidate)
-            population.append(self.sampler.obtain_samples(number, batch_size))
+            population.append(self._sampler.obtain_samples(number, batch_size))
         return population
 
     def _sample(self, method: str, batch_size: Optional[int], collect: Any) -> List[List[Path]]:
-        """Collects paths with `collect(batch_size)`; counts their steps, and the time."""
+        """Collects paths with `collect(batch_size)`; counts their steps and measures the time."""
         algo = self._algo(method)
         if self.sampler is None:
             raise RuntimeError(f"{method}: {type(algo).__name__} has no sampler; give setup() a sampler_cls")
@@ -262,10 +309,10 @@ class LocalRunner(TrainingLoop):
         return lists
 
     def save(self, epoch: int) -> Optional[str]:
-        """Saves a snapshot, where the logger's snapshot mode wants one of this epoch.
+        """Saves a snapshot, if the logger's snapshot mode asks for one of this epoch.
 
         Args:
-            epoch (int): number of the epoch, all of which is done.
+            epoch (int): number of the last completed epoch.
 
         Returns:
             The file written, or None.
@@ -288,14 +335,14 @@ class LocalRunner(TrainingLoop):
         self.save(itr)
 
     def get_snapshot(self, epoch: int) -> Dict[str, Any]:
-        """Returns what is saved of an epoch.
+        """Returns the snapshot of an epoch.
 
         Args:
             epoch: number of the epoch.
 
         Returns:
-            Dict of `itr` (the epoch), `policy`, `env` and `baseline` (None where the algorithm has none), `algo`,
-            `paths` (None unless they are stored), and `state`: all else that `restore` needs.
+            Dict of `itr` (the epoch), `policy`, `env` and `baseline` (None if the algorithm has none), `algo`,
+            `paths` (None unless they are stored), and `state`: everything else that `restore` needs.
         """
         algo, plan = self._algo("get_snapshot"), self._plan or _check_plan(epoch + 1, None, False)
         return {
@@ -315,17 +362,18 @@ class LocalRunner(TrainingLoop):
         }
 
     def restore(self, from_dir: PathLike, from_epoch: Union[int, str] = "last") -> None:
-        """Goes back to a saved epoch: algorithm, environment, sampler, counts and random numbers; then call `resume`.
+        """Restores a saved epoch: algorithm, environment, sampler, counts and random numbers. Then call `resume`.
 
-        Where `from_dir` is the runner's own `snapshot_dir`, rows that were logged after that epoch vanish.
+        If `from_dir` is the runner's own `snapshot_dir`, rows that were logged after that epoch are removed.
 
         Args:
             from_dir: run folder.
-            from_epoch (int or str): number of the epoch, or `'last'` or `'first'` of those saved. Default: `'last'`.
+            from_epoch (int or str): number of the epoch, or `'last'` or `'first'` for the last or first saved one.
+                Default: `'last'`.
 
         Raises:
             SnapshotError: there is no such snapshot, or it is damaged.
-            ValueError: `from_epoch` is none of these, or the snapshot is not one of a `LocalRunner`.
+            ValueError: `from_epoch` is none of these, or the snapshot was not saved by a `LocalRunner`.
         """
         snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
@@ -333,12 +381,12 @@ class LocalRunner(TrainingLoop):
         self._configure_logger(snapshot["state"]["outputs"] if is_own else None)
 
     def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
-        """Goes back to a snapshot that was loaded (`utils.snapshotter.load_snapshot`), and leaves the logger as it is.
+        """Restores a loaded snapshot (`utils.snapshotter.load_snapshot`); does not configure the logger.
 
-        To go on in the same folder, the caller configures the logger with `positions=snapshot["state"]["outputs"]`.
+        To continue in the same folder, the caller configures the logger with `positions=snapshot["state"]["outputs"]`.
 
         Raises:
-            ValueError: the snapshot is not one of a `LocalRunner`, or is of another version of this package.
+            ValueError: the snapshot was not saved by a `LocalRunner`, or is of another version of this package.
         """
         if "algo" not in snapshot or "plan" not in snapshot["state"]:
             raise ValueError(f"snapshot: expected one that a LocalRunner saved, got one of {', '.join(snapshot)}")
@@ -359,9 +407,6 @@ class LocalRunner(TrainingLoop):
         if self._snapshot_dir is not None:
             logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, positions)
 
-    def _shutdown_worker(self) -> None:
-        call_optional(self.sampler, "shutdown_worker")
-
 
 def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:
     return {"n_epochs": n_epochs,
@@ -370,7 +415,7 @@ def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> 
 
 
 def _find_epoch(folder: PathLike, from_epoch: Union[int, str]) -> Optional[int]:
-    """Returns the number of the epoch, None for the one saved last."""
+    """Returns the number of the epoch; None for the last saved one."""
     if not isinstance(from_epoch, str):
         return check_int_at_least("from_epoch", from_epoch, 0)
     if check_choice("from_epoch", from_epoch, ("last", "first")) == "last" or not list_snapshots(folder):

@@ -1,8 +1,8 @@
-"""The shortest start: trains with one call, and does with a run what one does with runs."""
+"""The one-call API: trains, loads, evaluates, plots and resumes runs with one call each."""
 import contextlib
 import inspect
 import os
-from typing import Any, Dict, Optional, Sequence, Type, Union
+from typing import Any, Dict, Optional, Sequence, Set, Type, Union
 
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, make_env, normalize
@@ -13,7 +13,7 @@ from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, MetaPolicy
-from meta_policy_search.run_folder import make_run_folder
+from meta_policy_search.run_folder import innermost, make_run_folder
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task
@@ -39,8 +39,8 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
           log_formats: Sequence[str] = _LOG_FORMATS, **settings: Any) -> "Run":
     """Trains a policy to adapt to the tasks of an environment.
 
-    Everything is built in a graph of its own, from the classes that one would put together by hand: `normalize`, a
-    policy for the environment's spaces, `MetaSampler`, a sample processor, the algorithm and `Trainer`.
+    Builds the following objects in a new graph: `normalize`, a policy for the environment's spaces, `MetaSampler`, a
+    sample processor, the algorithm and `Trainer`.
 
     Args:
         env: an environment, or its name (`available_envs`).
@@ -50,23 +50,24 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
         dump_path: run folder; default None, `data/<algorithm>/<environment>/<time>_seed<seed>`.
         callbacks: see `Trainer`.
         log_formats: outputs, see `utils.logger`; by default a line for each iteration, `log.txt` and `progress.csv`.
-        **settings: arguments of these classes, by name, such as `inner_lr`, `hidden_sizes` or `discount`; each goes to
-            all that have it. The defaults are theirs, but for 20 tasks (`meta_batch_size`) with 20 paths each
-            (`rollouts_per_meta_task`) of at most 100 steps (`max_path_length`), two hidden layers of 64 units
-            (`hidden_sizes`), normalized advantages (`normalize_adv`), a progress bar, and as `baseline` a
-            `LinearFeatureBaseline`, for DiCE a `LinearTimeBaseline`.
+        **settings: arguments of these classes by name, such as `inner_lr`, `hidden_sizes` or `discount`; each is passed
+            to all classes that have it. The defaults are those of the classes, except for 20 tasks
+            (`meta_batch_size`) with 20 paths each (`rollouts_per_meta_task`) of at most 100 steps (`max_path_length`),
+            two hidden layers of 64 units (`hidden_sizes`), normalized advantages (`normalize_adv`), a progress bar, and
+            a `LinearFeatureBaseline` as `baseline`, for DiCE a `LinearTimeBaseline`. The page "Default settings" of the
+            documentation compares them with the published settings.
 
     Returns:
-        The run. After Ctrl-C, `load_run` has what was done until then.
+        The run. After Ctrl-C, `load_run` returns the run up to the last complete iteration.
 
     Raises:
-        TypeError: none of the classes has such an argument; asks for the nearest.
+        TypeError: none of the classes has such an argument; the message names the closest one.
         ValueError: there is no such environment or algorithm, the folder holds a run, or a setting is out of range.
     """
     if not isinstance(algo, str) and not (isinstance(algo, type) and issubclass(algo, MAMLAlgo)):
         raise TypeError(f"algo: expected an algorithm or its name, got {algo!r}")
     algo_class = ALGORITHMS[check_choice("algo", algo, ALGORITHMS)] if isinstance(algo, str) else algo
-    env_name = env if isinstance(env, str) else type(getattr(env, "unwrapped", env)).__name__
+    env_name = env if isinstance(env, str) else type(innermost(env)).__name__
     formats = check_formats(log_formats, "log_formats")
     with tf.Graph().as_default():
         set_seed(seed)
@@ -84,7 +85,7 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
     processor_class = DiceMetaSampleProcessor if is_dice else MetaSampleProcessor
     classes = (NormalizedEnv, policy_class, MetaSampler, processor_class, algo_class, Trainer)
-    taken = {cls: set(inspect.signature(cls).parameters) - _GIVEN for cls in classes}
+    taken = {cls: _argument_names(cls) - _GIVEN for cls in classes}
     known = set().union(*taken.values())
     for name in settings.keys() - known:
         raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}{did_you_mean(name, known)}")
@@ -97,32 +98,46 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     if algo_class is VPG_DICEMAML:
         given[processor_class].setdefault("return_baseline", baselines.LinearFeatureBaseline())
     policy = policy_class.for_env(env, **given[policy_class])
-    return Trainer(algo_class(policy=policy, **given[algo_class]), env, MetaSampler(env, policy, **given[MetaSampler]),
-                   processor_class(**given[processor_class]), policy, n_itr, callbacks=callbacks, **given[Trainer])
+    algo = algo_class(policy=policy, **given[algo_class])
+    given[Trainer]["num_inner_grad_steps"] = algo.num_inner_grad_steps
+    return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]), processor_class(**given[processor_class]),
+                   policy, n_itr, callbacks=callbacks, **given[Trainer])
+
+
+def _argument_names(cls: type) -> Set[str]:
+    """Returns the names of a constructor's arguments, those included that a subclass passes on by `**kwargs`."""
+    names: Set[str] = set()
+    for base in cls.__mro__:
+        if "__init__" in vars(base):
+            parameters = inspect.signature(base).parameters
+            names.update(parameters)
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+                break
+    return names
 
 
 def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
-    """Returns the run of a `Trainer`, as it was after its last iteration; this runs code from the folder.
+    """Returns a run of a `Trainer` as it was after an iteration; loading runs code from the folder.
 
     Args:
         folder: the run folder.
-        itr: of another iteration, of which there is a snapshot; default None, the last one.
+        itr: iteration of a snapshot; default None, the last one.
 
     Raises:
         SnapshotError: there is no such snapshot.
-        ValueError: it does not say how its parts were built, see `Trainer.from_snapshot`.
+        ValueError: the snapshot lacks the arguments of a part, see `Trainer.from_snapshot`.
     """
-    with seeding.evaluation_seed(0), tf.Graph().as_default():  # random numbers outside stay as they are
+    with seeding.evaluation_seed(0), tf.Graph().as_default():  # random numbers of the caller do not change
         trainer = Trainer.from_snapshot(load_snapshot(folder, itr))
         trainer.sampler.close()
         return Run(trainer, folder)
 
 
 class Run:
-    """A run: what was trained, and its folder; made by `train` and `load_run`.
+    """A run: a trainer and its folder. `train` and `load_run` return it.
 
     Attributes:
-        trainer (Trainer): holds everything.
+        trainer (Trainer): the trainer with all its parts.
         folder (str): the run folder.
     """
 
@@ -145,7 +160,7 @@ class Run:
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
-        """Returns what the policy returns in tasks it has not seen; see `MetaEvaluator.evaluate`."""
+        """Measures the policy's returns in new tasks; see `MetaEvaluator.evaluate`."""
         evaluator = MetaEvaluator.from_trainer(self.trainer, name=os.path.basename(self.folder))
         return evaluator.evaluate(tasks, num_steps, step_sizes, seeds)
 
@@ -154,13 +169,13 @@ class Run:
         return plot_learning_curve(self.folder, path, ax=ax)
 
     def resume(self, n_itr: int, log_formats: Sequence[str] = _LOG_FORMATS) -> "Run":
-        """Goes on from the last snapshot until iteration `n_itr`, as if the run had not been stopped; returns the run.
+        """Resumes from the last snapshot until iteration `n_itr`, as if the run had not been stopped; returns the run.
 
-        Files that it has written go on, whether or not they are among `log_formats`.
+        Existing log files are continued, whether or not they are among `log_formats`.
 
         Raises:
             SnapshotError: there is no snapshot.
-            ValueError: the run has done as many iterations, or does not say how its parts were built.
+            ValueError: the run already has that many iterations, or its snapshot lacks the arguments of a part.
         """
         formats = check_formats(log_formats, "log_formats")
         with tf.Graph().as_default():

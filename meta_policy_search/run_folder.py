@@ -86,6 +86,11 @@ def settings_of(*parts: Any) -> Dict[str, Any]:
             for name, value in present_arguments(part).items() if name != "name"}
 
 
+def innermost(env: Any) -> Any:
+    """Returns the environment inside all wrappers, which may be the environment itself."""
+    return getattr(env, "unwrapped", env)
+
+
 def as_json(value: Any) -> Any:
     """Returns a setting in the types that JSON has: objects and functions by their names."""
     if value is None or isinstance(value, (bool, int, float, str)):

@@ -168,7 +168,7 @@ def test_an_interruption_says_what_was_saved(messages, tmp_path):
     runner.setup(Interrupted(), MetaPointEnv())
     with pytest.raises(KeyboardInterrupt):
         runner.train(5)
-    assert ("Interrupted in epoch 2, part of which cannot be taken back: go on from a snapshot; epochs before it are "
+    assert ("Interrupted in epoch 2, part of which cannot be rolled back: resume from a snapshot; epochs before it are "
             f"complete, and the last snapshot, of epoch 1, is in {tmp_path}") in messages
 
 

@@ -235,7 +235,8 @@ def test_a_sampler_of_another_make_will_do():
     trainer = build(sampler_cls=Minimal)
     trainer.train()
     assert trainer.itr == 2
-    assert trainer.get_itr_snapshot(1)["state"]["sampler"] is None
+    assert type(trainer.sampler) is Minimal
+    trainer.restore(trainer.get_itr_snapshot(1))
 
 
 @pytest.fixture
@@ -490,7 +491,7 @@ def test_ctrl_c_says_what_was_saved(interrupted, tmp_path, messages):
     logger.configure(tmp_path, ["csv"])
     with pytest.raises(KeyboardInterrupt):
         interrupted.train()
-    assert messages == ["Interrupted in iteration 1, which is taken back; iterations before it are complete, and the "
+    assert messages == ["Interrupted in iteration 1, which was rolled back; iterations before it are complete, and the "
                         f"last snapshot, of iteration 0, is in {tmp_path}"]
     assert load_snapshot(tmp_path)["itr"] == 0
     assert len(read_rows(tmp_path)) == 1
@@ -499,7 +500,7 @@ def test_ctrl_c_says_what_was_saved(interrupted, tmp_path, messages):
 def test_ctrl_c_without_a_run_folder(interrupted, messages):
     with pytest.raises(KeyboardInterrupt):
         interrupted.train()
-    assert messages == ["Interrupted in iteration 1, which is taken back; iterations before it are complete"]
+    assert messages == ["Interrupted in iteration 1, which was rolled back; iterations before it are complete"]
 
 
 def test_an_interrupted_iteration_can_be_done_again(interrupted, monkeypatch):
@@ -524,16 +525,16 @@ def test_an_interrupted_iteration_can_be_done_again(interrupted, monkeypatch):
         ({"n_itr": 2.0}, TypeError, "n_itr"),
         ({"start_itr": -1}, ValueError, "start_itr"),
         ({"start_itr": 2}, ValueError, "start_itr: expected less than n_itr=2, got 2"),
-        ({"num_inner_grad_steps": 2}, ValueError, "num_inner_grad_steps=2 and algo.num_inner_grad_steps=1"),
+        ({"num_inner_grad_steps": 2}, ValueError, "num_inner_grad_steps: expected 1, the value of algo"),
         ({"num_inner_grad_steps": 0}, ValueError, "num_inner_grad_steps"),
         ({"sess": "session"}, TypeError, "sess: expected a tf.Session or None, got 'session'"),
         ({"progress_bar": 1}, TypeError, "progress_bar"),
         ({"callbacks": [True]}, TypeError, r"callbacks: expected a list of callables, got \[True\]"),
         ({"callbacks": print}, TypeError, "callbacks: expected a list of callables, got <built-in function print>"),
         ({"algo": SimpleNamespace(num_inner_grad_steps=1, meta_batch_size=4)}, ValueError,
-         "algo.meta_batch_size=4 and policy.meta_batch_size=3"),
+         "algo.meta_batch_size: expected 3, the value of policy.meta_batch_size, got 4"),
         ({"sampler": SimpleNamespace(meta_batch_size=5)}, ValueError,
-         "sampler.meta_batch_size=5 and policy.meta_batch_size=3"),
+         "sampler.meta_batch_size: expected 3, the value of policy.meta_batch_size, got 5"),
         ({"policy": SimpleNamespace(meta_batch_size=M)}, ValueError,
          "policy: expected the same object as algo.policy"),
     ],

@@ -1,11 +1,11 @@
 """Deep deterministic policy gradients."""
 from collections import OrderedDict
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 import numpy as np
 
 from meta_policy_search.actors.parameters import flatten_params
-from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyArguments, OffPolicyRLAlgorithm, Transitions
+from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyRLAlgorithm, Transitions
 from meta_policy_search.np.policies import DeterministicMLPPolicy, FlatMLP
 from meta_policy_search.np.q_functions import MLPQFunction
 from meta_policy_search.policies.networks.mlp import forward_mlp
@@ -13,7 +13,6 @@ from meta_policy_search.policies.networks.nonlinearities import resolve_nonlinea
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_fraction, check_positive
-from meta_policy_search.utils.signatures import Unpack
 
 Variables = Mapping[str, tf.Variable]
 
@@ -29,22 +28,40 @@ class DDPG(OffPolicyRLAlgorithm):
     2. a step of Adam on `-mean Q(o, mu(o))` by those of `mu`;
     3. for the targets `theta' <- tau theta + (1 - tau) theta'`. Without `use_target`, they are `Q` and `mu` themselves.
 
-    Policy and values are NumPy objects: they give the initial parameters, and have the learnt ones after each cycle.
-    Learning runs in a TensorFlow graph apart from the default one.
+    Policy and values are NumPy objects: they provide the initial parameters, and get the learned ones after each cycle.
+    Learning runs in a TensorFlow graph of its own.
 
-    Give the policy `output_nonlinearity="tanh"` and the environment actions in [-1, 1]
-    (`envs.normalize(env, normalization_scale=1.0)`): outputs beyond the action space are clipped, and no gradient leads
-    back.
+    Use a policy with `output_nonlinearity="tanh"` and an environment with actions in [-1, 1]
+    (`envs.normalize(env, normalization_scale=1.0)`): outputs beyond the action space are clipped, and clipped outputs
+    have no gradient.
 
     Args:
-        env_spec (EnvSpec): spaces of the environment, of which the action space is a box.
+        env_spec (EnvSpec): spaces of the environment; the action space is a box.
         policy (DeterministicMLPPolicy): the policy.
         qf (MLPQFunction): the action values.
-        exploration_policy (ExplorationPolicy): acts while paths are collected; needed, as the policy is deterministic.
+        replay_buffer (ReplayBuffer): stores the transitions; see `OffPolicyRLAlgorithm`.
+        exploration_policy (ExplorationPolicy): acts while paths are collected; required, since the policy is
+            deterministic.
         use_target (bool): whether to learn from target networks. Default: True.
         target_update_tau (float): step `tau` of the targets, in (0, 1]. Default: 0.01.
         policy_lr (float): step size of Adam for the policy, above 0. Default: 1e-4.
         qf_lr (float): step size of Adam for the values, above 0. Default: 1e-3.
+        discount (float): discount factor for the cumulative return, in [0, 1]. Default: 0.99.
+        steps_per_epoch (int): number of `train_once` calls per epoch. Default: 20.
+        max_path_length (int or None): most steps of a path. Default: the environment's own time limit.
+        max_eval_path_length (int or None): most steps of a path in an evaluation. Default: `max_path_length`.
+        n_train_steps (int): updates in each cycle. Default: 50.
+        buffer_batch_size (int): transitions of an update. Default: 64.
+        min_buffer_size (int): transitions in the buffer before updates begin. Default: 10000.
+        rollout_batch_size (int): environments that step together; the data do not depend on it. Default: 1.
+        reward_scale (float): factor of the rewards in updates; logged returns are without it. Default: 1.
+        smooth_return (bool): whether the logged return is the mean over the latest 100 exploring paths, rather than
+            over those of the epoch. Default: True.
+        num_eval_paths (int): paths of an evaluation; none if 0. Default: 10.
+
+    Raises:
+        ValueError: `policy` does not fit `env_spec` or `qf`; `exploration_policy` is None or explores with another
+            policy; or the buffer is smaller than `min_buffer_size`.
 
     References:
         Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971.
@@ -52,9 +69,17 @@ class DDPG(OffPolicyRLAlgorithm):
 
     def __init__(self, env_spec: Any, policy: DeterministicMLPPolicy, qf: MLPQFunction, replay_buffer: Any, *,
                  exploration_policy: Any = None, use_target: bool = True, target_update_tau: float = 0.01,
-                 policy_lr: float = 1e-4, qf_lr: float = 1e-3, **kwargs: Unpack[OffPolicyArguments]) -> None:
-        super().__init__(env_spec, policy, qf, replay_buffer, exploration_policy=exploration_policy,
-                         use_target=use_target, **kwargs)
+                 policy_lr: float = 1e-4, qf_lr: float = 1e-3, discount: float = 0.99, steps_per_epoch: int = 20,
+                 max_path_length: Optional[int] = None, max_eval_path_length: Optional[int] = None,
+                 n_train_steps: int = 50, buffer_batch_size: int = 64, min_buffer_size: int = 10000,
+                 rollout_batch_size: int = 1, reward_scale: float = 1.0, smooth_return: bool = True,
+                 num_eval_paths: int = 10) -> None:
+        super().__init__(
+            env_spec, policy, qf, replay_buffer, use_target=use_target, discount=discount,
+            steps_per_epoch=steps_per_epoch, max_path_length=max_path_length, max_eval_path_length=max_eval_path_length,
+            n_train_steps=n_train_steps, buffer_batch_size=buffer_batch_size, min_buffer_size=min_buffer_size,
+            rollout_batch_size=rollout_batch_size, reward_scale=reward_scale, smooth_return=smooth_return,
+            exploration_policy=exploration_policy, num_eval_paths=num_eval_paths)
         if exploration_policy is None:
             raise ValueError("exploration_policy: expected an ExplorationPolicy, as policy is deterministic, got None")
         if not isinstance(policy, DeterministicMLPPolicy) or policy.is_discrete:
@@ -70,7 +95,7 @@ class DDPG(OffPolicyRLAlgorithm):
         self.init_opt()
 
     def init_opt(self) -> None:
-        """Builds the graph; learning begins anew, from the parameters that policy and values have."""
+        """Builds the graph; learning starts from the current parameters of policy and values."""
         with tf.Graph().as_default():
             self._build_inputs()
             self._policy_vars = _make_variables("policy", self.policy)
@@ -122,14 +147,14 @@ class DDPG(OffPolicyRLAlgorithm):
         return tf.squeeze(_forward(self.qf, variables, tf.concat([observations, actions], axis=1)), axis=1)
 
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
-        """Makes an update on each batch, and gives policy and values the new parameters.
+        """Makes an update on each batch, and sets the new parameters of policy and values.
 
         Returns:
-            Means over the updates, each before its step: `QFunctionLoss`, `PolicyLoss`, `AverageQ` and
-            `AverageTargetQ`, in the unit of the scaled rewards, the first of them squared.
+            Means over the updates, each before its step: `QFunctionLoss` in the squared unit of the scaled rewards;
+            `PolicyLoss`, `AverageQ` and `AverageTargetQ` in their unit.
 
         Raises:
-            FloatingPointError: a figure is not finite.
+            FloatingPointError: one of these is not finite.
         """
         session, rows = self._variables.session(), []
         for batch in batches:
@@ -148,21 +173,21 @@ class DDPG(OffPolicyRLAlgorithm):
         return means
 
     def get_learnt(self) -> Dict[str, np.ndarray]:
-        """Returns the values of all variables, Adam's among them."""
+        """Returns the values of all variables, including those of Adam."""
         return self._variables.read()
 
     def set_learnt(self, learnt: Mapping[str, np.ndarray]) -> None:
         self._variables.write(learnt)
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Keeps the values of all variables, Adam's among them, in place of the graph."""
+        """Replaces the graph by the values of all variables, including those of Adam."""
         graph = ("_inputs", "_policy_vars", "_qf_vars", "_target_policy_vars", "_target_qf_vars", "_update", "_figures",
                  "_variables")
         kept = {name: value for name, value in vars(self).items() if name not in graph}
         return {**kept, "_values": self.get_learnt()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        """Builds the graph anew, and restores the values."""
+        """Builds the graph again and restores the values."""
         values = state.pop("_values")
         vars(self).update(state)
         self.init_opt()

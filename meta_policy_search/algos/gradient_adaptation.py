@@ -12,30 +12,27 @@ from meta_policy_search.policies.task_policy import TaskPolicy
 from meta_policy_search.samplers.meta_sampler import MetaSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.duck_typing import call_optional
 
 
 class GradientAdaptation(MetaRLAlgorithm):
     """Adapts a meta-policy to single tasks by the gradient steps of an algorithm such as `ProMP` or `TRPOMAML`.
 
-    Each task has a `TaskPolicy`, which begins with the meta-policy's parameters as they are then and explores as it
-    acts; an adaptation step is `algo.adapt` for this task alone. A `LocalRunner` meta-trains it, as a `Trainer` would.
+    Each task has a `TaskPolicy`, which starts with the current parameters of the meta-policy and explores as it acts.
+    An adaptation step is `algo.adapt` for this task alone. A `LocalRunner` meta-trains it like a `Trainer`.
 
     Args:
         algo (MetaAlgo): the algorithm.
-        sample_processor (SampleProcessor): turns paths into the samples that `algo.adapt` takes, as in training. Each
-            adaptation uses a copy, so that no task depends on another.
+        sample_processor (SampleProcessor): turns paths into samples for `algo.adapt`, as in training. Each adaptation
+            uses a copy, so that no task depends on another.
         rollouts_per_meta_task (int): paths in each task before and after each step, in training. Default: 20.
-        max_path_length (int): steps after which a path is cut off, in training. Default: 100.
+        max_path_length (int): most steps of a path, in training. Default: 100.
     """
 
     def __init__(self, algo: MetaAlgo, sample_processor: Any, rollouts_per_meta_task: int = 20,
                  max_path_length: int = 100) -> None:
         if not isinstance(algo, MetaAlgo):
             raise TypeError(f"algo: expected a MetaAlgo (such as ProMP), got {algo!r}")
-        if not callable(getattr(sample_processor, "process_samples", None)):
-            raise TypeError(f"sample_processor: expected an object with process_samples, got {sample_processor!r}")
-        self.algo, self.sample_processor = algo, sample_processor
+        self.algo, self.sample_processor = algo, check_sample_processor(sample_processor)
         self.rollouts_per_meta_task = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
 
@@ -46,29 +43,29 @@ class GradientAdaptation(MetaRLAlgorithm):
 
     @property
     def baseline(self) -> Any:
-        """The baseline of the sample processor; None if it has none."""
-        return getattr(self.sample_processor, "baseline", None)
+        """The baseline of the sample processor."""
+        return self.sample_processor.baseline
 
     @property
-    def num_inner_grad_steps(self) -> int:
+    def num_inner_grad_steps(self) -> int:  # type: ignore[override]  # read-only
         """Number of adaptation steps in training."""
         return self.algo.num_inner_grad_steps
 
     @staticmethod
     def sampler_cls(algo: "GradientAdaptation", env: Any, **arguments: Any) -> MetaSampler:
-        """Makes the sampler of `train`: a `MetaSampler`, which takes the further arguments."""
+        """Creates the sampler of `train`, a `MetaSampler` with these further arguments."""
         return MetaSampler(env, algo.policy, algo.rollouts_per_meta_task, algo.policy.meta_batch_size,
                            algo.max_path_length, **arguments)
 
     def get_exploration_policy(self) -> TaskPolicy:
-        """Returns a policy for one task, with the meta-policy's parameters as they are now."""
+        """Returns a policy for one task with the current parameters of the meta-policy."""
         return TaskPolicy(self.algo.policy)
 
     def adapt_policy(self, exploration_policy: TaskPolicy, exploration_trajectories: TrajectoryBatch) -> TaskPolicy:
-        """Takes one gradient step from where the policy stands; may be called with the adapted policy again.
+        """Takes one gradient step from the parameters of a policy; also accepts an adapted policy.
 
         Args:
-            exploration_policy (TaskPolicy): what `get_exploration_policy` or this method returned; stays as it is.
+            exploration_policy (TaskPolicy): result of `get_exploration_policy` or of this method; it is not changed.
             exploration_trajectories (TrajectoryBatch): trajectories in which it acted.
 
         Returns:
@@ -92,7 +89,7 @@ class GradientAdaptation(MetaRLAlgorithm):
 
     def get_state(self) -> Tuple:
         """Returns what an epoch of `train` changes: the meta-policy's parameters, and the state of the algorithm."""
-        return self.algo.policy.get_param_values(), call_optional(self.algo, "get_state")
+        return self.algo.policy.get_param_values(), self.algo.get_state()
 
     def set_state(self, state: Tuple) -> None:
         """Restores what `get_state` returned."""
@@ -104,7 +101,7 @@ class GradientAdaptation(MetaRLAlgorithm):
     def train(self, runner: Runner) -> Optional[float]:
         """Meta-trains: each epoch is an iteration of a `Trainer`, and logs the columns of one.
 
-        The number of paths is `rollouts_per_meta_task`, whatever the runner's batch size.
+        The number of paths is `rollouts_per_meta_task`; the runner's batch size has no effect.
 
         Args:
             runner (LocalRunner): runs the epochs; its environment has tasks.
@@ -122,3 +119,10 @@ class GradientAdaptation(MetaRLAlgorithm):
             runner.total_timesteps_sampled += runner.sampler.total_timesteps_sampled - sampled_before
             runner.step_itr += 1
         return average_return
+
+
+def check_sample_processor(sample_processor: Any) -> Any:
+    """Returns `sample_processor` if it can process samples; else raises `TypeError`."""
+    if not hasattr(sample_processor, "process_samples"):
+        raise TypeError(f"sample_processor: expected an object with process_samples, got {sample_processor!r}")
+    return sample_processor

@@ -47,8 +47,8 @@ class Baseline(SharedArguments):
         return [self.predict(path) for path in paths]
 
     def get_param_values(self, **tags: Any) -> Any:
-        """Returns the parameters in a form that `set_params` takes."""
-        raise NotImplementedError
+        """Returns the parameters in a form that `set_params` takes; None, the default, if there are none to restore."""
+        return None
 
     def set_params(self, value: Any, **tags: Any) -> None:
         """Sets the parameters to `value`, which `get_param_values` returned."""

@@ -1,4 +1,4 @@
-"""What a policy returns in held-out tasks after each adaptation step, and recordings of it."""
+"""Returns of a policy in held-out tasks after each adaptation step, and recordings of its paths."""
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.evaluation.loading import load_evaluator

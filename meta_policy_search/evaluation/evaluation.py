@@ -1,4 +1,4 @@
-"""What a policy returned in held-out tasks, as tables, files and pictures."""
+"""The results of an evaluation in held-out tasks, as tables, files and figures."""
 import dataclasses
 import html
 import json
@@ -17,25 +17,25 @@ from meta_policy_search.utils.utils import ClassEncoder
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What a policy returned in each task after each adaptation step, such as a gradient step.
+    """Returns of a policy in each task after each adaptation step, such as a gradient step.
 
-    Returns are undiscounted sums of rewards. The methods that show and save take further evaluations, such as that of
-    an untrained policy, to compare with.
+    Returns are undiscounted sums of rewards. The methods that print, plot and save accept further evaluations to
+    compare with, for example of an untrained policy.
 
     Args:
-        name: of the policy.
-        returns: float64 `[S, M, K + 1]`, the mean return of a task's paths by seed, task and adaptation steps taken.
+        name: name of the policy.
+        returns: float64 `[S, M, K + 1]`, mean return of a task's paths by seed, task and number of adaptation steps.
         tasks: the tasks of each seed, `S` lists of `M`.
-        are_given: whether the tasks were given, and so are the same for every seed, or sampled anew for each.
+        are_given: whether the tasks were given, and so are the same for every seed, or sampled for each seed.
         seeds: the `S` seeds.
-        step_sizes: of the `K` adaptation steps; None for the algorithm's own.
+        step_sizes: sizes of the `K` adaptation steps; None for the algorithm's own.
         rollouts_per_meta_task: paths in each task after each number of steps.
         max_path_length: most steps of a path.
-        num_timesteps: environment steps taken, all seeds together.
-        timesteps: int `[S, M, K + 1]`, environment steps taken in a task to adapt to it so far; the paths that only
-            measure returns do not count.
-        trained_steps: adaptation steps that the policy was trained for, which the last line of `table` is about; None
-            where nobody knows, for the `K` that were taken.
+        num_timesteps: environment steps of all seeds together.
+        timesteps: int `[S, M, K + 1]`, environment steps taken in a task to adapt to it so far; paths that only measure
+            returns do not count.
+        trained_steps: adaptation steps in training, for the last line of `table`; None if unknown, for the `K` steps of
+            the evaluation.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Evaluation:
 
     @property
     def gain(self) -> Interval:
-        """What the steps changed, the mean over tasks of the return minus that before adaptation; `[K + 1]` each."""
+        """The mean over tasks of the return minus that before adaptation, with its 95% interval, `[K + 1]` each."""
         return mean_interval(self.task_returns - self.task_returns[:, :1])
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Evaluation:
         return f"<Evaluation of {self.name}, {self._describe()}>"
 
     def _repr_html_(self) -> str:
-        """Returns the mean returns and gains as notebooks show them."""
+        """Returns the mean returns and gains as an HTML table for notebooks."""
         rows = {"adaptation steps": [str(step) for step in range(self.returns.shape[-1])],
                 "return": [_as_text(*pair) for pair in zip(*self.mean_return, strict=True)],
                 "gain": ["", *[_as_text(*pair, "+") for pair in zip(*self.gain, strict=True)][1:]]}
@@ -85,9 +85,9 @@ class Evaluation:
         return f"<table><caption>{html.escape(self.name)}, {self._describe()}</caption>{lines}</table>"
 
     def table(self, *references: "Evaluation") -> str:
-        """Returns the mean returns as a table to print, a row for each policy, and what adaptation gained.
+        """Returns the mean returns as a text table with a row for each policy, and the gain from adaptation.
 
-        Last comes the gain after as many steps as the policy was trained for.
+        The last line is the gain after as many steps as in training.
         """
         evaluations = (self, *references)
         header = ["adaptation steps", *map(str, range(max(e.returns.shape[-1] for e in evaluations)))]
@@ -107,22 +107,22 @@ class Evaluation:
         """Draws the mean return over adaptation steps, with its 95% intervals; returns the figure.
 
         Args:
-            path: file to write, PNG or, by its ending, SVG; default None, no file.
-            *references: to compare with.
-            title: title of the figure; by default, that it shows this policy.
+            path: file to write, PNG or (ending `.svg`) SVG; default None, no file.
+            *references: evaluations to compare with.
+            title: title of the figure; default None: "Adaptation of" and the name of the policy.
             ax: Matplotlib axes to draw into; default None, those of a new figure.
         """
         return self._plot(path, references, title, ax, " Thin lines: single tasks.")
 
     def plot_timesteps(self, path: Optional[PathLike] = None, *references: "Evaluation", title: Optional[str] = None,
                        ax: Any = None) -> Figure:
-        """Draws the mean return over environment steps taken in a task (`timesteps`); else as `plot`."""
+        """Draws the mean return over environment steps in a task (`timesteps`); everything else is as in `plot`."""
         return self._plot(path, references, title, ax, timesteps=[e.mean_timesteps for e in (self, *references)])
 
     def write_csv(self, path: PathLike, *references: "Evaluation") -> None:
-        """Writes the mean returns and gains, with half of their 95% intervals, a row for each policy and step.
+        """Writes mean returns and gains with the half widths of their 95% intervals: a row for each policy and step.
 
-        `timesteps` is the mean over tasks of the environment steps taken in a task to adapt to it.
+        The column `timesteps` is the mean over tasks of the environment steps taken to adapt to a task.
         """
         rows: List[Sequence[Any]] = [("policy", "step", "timesteps", "return", "return_ci95", "gain", "gain_ci95")]
         for evaluation in (self, *references):
@@ -131,7 +131,7 @@ class Evaluation:
         write_csv(path, rows)
 
     def write_tasks_csv(self, path: PathLike, *references: "Evaluation") -> None:
-        """Writes the return of each task and seed, a row for each step; `value` is the task itself, as JSON."""
+        """Writes the return of each task and seed with a row for each step; `value` is the task itself as JSON."""
         rows: List[Sequence[Any]] = [("policy", "seed", "task", "value", "step", "timesteps", "return")]
         for evaluation in (self, *references):
             for (s, m, step), value in np.ndenumerate(evaluation.returns):
@@ -141,22 +141,20 @@ class Evaluation:
         write_csv(path, rows)
 
     def write_json(self, path: PathLike, *references: "Evaluation") -> None:
-        """Writes everything, as a list of evaluations; intervals that do not exist are null."""
+        """Writes a list with all fields of the evaluations; the intervals of a single task are null."""
         content = []
         for evaluation in (self, *references):
-            fields = {field.name: getattr(evaluation, field.name) for field in dataclasses.fields(evaluation)}
-            fields["tasks"] = [list(map(_as_json, tasks)) for tasks in evaluation.tasks]
-            for name in ("mean_return", "gain"):
-                mean, half_width = getattr(evaluation, name)
+            fields = {**vars(evaluation), "tasks": [list(map(_as_json, tasks)) for tasks in evaluation.tasks]}
+            for name, (mean, half_width) in (("mean_return", evaluation.mean_return), ("gain", evaluation.gain)):
                 fields[name] = mean
                 fields[f"{name}_ci95"] = None if np.isnan(half_width).any() else half_width
             content.append(fields)
         write_text(path, json.dumps(content, cls=ClassEncoder, indent=2) + "\n")
 
     def save(self, folder: PathLike, *references: "Evaluation") -> str:
-        """Writes `evaluation.json`, `returns.csv`, `task_returns.csv` and two pictures; returns the folder.
+        """Writes `evaluation.json`, `returns.csv`, `task_returns.csv` and two figures; returns the folder.
 
-        The pictures are `adaptation_curve.png` and `return_over_timesteps.png`. The folder is made if it is missing.
+        The figures are `adaptation_curve.png` and `return_over_timesteps.png`. A missing folder is created.
         """
         folder = os.fspath(folder)
         os.makedirs(folder, exist_ok=True)

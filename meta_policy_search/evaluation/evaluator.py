@@ -1,6 +1,6 @@
-"""Meta-testing: what a policy returns in tasks of its own, after 0, 1, 2, ... adaptation steps on each.
+"""Meta-testing: returns of a policy in held-out tasks after 0, 1, 2, ... adaptation steps in each.
 
-Of a run of a `Trainer` by `load_evaluator`, and of any snapshot::
+`load_evaluator` returns the evaluator of a run of a `Trainer`. For any other snapshot, build one::
 
     snapshot = load_snapshot("data/my_run")
     algo = TRPOMAML(snapshot["policy"], meta_batch_size=snapshot["policy"].meta_batch_size)
@@ -11,9 +11,11 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Unio
 
 import numpy as np
 
+from meta_policy_search.actors.task_policies import TaskPolicies
+from meta_policy_search.algos.gradient_adaptation import check_sample_processor
+from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.gym_compat import check_meta_env
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.evaluation.adaptation import make_adaptation
 from meta_policy_search.evaluation.evaluation import Evaluation
 from meta_policy_search.evaluation.recording import Recording, next_start_rngs
 from meta_policy_search.meta_algos.base import MetaAlgo
@@ -23,36 +25,48 @@ from meta_policy_search.samplers import MetaSampler, RayOptions
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.ray.options import check_parallel
 from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive, check_positive_int
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.statistics import task_returns, task_timesteps
 
 T = TypeVar("T")
 
+AdaptationStep = Callable[[MetaSampler, PathsMetaBatch, Optional[float]], PathsMetaBatch]
+"""Called as `step(sampler, paths, step_size)`: takes an adaptation step in all tasks; `paths` are the latest ones.
 
-class MetaEvaluator(SharedArguments):
-    """Adapts a policy to tasks and measures what it returns after each adaptation step.
+It may collect further paths with `sampler`. Returns the paths that the policy was adapted to. The step size None stands
+for the algorithm's own.
+"""
 
-    All random numbers come from the evaluation's own seeds, and policy, environment, baseline and logger stay as they
-    are: a run in which a callback evaluates is, bit for bit, the run without it.
 
-    An algorithm of `meta_algos` adapts to all tasks together, a `MetaRLAlgorithm` to each by itself. One that explores
-    with another policy than the adapted one takes as many paths again to explore; these count as the environment steps
-    of the adaptation. So searches (`np.algos.SearchAdaptation`) can be compared with gradient steps, for example.
+class MetaEvaluator(Configurable):
+    """Adapts a policy to tasks and measures its returns after each adaptation step.
+
+    All random numbers come from the seeds of the evaluation, and policy, environment, baseline and logger stay
+    unchanged: a run in which a callback evaluates equals the run without it, bit for bit.
+
+    An algorithm of `meta_algos` adapts to all tasks together, a `MetaRLAlgorithm` to one after the other. If the
+    algorithm explores with another policy than the adapted one, it collects further paths to explore; their steps count
+    as environment steps of the adaptation. So searches (`np.algos.SearchAdaptation`) can be compared with gradient
+    steps.
 
     Args:
         algo (MetaAlgo or MetaRLAlgorithm): the algorithm, which takes the adaptation steps.
-        env (MetaEnv): environment that the tasks belong to.
-        sample_processor (SampleProcessor or None): turns paths into the samples that `algo.adapt` takes, as in
-            training; None for a `MetaRLAlgorithm`, which needs none.
+        env (MetaEnv): environment of the tasks.
+        sample_processor (SampleProcessor or None): turns paths into samples for `algo.adapt`, as in training; None for
+            a `MetaRLAlgorithm`, which needs none.
         rollouts_per_meta_task (int): paths in each task after each number of steps; default 20.
-        max_path_length (int): a path is cut off after so many steps; default 100.
-        envs_per_task (int or None): paths of a task under way at the same time; default None, all.
-        parallel (bool, str or RayOptions): whether environments are stepped in worker processes, or paths collected on
-            a Ray cluster (by the same workers as in training, where there are any); see `MetaSampler`; default False.
-        name (str): what to call the policy in tables and pictures.
+        max_path_length (int): most steps of a path; default 100.
+        envs_per_task (int or None): environments per task that step at the same time; default None, one for each path.
+        parallel (bool, str or RayOptions): whether to step environments in worker processes, or to collect paths on a
+            Ray cluster (with the workers of the training, if there are any); see `MetaSampler`; default False.
+        name (str): name of the policy in tables and figures; default `"policy"`.
+
+    Raises:
+        TypeError: `algo` is none of these, or `sample_processor` does not fit it.
     """
 
     def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm], env: MetaEnv,
@@ -60,7 +74,13 @@ class MetaEvaluator(SharedArguments):
                  max_path_length: int = 100, envs_per_task: Optional[int] = None,
                  parallel: Union[bool, str, RayOptions] = False, name: str = "policy") -> None:
         check_meta_env(env)
-        self._adaptation = make_adaptation(algo, sample_processor, env)
+        if isinstance(algo, MetaAlgo):
+            check_sample_processor(sample_processor)
+        elif not isinstance(algo, MetaRLAlgorithm):
+            raise TypeError(f"algo: expected a MetaAlgo (such as ProMP) or a MetaRLAlgorithm, got {algo!r}")
+        elif sample_processor is not None:
+            raise TypeError(f"sample_processor: expected None, as {type(algo).__name__} processes samples by itself, "
+                            f"got {sample_processor!r}")
         self.algo, self.env, self.sample_processor = algo, env, sample_processor
         self.rollouts_per_meta_task = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
@@ -70,7 +90,7 @@ class MetaEvaluator(SharedArguments):
 
     @classmethod
     def from_trainer(cls, trainer: Trainer, **arguments: Any) -> "MetaEvaluator":
-        """Returns the evaluator that samples and adapts as a trainer does; `arguments` replace those of the trainer."""
+        """Returns an evaluator that samples and adapts like a trainer; `arguments` replace those of the trainer."""
         return cls(**{
             "algo": trainer.algo, "env": trainer.env, "sample_processor": trainer.sample_processor,
             "rollouts_per_meta_task": trainer.sampler.batch_size, "max_path_length": trainer.sampler.max_path_length,
@@ -78,22 +98,22 @@ class MetaEvaluator(SharedArguments):
 
     @property
     def trained_steps(self) -> Optional[int]:
-        """Adaptation steps that the policy was trained for; None where the algorithm does not say."""
-        return getattr(self.algo, "num_inner_grad_steps", None)
+        """Adaptation steps in training; None if unknown."""
+        return self.algo.num_inner_grad_steps
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
-        """Measures returns after 0 to `num_steps` adaptation steps, each on paths drawn with the policy before it.
+        """Measures returns after 0 to `num_steps` adaptation steps; each step uses paths of the policy before it.
 
-        Memory grows with the number of tasks, and not with that of seeds.
+        Memory grows with the number of tasks, but not with the number of seeds.
 
         Args:
-            tasks: how many tasks each seed samples from the environment's distribution; or a list of tasks.
-            num_steps: adaptation steps `K`, may be more than in training; default None, as many (one, where the
-                algorithm does not say).
-            step_sizes: of the first steps, the last one holding for those that follow, such as `(0.1, 0.05)`; default
-                None, the algorithm's own, trained ones too. A `MetaRLAlgorithm` has its own.
-            seeds: of all random numbers. The same seed gives the same tasks, and the same returns.
+            tasks: number of tasks that each seed samples from the environment's distribution; or a list of tasks.
+            num_steps: adaptation steps `K`, which may be more than in training; default None: as many as in training,
+                or one if that is unknown or 0.
+            step_sizes: sizes of the first steps, such as `(0.1, 0.05)`; later steps have the last of these sizes.
+                Default None: those of the algorithm, trained ones included. Not for a `MetaRLAlgorithm`.
+            seeds: seeds of all random numbers. The same seed gives the same tasks and the same returns.
 
         Raises:
             FloatingPointError: a step would lead to parameters that are not finite.
@@ -117,9 +137,9 @@ class MetaEvaluator(SharedArguments):
 
     def record(self, tasks: Union[int, Sequence[Task]] = 4, num_steps: Optional[int] = None,
                step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Recording:
-        """Keeps paths before and after each adaptation step, to look at them; all are in memory.
+        """Records paths before and after each adaptation step; all are kept in memory.
 
-        They are those that `evaluate` has the returns of, for the same arguments and a single seed.
+        With the same arguments and this seed, `evaluate` returns the returns of these paths.
         """
         num_tasks, given = _check_tasks(tasks)
         sizes = self._check_steps(num_steps, step_sizes)
@@ -133,11 +153,11 @@ class MetaEvaluator(SharedArguments):
         return Recording(self.name, copy.deepcopy(self.env), given, *map(list, zip(*seen, strict=True)))
 
     def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Any, ...]:
-        """Returns the size of each step, None for the algorithm's own."""
-        num_steps = check_positive_int("num_steps", self._adaptation.num_steps if num_steps is None else num_steps)
+        """Returns the size of each step; None stands for the algorithm's own."""
+        num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
         if step_sizes is None:
             return (None,) * num_steps
-        if not self._adaptation.takes_step_sizes:
+        if not isinstance(self.algo, MetaAlgo):
             raise ValueError(f"step_sizes: expected None, as {type(self.algo).__name__} has its own, got "
                              f"{step_sizes!r}")
         if not isinstance(step_sizes, (list, tuple)):
@@ -150,26 +170,60 @@ class MetaEvaluator(SharedArguments):
     def _adapt(self, seed: int, num_tasks: int, given: Optional[List[Task]], step_sizes: Sequence[Optional[float]],
                collect: Callable[[MetaSampler], Tuple[PathsMetaBatch, T]]
                ) -> Tuple[List[T], List[np.ndarray], List[Task], int]:
-        """Samples and adapts in turn; `collect` returns the next paths of a sampler, and what is to be kept of them.
+        """Samples and adapts in turn; `collect` returns the next paths of a sampler, and a record of them.
 
         Returns:
-            What is kept of the paths after 0, 1, ... adaptation steps; the environment steps `[M]` taken in each task
-            to get there; the tasks; and the number of all environment steps.
+            The records after 0, 1, ... adaptation steps; the environment steps `[M]` taken to adapt to each task so
+            far; the tasks; and the total number of environment steps.
         """
         with seeding.evaluation_seed(seed):
-            policy = self._adaptation.begin(num_tasks)
+            policy, step = self._begin(num_tasks)
             with MetaSampler(copy.deepcopy(self.env), policy, self.rollouts_per_meta_task, num_tasks,
                              self.max_path_length, self.envs_per_task, self.parallel) as sampler:
                 sampler.update_tasks(given)
-                paths, first = collect(sampler)
-                kept = [first]
+                paths, record = collect(sampler)
+                records = [record]
                 timesteps: List[np.ndarray] = [np.zeros(num_tasks, int)]
                 for step_size in step_sizes:
-                    paths = self._adaptation.step(sampler, paths, step_size)
+                    paths = step(sampler, paths, step_size)
                     timesteps.append(timesteps[-1] + task_timesteps(paths))
-                    paths, latest = collect(sampler)
-                    kept.append(latest)
-                return kept, timesteps, sampler.tasks or [], sampler.total_timesteps_sampled
+                    paths, record = collect(sampler)
+                    records.append(record)
+                return records, timesteps, sampler.tasks or [], sampler.total_timesteps_sampled
+
+    def _begin(self, num_tasks: int) -> Tuple[Any, AdaptationStep]:
+        """Returns the policy that acts in the tasks, for a `MetaSampler`, and the function that adapts it."""
+        if isinstance(self.algo, MetaAlgo):
+            return _adapt_jointly(self.algo, self.sample_processor, num_tasks)
+        return _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks)
+
+
+def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tuple[Any, AdaptationStep]:
+    """Prepares gradient steps of a `MetaAlgo` in all tasks together, with a copy of the sample processor."""
+    algo, processor = algo.with_meta_batch_size(num_tasks), copy.deepcopy(sample_processor)
+
+    def step(sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float]) -> PathsMetaBatch:
+        samples = processor.process_samples(paths)
+        algo.adapt(samples, **({} if step_size is None else {"step_size": step_size}))
+        return paths
+
+    return algo.policy, step
+
+
+def _adapt_task_by_task(algo: MetaRLAlgorithm, env_spec: EnvSpec, num_tasks: int) -> Tuple[Any, AdaptationStep]:
+    """Prepares steps of a `MetaRLAlgorithm`, such as a search, in each task by itself."""
+    acting = TaskPolicies([algo.get_initial_policy() for _ in range(num_tasks)])
+
+    def step(sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float]) -> PathsMetaBatch:
+        acted = acting.policies
+        acting.policies = [algo.next_exploration_policy(policy) for policy in acted]
+        if any(explores is not acts for explores, acts in zip(acting.policies, acted, strict=True)):
+            paths = sampler.obtain_samples()
+        acting.policies = [algo.adapt_policy(policy, TrajectoryBatch.from_paths(env_spec, task_paths))
+                           for policy, task_paths in zip(acting.policies, paths.values(), strict=True)]
+        return paths
+
+    return acting, step
 
 
 def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:

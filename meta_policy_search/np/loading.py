@@ -1,4 +1,5 @@
 """Trained policies without TensorFlow: the policy of a run, or weights that were saved, as a policy on NumPy."""
+import inspect
 import os
 import pickle
 import zipfile
@@ -15,7 +16,6 @@ from meta_policy_search.np.policies import (
     Policy,
 )
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.signatures import merged_parameters
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
@@ -62,7 +62,7 @@ def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> 
     cls, state = _FAMILIES[name], policy.state
     positional = _BY_POSITION if type(policy).__name__ == name else ("meta_batch_size", *_BY_POSITION)
     built_with = {**dict(zip(positional, state["arguments"]["args"])), **state["arguments"]["kwargs"], **arguments}
-    taken = {p.name for p in merged_parameters(cls)} | set(arguments)
+    taken = {*inspect.signature(cls).parameters, *arguments}
     return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, state["params"])
 
 

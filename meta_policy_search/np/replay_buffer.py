@@ -1,4 +1,4 @@
-"""A memory of transitions, for off-policy algorithms."""
+"""The replay buffer of off-policy algorithms."""
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -8,20 +8,20 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.serializable import Configurable
 
 
-class ReplayBuffer(SharedArguments):
-    """Holds the latest transitions, and returns random ones.
+class ReplayBuffer(Configurable):
+    """Stores the latest transitions and draws random ones.
 
-    Pickling keeps transitions and random state, so a resumed run goes on with the same draws.
+    Pickles contain transitions and random state, so a resumed run draws the same transitions.
 
     Args:
         env_spec (EnvSpec): spaces of the environment.
-        size_in_transitions (int): transitions that it holds at most, at least 1; new ones replace the oldest.
+        size_in_transitions (int): capacity in transitions, at least 1; new transitions replace the oldest.
 
     Attributes:
-        n_transitions_stored (int): transitions that it holds.
+        n_transitions_stored (int): number of stored transitions.
     """
 
     def __init__(self, env_spec: Any, size_in_transitions: int) -> None:
@@ -46,7 +46,7 @@ class ReplayBuffer(SharedArguments):
 
     @property
     def full(self) -> bool:
-        """Whether it holds as many transitions as it can."""
+        """Whether the capacity is reached."""
         return self.n_transitions_stored == self.size_in_transitions
 
     def add_paths(self, paths: Sequence[Path]) -> None:
@@ -54,7 +54,7 @@ class ReplayBuffer(SharedArguments):
         self.add_trajectories(TrajectoryBatch.from_paths(self.env_spec, paths))
 
     def add_trajectories(self, trajectories: TrajectoryBatch) -> None:
-        """Stores all transitions of a `TrajectoryBatch`; of more than fit in, the last ones."""
+        """Stores all transitions of a `TrajectoryBatch`, or the last ones if there are more than the capacity."""
         number = min(len(trajectories.rewards), self.size_in_transitions)
         rows = (self._next_row + np.arange(number)) % self.size_in_transitions
         if self._overwritten is not None:
@@ -79,12 +79,12 @@ class ReplayBuffer(SharedArguments):
         return {name: column[rows] for name, column in self._columns.items()}
 
     def get_state(self) -> Tuple[int, int, Mapping[str, Any]]:
-        """Returns what `set_state` goes back to; from now on it keeps what is overwritten, until the next call."""
+        """Returns a state for `set_state`; from now until the next call, the buffer keeps what it overwrites."""
         self._overwritten = []
         return self.n_transitions_stored, self._next_row, self._rng.bit_generator.state
 
     def set_state(self, state: Tuple[int, int, Mapping[str, Any]]) -> None:
-        """Goes back to what it was at the latest call of `get_state`, which returned `state`."""
+        """Restores the buffer to its state at the latest call of `get_state`, which returned `state`."""
         for rows, values in reversed(self._overwritten or ()):
             for name, column in self._columns.items():
                 column[rows] = values[name]
@@ -92,12 +92,12 @@ class ReplayBuffer(SharedArguments):
         self._overwritten = None
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Leaves out rows that hold nothing."""
+        """Leaves out empty rows."""
         columns = {name: column[:self.n_transitions_stored] for name, column in self._columns.items()}
         return {**vars(self), "_columns": columns, "_overwritten": None}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        """Makes room again for rows that were left out."""
+        """Allocates the empty rows again."""
         vars(self).update(state)
         self._allocate()
         for name, rows in state["_columns"].items():

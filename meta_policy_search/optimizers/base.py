@@ -9,6 +9,7 @@ from meta_policy_search.optimizers.blocks import TaskBlocks
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
+from meta_policy_search.utils.serializable import Serializable
 from meta_policy_search.utils.signatures import SharedArguments
 
 InputValues = Mapping[str, np.ndarray]
@@ -21,7 +22,7 @@ class Target(Protocol):
         """Returns the variables to optimize, by name, or a list of them."""
 
 
-class Optimizer(SharedArguments, abc.ABC):
+class Optimizer(Serializable, SharedArguments, abc.ABC):
     """Minimizes a loss by changing the variables of a target.
 
     `build_graph` is called once; `optimize` then takes one set of input values at a time. Every `input_val_dict` maps

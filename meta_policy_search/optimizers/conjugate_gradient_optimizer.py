@@ -25,13 +25,14 @@ from meta_policy_search.utils.checks import (
     check_positive,
     check_positive_int,
 )
+from meta_policy_search.utils.serializable import Serializable
 from meta_policy_search.utils.signatures import SharedArguments
 
 Product = Callable[[np.ndarray], np.ndarray]
 Metric = Tuple[Sequence[tf.Tensor], Callable[[Sequence[tf.Tensor]], tf.Tensor]]
 
 
-class HessianVectorProduct(SharedArguments, abc.ABC):
+class HessianVectorProduct(Serializable, SharedArguments, abc.ABC):
     """Multiplies the Hessian of a scalar `f` by vectors, for one optimizer."""
 
     def build_graph(self, f: tf.Tensor, optimizer: "ConjugateGradientOptimizer") -> None:

@@ -160,5 +160,41 @@ def test_parts_of_another_kind_are_said_to_be_missing(tmp_path):
         trainer.train()
     with pytest.raises(ValueError, match="run_folder: expected the run of a Trainer whose parts are of this package"):
         mps.load_evaluator(tmp_path)
-    with tf.Graph().as_default(), pytest.raises(ValueError, match="says how sample_processor were built"):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="arguments of sample_processor"):
         mps.Trainer.from_snapshot(mps.load_snapshot(tmp_path))
+
+
+class PassingOn(mps.VPGMAML):
+    """An algorithm of a user's that takes the arguments of its base by `*args` and `**kwargs`."""
+
+    def __init__(self, *args, note="", **kwargs):
+        super().__init__(*args, **kwargs)
+        self.note = note
+
+
+class WithNote(mps.MetaSampler):
+    """A sampler of a user's with an argument more."""
+
+    def __init__(self, env, note, **kwargs):
+        super().__init__(env, **kwargs)
+        self.note = note
+
+
+def test_classes_that_pass_arguments_on_are_built_again(tmp_path):
+    """Given subclasses with `*args` and `**kwargs`, then `train` knows their arguments, and runs resume."""
+    with tf.Graph().as_default(), logger.scoped_configure(tmp_path / "run", ["csv"]):
+        env = mps.MetaPointEnvCorner()
+        policy = mps.MetaGaussianMLPPolicy.for_env(env, 2, hidden_sizes=())
+        sampler = WithNote(env, "b", policy=policy, rollouts_per_meta_task=2, meta_batch_size=2, max_path_length=5)
+        processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
+        mps.Trainer(PassingOn(policy, 0.3, 2, note="a"), env, sampler, processor, policy, n_itr=1).train()
+    trainer = mps.load_run(tmp_path / "run").resume(2).trainer
+    assert (trainer.algo.note, trainer.algo.inner_lr, trainer.sampler.note, trainer.itr) == ("a", 0.3, "b", 2)
+    evaluator = mps.load_evaluator(tmp_path / "run", max_path_length=3)
+    assert (evaluator.algo.note, evaluator.rollouts_per_meta_task, evaluator.max_path_length) == ("a", 2, 3)
+
+
+def test_settings_reach_arguments_that_are_passed_on(tmp_path):
+    settings = {**SIZES, "meta_batch_size": 2, "hidden_sizes": (), "note": "c", "inner_lr": 0.2}
+    run = mps.train("MetaPointEnvCorner", PassingOn, 1, dump_path=tmp_path / "run", num_inner_grad_steps=2, **settings)
+    assert (run.trainer.algo.note, run.trainer.algo.inner_lr, run.trainer.num_inner_grad_steps) == ("c", 0.2, 2)

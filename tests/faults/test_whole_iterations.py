@@ -103,7 +103,7 @@ def test_an_iteration_that_is_interrupted_is_done_once(owner, method, at, traine
         patch.setattr(part, method, pressing(getattr(part, method), at))
         trainer.train()
     (said,) = messages
-    assert f"Interrupted in iteration {trainer.itr}, which is taken back" in said
+    assert f"Interrupted in iteration {trainer.itr}, which was rolled back" in said
     assert len(read_rows(tmp_path)) == trainer.itr
     trainer.train()
     assert trainer.itr == 3 and everything(trainer, tmp_path) == whole
@@ -287,7 +287,7 @@ def test_a_memory_is_taken_back_too(owner, method, at, size, whole, monkeypatch,
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(part, method, pressing(getattr(part, method), at))
         runner.train(3, 8)
-    assert messages[-1].startswith(f"Interrupted in epoch {runner.epoch}, which is taken back")
+    assert messages[-1].startswith(f"Interrupted in epoch {runner.epoch}, which was rolled back")
     runner.resume()
     assert everything_of(runner, algo) == whole[size]
 
@@ -298,4 +298,4 @@ def test_an_algorithm_whose_memory_cannot_be_taken_back_says_so(monkeypatch, mes
     algo.replay_buffer.add_paths = pressing(memory.add_paths, 1)
     with pytest.raises(KeyboardInterrupt):
         runner.train(1, 8)
-    assert "part of which cannot be taken back" in messages[-1]
+    assert "part of which cannot be rolled back" in messages[-1]

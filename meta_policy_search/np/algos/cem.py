@@ -16,26 +16,34 @@ class CEM(PopulationAlgorithm):
     In each epoch, CEM does the following:
 
     1. Sample `n_samples` policies from a gaussian distribution of mean `cur_mean` and std `cur_std`, with additional
-       variance that decays from policy to policy: `cur_std^2 + extra_std^2 max(1 - n / extra_decay_time, 0)` for the
-       one of iteration `n`, of which an epoch has `n_samples`.
+       variance that decays from policy to policy: policy `n`, counted over all epochs, is drawn with the variance
+       `cur_std^2 + extra_std^2 max(1 - n / extra_decay_time, 0)`.
     2. Do rollouts for each policy.
-    3. Update `cur_mean` and `cur_std` by doing Maximum Likelihood Estimation over the `n_best` top policies in terms of
-       return: their mean and their (population) standard deviation, each parameter on its own.
+    3. Update `cur_mean` and `cur_std` to the mean and the (population) standard deviation of each parameter over the
+       `n_best` policies with the highest return.
 
     It starts at the policy's parameters with `cur_std = init_std`.
 
     Args:
+        env_spec (EnvSpec): the environment's spaces.
+        policy: policy with `get_flat_params` and `set_flat_params`, such as those of `np.policies`.
+        baseline (Baseline): fitted to the paths of each epoch, only for the logged explained variance.
+        n_samples (int): number of candidates in an epoch.
+        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return;
+            candidates are compared by their mean undiscounted return. Default: 0.99.
+        max_path_length (int): most steps of a path. Default: 500.
         init_std (float): initial std for policy param distribution, above 0. Default: 1.
-        best_frac (float): the best fraction, in (0, 1]: `n_best = n_samples * best_frac`, rounded down, which has to be
-            at least 1. Default: 0.05.
+        best_frac (float): fraction of best policies, in (0, 1]: `n_best = n_samples * best_frac`, rounded down, at
+            least 1. Default: 0.05.
         extra_std (float): decaying std added to param distribution, at least 0. Default: 1.
-        extra_decay_time (float): iterations, `n_samples` in each epoch, that it takes to decay extra std, above 0.
+        extra_decay_time (float): iterations, `n_samples` in each epoch, until the extra std is zero, above 0.
             Default: 100.
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
         cur_std (np.ndarray): its standard deviation, float64 `[D]`, without `extra_std`.
-        n_best (int): number of policies that an update is made from.
+        n_best (int): number of best policies in an update.
+        best_return (float or None): mean undiscounted return of the best candidate of the last epoch.
 
     References:
         Rubinstein 1999, "The cross-entropy method for combinatorial and continuous optimization"; Szita & Lorincz

@@ -20,15 +20,22 @@ class CMAES(PopulationAlgorithm):
     `diagonal=True`, or `CEM`.
 
     Args:
-        policy: policy with `get_flat_params` and `set_flat_params`, and at least two parameters.
+        env_spec (EnvSpec): the environment's spaces.
+        policy: policy with `get_flat_params` and `set_flat_params`, such as those of `np.policies`, and at least two
+            parameters.
+        baseline (Baseline): fitted to the paths of each epoch, only for the logged explained variance.
         n_samples (int): number of candidates in an epoch, at least 2.
+        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return;
+            candidates are compared by their mean undiscounted return. Default: 0.99.
+        max_path_length (int): most steps of a path. Default: 500.
         sigma0 (float): initial std for param distribution, above 0. Default: 1.
         diagonal (bool): whether only the diagonal of the covariance matrix adapts (sep-CMA-ES), so that memory and time
-            grow in proportion to the number of parameters. Default: False.
+            grow linearly with the number of parameters. Default: False.
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
         sigma (float): its overall scale, `sigma0` at first.
+        best_return (float or None): mean undiscounted return of the best candidate of the last epoch.
 
     References:
         Hansen 2016, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; Ros & Hansen 2008, "A simple

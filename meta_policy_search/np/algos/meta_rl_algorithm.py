@@ -1,6 +1,6 @@
 """The interface of algorithms that learn to adapt."""
 import abc
-from typing import Any
+from typing import Any, Optional
 
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
@@ -9,18 +9,22 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
     """Base class for meta-RL algorithms.
 
-    To adapt to a task, explore it with the policy that `get_exploration_policy` returns, and give policy and
-    trajectories to `adapt_policy`. To adapt further, explore with what `next_exploration_policy` makes of the adapted
-    policy::
+    To adapt to a task, explore it with the policy of `get_exploration_policy`, and pass policy and trajectories to
+    `adapt_policy`. To adapt further, explore with the policy of `next_exploration_policy`::
 
         policy = algo.get_exploration_policy()
         for _ in range(num_steps):
             adapted = algo.adapt_policy(policy, explore(task, policy))
             policy = algo.next_exploration_policy(adapted)
 
-    A subclass supplies `get_exploration_policy`, `adapt_policy` and `train`, and, where a policy explores otherwise
-    than it acts, `get_initial_policy` and `next_exploration_policy`.
+    A subclass supplies `get_exploration_policy`, `adapt_policy` and `train`. If exploring differs from acting, it also
+    supplies `get_initial_policy` and `next_exploration_policy`.
+
+    Attributes:
+        num_inner_grad_steps (int or None): adaptation steps in training; None (default) if unknown.
     """
+
+    num_inner_grad_steps: Optional[int] = None
 
     @abc.abstractmethod
     def get_exploration_policy(self) -> Any:
@@ -31,21 +35,18 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
         """Produces a policy adapted for a task.
 
         Args:
-            exploration_policy: what `get_exploration_policy` returned; not to be used afterwards.
+            exploration_policy: the policy that explored; it must not be used afterwards.
             exploration_trajectories (TrajectoryBatch): trajectories in which it explored the task.
         """
 
     def get_initial_policy(self) -> Any:
-        """Returns a policy that acts, without exploring, in a task of which nothing is known.
-
-        By default policies act as they explore.
-        """
+        """Returns a policy that acts in an unknown task without exploring; by default the one that explores."""
         return self.get_exploration_policy()
 
     def next_exploration_policy(self, adapted_policy: Any) -> Any:
         """Returns a policy that explores a task further; by default the adapted policy itself.
 
         Args:
-            adapted_policy: what `adapt_policy` (or `get_initial_policy`) returned; not to be adapted otherwise.
+            adapted_policy: the result of `adapt_policy` or `get_initial_policy`.
         """
         return adapted_policy

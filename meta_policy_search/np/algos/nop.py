@@ -10,13 +10,14 @@ from meta_policy_search.utils.checks import check_positive_int
 
 
 class NOP(RLAlgorithm):
-    """NOP (no optimization performed): a reference for returns without training, and for the cost of all the rest.
+    """NOP (no optimization performed): a reference for returns without training, and for the cost of everything else.
 
-    Where there is a sampler, each epoch is one iteration, whose paths are logged.
+    If there is a sampler, each epoch is one iteration, and its paths are logged.
 
     Args:
-        policy: policy to collect paths with. Default: none, and no sampler unless `LocalRunner.setup` is given one.
-        max_path_length (int): steps after which a path is cut off. Default: 500.
+        policy: policy to collect paths with. Default: none; then there is no sampler unless `LocalRunner.setup` gets
+            one.
+        max_path_length (int): most steps of a path. Default: 500.
     """
 
     def __init__(self, policy: Any = None, max_path_length: int = 500) -> None:
@@ -32,11 +33,11 @@ class NOP(RLAlgorithm):
         """Does nothing with the collected paths."""
 
     def get_state(self) -> Tuple[()]:
-        """Returns nothing, as nothing is changed, so that an epoch that is interrupted is taken back."""
+        """Returns an empty state: nothing changes, so an epoch can always be rolled back."""
         return ()
 
     def train(self, runner: Runner) -> Optional[float]:
-        """Collects paths in each epoch, where there is a sampler.
+        """Collects paths in each epoch, if there is a sampler.
 
         Returns:
             The average undiscounted return in the last epoch; None without a sampler.

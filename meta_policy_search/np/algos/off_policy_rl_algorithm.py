@@ -1,7 +1,7 @@
-"""What algorithms share that learn from a replay buffer."""
+"""Base of algorithms that learn from a replay buffer."""
 import abc
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypedDict
+from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -9,13 +9,14 @@ from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
+from meta_policy_search.np.exploration_policies import ExplorationPolicy
+from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int
-from meta_policy_search.utils.duck_typing import call_optional
 
 __all__ = ["OffPolicyRLAlgorithm", "Transitions"]
 
@@ -23,50 +24,36 @@ Transitions = Mapping[str, np.ndarray]
 """What `ReplayBuffer.sample_transitions` returns, the rewards scaled."""
 
 _SMOOTHED_OVER = 100  # paths
-_SUCCESS_KEYS = ("is_success", "success")  # what environments of Gymnasium and Meta-World say
-
-
-class OffPolicyArguments(TypedDict, total=False):
-    """Arguments that off-policy algorithms share, by name."""
-
-    discount: float
-    steps_per_epoch: int
-    max_path_length: Optional[int]
-    max_eval_path_length: Optional[int]
-    n_train_steps: int
-    buffer_batch_size: int
-    min_buffer_size: int
-    rollout_batch_size: int
-    reward_scale: float
-    smooth_return: bool
-    num_eval_paths: int
+_SUCCESS_KEYS = ("is_success", "success")  # in the infos of Gymnasium and Meta-World
 
 
 class OffPolicyRLAlgorithm(RLAlgorithm):
     """Base class of off-policy algorithms such as DDPG.
 
-    A subclass supplies `init_opt`, which its constructor calls last, and `optimize_policy`; for an epoch that is
-    interrupted to be taken back, also `get_learnt` and `set_learnt`.
+    A subclass supplies `init_opt`, which its constructor calls last, and `optimize_policy`. To support rolling back an
+    interrupted epoch, it also supplies `get_learnt` and `set_learnt`.
 
-    An epoch is `steps_per_epoch` cycles, each an iteration of the runner: paths are collected with the exploration
-    policy and stored; then, once the buffer holds `min_buffer_size` transitions, `n_train_steps` updates are made, each
-    on `buffer_batch_size` transitions drawn from it. After the last cycle the policy itself is evaluated.
+    An epoch consists of `steps_per_epoch` cycles, each an iteration of the runner. A cycle collects paths with the
+    exploration policy and stores them; then, if the buffer holds at least `min_buffer_size` transitions, it makes
+    `n_train_steps` updates, each on `buffer_batch_size` transitions drawn from the buffer. After the last cycle the
+    policy itself is evaluated.
 
     Args:
         env_spec (EnvSpec): environment specification.
-        policy: policy that is learnt, such as a `np.policies.DeterministicMLPPolicy`.
+        policy (FlatPolicy): policy to train, such as a `np.policies.DeterministicMLPPolicy`.
         qf (object): the Q-value network, such as a `np.q_functions.MLPQFunction`.
-        replay_buffer (ReplayBuffer): where transitions are stored, and drawn from.
+        replay_buffer (ReplayBuffer): stores the transitions. Any object with its `add_paths`, `sample_transitions` and
+            `n_transitions_stored` will do, but then an interrupted epoch cannot be rolled back.
         use_target (bool): whether to learn from the values of target networks, which follow slowly. Default: False.
         discount (float): discount factor for the cumulative return, in [0, 1]. Default: 0.99.
         steps_per_epoch (int): number of `train_once` calls per epoch. Default: 20.
-        max_path_length (int or None): steps after which a path ends. Default: the environment's own time limit.
-        max_eval_path_length (int or None): the same of paths of an evaluation. Default: `max_path_length`.
+        max_path_length (int or None): most steps of a path. Default: the environment's own time limit.
+        max_eval_path_length (int or None): most steps of a path in an evaluation. Default: `max_path_length`.
         n_train_steps (int): updates in each cycle. Default: 50.
         buffer_batch_size (int): transitions of an update. Default: 64.
-        min_buffer_size (int): transitions that the buffer has to hold for updates to begin. Default: 10000.
+        min_buffer_size (int): transitions in the buffer before updates begin. Default: 10000.
         rollout_batch_size (int): environments that step together; the data do not depend on it. Default: 1.
-        reward_scale (float): factor of the rewards that are learnt from; logged returns are without it. Default: 1.
+        reward_scale (float): factor of the rewards in updates; logged returns are without it. Default: 1.
         smooth_return (bool): whether the logged return is the mean over the latest 100 exploring paths, rather than
             over those of the epoch. Default: True.
         exploration_policy (ExplorationPolicy): acts while paths are collected. Default: `policy` itself.
@@ -87,9 +74,9 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.env_spec = check_env_spec("env_spec", env_spec)
         check_spaces(policy, env_spec)
         self.policy, self.qf = policy, qf
-        for name in ("add_paths", "sample_transitions", "n_transitions_stored"):
-            if not hasattr(replay_buffer, name):
-                raise TypeError(f"replay_buffer: expected a ReplayBuffer, got {replay_buffer!r}")
+        methods = ("add_paths", "sample_transitions", "n_transitions_stored")
+        if not all(hasattr(replay_buffer, name) for name in methods):
+            raise TypeError(f"replay_buffer: expected a ReplayBuffer, got {replay_buffer!r}")
         self.replay_buffer = replay_buffer
         self.use_target = check_bool("use_target", use_target)
         self._processor = SampleProcessor(ZeroBaseline(), discount=discount)  # for the figures of an evaluation
@@ -99,15 +86,14 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.n_train_steps = check_positive_int("n_train_steps", n_train_steps)
         self.buffer_batch_size = check_positive_int("buffer_batch_size", buffer_batch_size)
         self.min_buffer_size = check_positive_int("min_buffer_size", min_buffer_size)
-        size = getattr(replay_buffer, "size_in_transitions", self.min_buffer_size)
-        if self.min_buffer_size > size:
-            raise ValueError(f"min_buffer_size: expected at most {size}, the size of replay_buffer, got "
-                             f"{min_buffer_size}")
+        if isinstance(replay_buffer, ReplayBuffer) and self.min_buffer_size > replay_buffer.size_in_transitions:
+            raise ValueError(f"min_buffer_size: expected at most {replay_buffer.size_in_transitions}, the size of "
+                             f"replay_buffer, got {min_buffer_size}")
         self.rollout_batch_size = check_positive_int("rollout_batch_size", rollout_batch_size)
         self.reward_scale = check_finite("reward_scale", reward_scale)
         self.smooth_return = check_bool("smooth_return", smooth_return)
         self.exploration_policy = exploration_policy
-        if exploration_policy is not None and getattr(exploration_policy, "policy", policy) is not policy:
+        if isinstance(exploration_policy, ExplorationPolicy) and exploration_policy.policy is not policy:
             raise ValueError("exploration_policy: expected one that explores with policy itself, got one with another")
         self.num_eval_paths = check_int_at_least("num_eval_paths", num_eval_paths, 0)
         self._returns: Deque[float] = deque(maxlen=_SMOOTHED_OVER if self.smooth_return else None)
@@ -125,20 +111,20 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
     @abc.abstractmethod
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
-        """Makes an update on each batch, a dict of `ReplayBuffer.sample_transitions`; returns what to log of them."""
+        """Makes an update on each batch, a dict of `ReplayBuffer.sample_transitions`; returns figures to log."""
 
     def get_learnt(self) -> Any:
-        """Returns what `optimize_policy` changes beside `policy` and `qf`; None (default) where that is not known."""
+        """Returns what `optimize_policy` changes besides `policy` and `qf`; None (default) if it cannot be restored."""
 
     def set_learnt(self, learnt: Any) -> None:
-        """Restores what `get_learnt` returned, where that is not None."""
+        """Restores what `get_learnt` returned; not called for None."""
 
     def get_state(self) -> Optional[Tuple]:
-        """See `RLAlgorithm.get_state`; the buffer keeps what is overwritten in the epoch, rather than a copy of all."""
+        """See `RLAlgorithm.get_state`. The buffer keeps only what the epoch overwrites, not a copy of everything."""
         learnt = self.get_learnt()
-        stored = None if learnt is None else call_optional(self.replay_buffer, "get_state")
-        if stored is None:
+        if learnt is None or not isinstance(self.replay_buffer, ReplayBuffer):
             return None
+        stored = self.replay_buffer.get_state()
         figures = list(self._returns), list(self._successes), self._average_return
         return learnt, stored, self.policy.get_flat_params(), self.qf.get_flat_params(), figures
 
@@ -167,10 +153,13 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
                 self.train_once(runner.step_itr, runner.step_path)
                 runner.step_itr += 1
             self.log_diagnostics(runner.step_path or [])
-            if self.num_eval_paths and hasattr(runner.sampler, "obtain_evaluation_samples"):
-                paths = runner.sampler.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths)
-                self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")
+            if self.num_eval_paths:
+                self._evaluate(runner.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths))
         return self._average_return
+
+    def _evaluate(self, paths: Sequence[Path]) -> None:
+        if paths:
+            self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")
 
     def train_once(self, itr: int, paths: Sequence[Path]) -> float:
         """Stores paths and makes the updates of a cycle.
@@ -203,7 +192,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
         Args:
             itr (int): iteration number.
-            paths (list of dict): collected paths. A sampler that returns parts of paths marks those that go on by
+            paths (list of dict): collected paths. A sampler that returns parts of paths marks unfinished ones with
                 `complete=False`.
 
         Returns:
@@ -212,19 +201,19 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             * `undiscounted_returns` (list of float): sums of rewards.
             * `success_history` (list of float): 1 where the environment reported a success (`env_infos['is_success']`
               or `['success']`) at any step, else 0.
-            * `complete` (list of bool): whether the path has come to its end.
+            * `complete` (list of bool): whether the path has ended.
         """
         return {"undiscounted_returns": Rollouts.of({None: paths}).path_returns(0).tolist(),
                 "success_history": [float(_has_success(path)) for path in paths],
                 "complete": [bool(path.get("complete", True)) for path in paths]}
 
     def log_diagnostics(self, paths: Sequence[Path]) -> None:
-        """Logs figures of an epoch, and of the policy on the paths of its last cycle."""
+        """Logs figures of an epoch, and those of the policy about the paths of its last cycle."""
         logger.logkv("AverageReturn", self._average_return)
         if self._successes and any(key in path.get("env_infos", {}) for path in paths for key in _SUCCESS_KEYS):
             logger.logkv("SuccessRate", float(np.mean(self._successes)))
         logger.logkv("BufferSize", self.replay_buffer.n_transitions_stored)
-        call_optional(self.policy, "log_diagnostics", paths)
+        self.policy.log_diagnostics(paths)
 
 
 def _check_length(name: str, length: Optional[int]) -> Optional[int]:

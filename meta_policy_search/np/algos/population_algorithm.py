@@ -1,4 +1,4 @@
-"""What algorithms share that search for good policy parameters by trying candidates."""
+"""Base of algorithms that search for policy parameters by comparing candidates."""
 import abc
 import copy
 from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar
@@ -47,9 +47,8 @@ class PopulationAlgorithm(RLAlgorithm):
     def __init__(self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float,
                  max_path_length: int) -> None:
         self.env_spec = check_env_spec("env_spec", env_spec)
-        for method in ("get_flat_params", "set_flat_params"):
-            if not callable(getattr(policy, method, None)):
-                raise TypeError(f"policy: expected one with get_flat_params and set_flat_params, got {policy!r}")
+        if not (hasattr(policy, "get_flat_params") and hasattr(policy, "set_flat_params")):
+            raise TypeError(f"policy: expected one with get_flat_params and set_flat_params, got {policy!r}")
         check_spaces(policy, env_spec)
         self.policy = policy
         self._processor = SampleProcessor(baseline, discount=discount)
@@ -68,8 +67,8 @@ class PopulationAlgorithm(RLAlgorithm):
         return self._processor.discount
 
     def begin(self) -> None:
-        """Begins anew at the policy's parameters, as training does that is not resumed."""
-        self._cycle = 0  # number of the cycle that is under way
+        """Starts a new search at the policy's parameters."""
+        self._cycle = 0  # number of the current cycle
         self._candidates: Optional[np.ndarray] = None  # of this cycle
         self._returns: List[float] = []  # of its candidates so far
         self._paths: List[Path] = []
@@ -78,7 +77,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self._begin(self.policy.get_flat_params().astype(np.float64))
 
     def get_state(self) -> Tuple[Dict[str, Any], np.ndarray]:
-        """Returns the search and the policy's parameters, for an epoch that is interrupted to be taken back."""
+        """Returns the search and the policy's parameters, which roll back an interrupted epoch."""
         shared = (self, self.policy, self.env_spec, self._processor)
         return copy.deepcopy(vars(self), {id(given): given for given in shared}), self.policy.get_flat_params()
 
@@ -88,7 +87,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self.policy.set_flat_params(state[1])
 
     def begin_anew(self: SearchT) -> SearchT:
-        """Returns another search like this one that begins at the policy's parameters, with other random numbers."""
+        """Returns a new search with the same arguments that starts at the policy's parameters."""
         other = copy.copy(self)
         other._rng = seeding.next_rng(seeding.Stream.SEARCH)
         other.begin()
@@ -96,7 +95,7 @@ class PopulationAlgorithm(RLAlgorithm):
 
     @abc.abstractmethod
     def _begin(self, mean: np.ndarray) -> None:
-        """Makes the distribution that training starts with, around `mean`, float64 `[D]`."""
+        """Creates the initial distribution around `mean`, float64 `[D]`."""
 
     @abc.abstractmethod
     def _draw(self, cycle: int) -> np.ndarray:
@@ -108,7 +107,7 @@ class PopulationAlgorithm(RLAlgorithm):
 
     @property
     def candidates(self) -> np.ndarray:
-        """The candidates of the cycle that is under way, float64 `[n_samples, D]`."""
+        """The candidates of the current cycle, float64 `[n_samples, D]`."""
         if self._candidates is None:
             self._candidates = self._draw(self._cycle)
         return self._candidates
@@ -129,7 +128,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self._candidates, self._returns, self._paths = None, [], []
 
     def train(self, runner: Runner) -> Optional[float]:
-        """Trains; goes on where the runner resumes a run.
+        """Trains; continues the search if the runner resumes a run.
 
         Returns:
             The average undiscounted return in the last epoch, over all candidates; that of the best of them is

@@ -5,11 +5,11 @@ from typing import Any, Iterator, List, Optional, Protocol
 import numpy as np
 
 from meta_policy_search.types import Path
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.serializable import Configurable
 
 
 class Runner(Protocol):
-    """What an algorithm asks of the `LocalRunner` that trains it, which documents each of these."""
+    """What an algorithm calls of the `LocalRunner` that trains it; see there."""
 
     env: Any
     sampler: Any
@@ -21,23 +21,26 @@ class Runner(Protocol):
         """Yields the number of each epoch."""
 
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
-        """Collects paths with the algorithm's policy as it is now."""
+        """Collects paths with the algorithm's current policy."""
 
     def obtain_population_samples(self, itr: int, flat_params: np.ndarray,
                                   batch_size: Optional[int] = None) -> List[List[Path]]:
         """Collects paths for each of several sets of parameters."""
 
+    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
+        """Collects paths of the policy without exploration; none if the sampler does not evaluate."""
 
-class RLAlgorithm(SharedArguments, abc.ABC):
+
+class RLAlgorithm(Configurable, abc.ABC):
     """Base class for all the algorithms.
 
-    A snapshot holds the whole object: all that training depends on has to be among its attributes, and they have to be
-    such that they can be pickled.
+    A snapshot contains the whole object: everything that training depends on has to be an attribute that can be
+    pickled.
 
     Attributes:
-        sampler_cls: where it is not None (the default), `LocalRunner.setup` makes a sampler of this class.
-        policy: what a snapshot holds as the policy; default None.
-        baseline: what a snapshot holds as the baseline; default None.
+        sampler_cls: class of the sampler that `LocalRunner.setup` creates; None (default) for no sampler.
+        policy: the policy in snapshots; default None.
+        baseline: the baseline in snapshots; default None.
     """
 
     sampler_cls: Any = None
@@ -49,16 +52,16 @@ class RLAlgorithm(SharedArguments, abc.ABC):
         """Obtains samples and trains, epoch by epoch.
 
         Args:
-            runner (LocalRunner): gives access to `runner.step_epochs()`, which provides services such as snapshotting
-                and sampler control, and to `runner.obtain_samples()`. Its `step_itr`, which the algorithm counts up,
-                is 0 where training begins, and not where it goes on.
+            runner (LocalRunner): provides `runner.step_epochs()`, which also saves snapshots and controls the sampler,
+                and `runner.obtain_samples()`. The algorithm increments `runner.step_itr`, which is 0 when training
+                begins and above 0 when it is resumed.
 
         Returns:
-            What `LocalRunner.train` shall return.
+            The value that `LocalRunner.train` returns.
         """
 
     def get_state(self) -> Any:
-        """Returns what an epoch changes, for one that is interrupted to be taken back; None (default) if it cannot."""
+        """Returns what an epoch changes, so that it can be rolled back; None (default) if it cannot."""
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned at the beginning of the epoch, where that is not None."""
+        """Restores what `get_state` returned at the start of the epoch; not called for None."""

@@ -155,7 +155,7 @@ class SearchPolicy:
 
     @property
     def is_current(self) -> bool:
-        """Whether it acts with the candidates of the cycle that is under way."""
+        """Whether it acts with the candidates of the current cycle."""
         return self._flat_params is self.search.candidates
 
     def make_actor(self) -> Actor:

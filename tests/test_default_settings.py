@@ -1,0 +1,99 @@
+"""The page "Default settings" says what classes, `mps.train` and the scripts use."""
+import dataclasses
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import meta_policy_search as mps
+from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
+from experiments.settings import RunConfig
+from meta_policy_search import run
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "default_settings.rst").read_text(encoding="utf-8")
+CLASSES = (mps.NormalizedEnv, mps.MetaSampler, mps.MetaGaussianMLPPolicy, mps.MetaSampleProcessor,
+           mps.DiceMetaSampleProcessor, mps.ProMP, mps.TRPOMAML, mps.VPGMAML, mps.DICEMAML, mps.VPG_DICEMAML,
+           mps.ConjugateGradientOptimizer, mps.Trainer)
+SCRIPTS = (pro_mp, maml_trpo, e_maml, vpg_maml, dice_maml)
+COMMON = {field.name for field in dataclasses.fields(RunConfig)} - {"progress_bar"}
+PRESETS = sorted(path for path in (ROOT / "experiments" / "configs").glob("*.json") if "grid" not in path.read_text())
+
+
+def rows(title):
+    """The rows of the `list-table` with this title, as lists of cells."""
+    table = PAGE.partition(f".. list-table:: {title}\n")[2].partition("\n\n.. ")[0]
+    lines = re.findall(r"^   (\*|  ?) - ?(.*(?:\n {7}.*)*)", table, re.MULTILINE)
+    found = []
+    for bullet, cell in lines:
+        if bullet == "*":
+            found.append([])
+        found[-1].append(" ".join(cell.split()).replace("``", ""))
+    return found[1:]
+
+
+def as_text(value):
+    if value is inspect.Parameter.empty:
+        return "required"
+    return value.__name__ if callable(value) else str(value)
+
+
+def joined(values):
+    """The value that comes first, and then by name those that differ from it."""
+    texts = {name: as_text(value) for name, value in values}
+    first = next(iter(texts.values()))
+    others = {}
+    for name, text in texts.items():
+        if text != first:
+            others.setdefault(text, []).append(name)
+    return "; ".join([first, *(f"{', '.join(names)}: {text}" for text, names in others.items())])
+
+
+def make_expected_rows():
+    signatures = {cls.__name__: inspect.signature(cls).parameters for cls in CLASSES}
+    configs = {script.__name__.rpartition(".")[2]: vars(script.Config()) for script in SCRIPTS}
+    for name in dict.fromkeys(name for config in configs.values() for name in config):
+        defaults = [(cls, parameters[name].default) for cls, parameters in signatures.items() if name in parameters]
+        if defaults and name not in COMMON:
+            train = {"baseline": "LinearFeatureBaseline; DiCE: LinearTimeBaseline",
+                     "return_baseline": "None; VPG_DICEMAML: LinearFeatureBaseline"}
+            train.update({key: str(value) for key, value in run._SETTINGS.items()})
+            scripts = [(script, config[name]) for script, config in configs.items() if name in config]
+            yield [name, joined(defaults), train.get(name, ""), joined(scripts)]
+
+
+EXPECTED = list(make_expected_rows())
+
+
+@pytest.mark.parametrize("expected", EXPECTED, ids=lambda row: row[0])
+def test_a_setting_is_on_the_page(expected):
+    (row,) = [row for row in rows("Defaults") if row[0] == expected[0]]
+    assert row == expected
+
+
+def test_the_page_has_no_other_settings():
+    assert [row[0] for row in rows("Defaults")] == [row[0] for row in EXPECTED]
+
+
+def test_the_presets_are_on_the_page():
+    expected = []
+    for path in PRESETS:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        expected.append([path.name, *(f"{settings[key]}" if key in settings else "" for key in (
+            "env", "n_itr", "meta_batch_size", "rollouts_per_meta_task", "max_path_length", "inner_lr"))])
+    assert rows("Presets") == expected
+
+
+@pytest.mark.parametrize("algo, baseline, return_baseline", [
+    ("promp", mps.LinearFeatureBaseline, None), ("dice_maml", mps.LinearTimeBaseline, None),
+    ("vpg_dice_maml", mps.LinearTimeBaseline, mps.LinearFeatureBaseline),
+])
+@pytest.mark.thorough
+def test_train_uses_the_baselines_on_the_page(algo, baseline, return_baseline, tmp_path):
+    trainer = mps.train("MetaPointEnvCorner", algo, 1, dump_path=tmp_path / "run", meta_batch_size=2,
+                        rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=()).trainer
+    assert type(trainer.sample_processor.baseline) is baseline
+    if algo != "promp":
+        assert isinstance(trainer.sample_processor.return_baseline, return_baseline or type(None))
