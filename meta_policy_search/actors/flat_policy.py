@@ -117,7 +117,7 @@ class FlatPolicy(Configurable, abc.ABC):
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
         """Returns an action `[A]` for an observation `[O]`; where actions are discrete, an integer.
 
-        It is drawn from the policy's distribution; with `deterministic`, it is the mean, or the likeliest action.
+        It is sampled from the policy's distribution; with `deterministic`, it is the mean, or the most likely action.
         """
         action, info = self.get_action(observation)
         if check_bool("deterministic", deterministic):
@@ -134,10 +134,10 @@ class FlatPolicy(Configurable, abc.ABC):
         return observations
 
     def reset(self, dones: Any = None) -> None:
-        """Is told that paths begin; by default nothing: a policy without a state has nothing to begin afresh."""
+        """Resets the state of a recurrent policy when paths begin; does nothing by default."""
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs figures about the policy on paths that it acted in, each key after `prefix`; none by default."""
+        """Logs statistics of the policy on paths that it acted in, keys prefixed by `prefix`; none by default."""
 
 
 def act_in_one_task(actor: Actor, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:

@@ -36,7 +36,7 @@ NONLINEARITIES: Dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "softplus": lambda x, out: np.logaddexp(x, np.zeros((), x.dtype), out=out),
     "elu": _elu,
 }
-"""Name of a TensorFlow nonlinearity to its NumPy form, a function of `(x, out)` that may work in place."""
+"""Name of a TensorFlow nonlinearity to the same function in NumPy, called as `(x, out)`; it may work in place."""
 
 Network = Tuple[int, Optional[str], Optional[str]]
 """Number of hidden layers, and the names of the nonlinearities of hidden and output layers; None for the identity."""

@@ -74,8 +74,8 @@ class LinearBaseline(Baseline):
 
         Args:
             paths: path dicts.
-            observations: `[N, O]`, those of all paths, one after the other.
-            returns: `[N]`, likewise.
+            observations: `[N, O]`, the concatenated observations of all paths.
+            returns: `[N]`, the concatenated returns.
             path_lengths: int `[P]`.
 
         Returns:

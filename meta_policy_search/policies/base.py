@@ -34,12 +34,11 @@ P = TypeVar("P", bound="MetaPolicy")
 class Policy(Serializable, FlatPolicy):
     """A stochastic policy whose parameters are TensorFlow variables.
 
-    A policy needs no session of its own to be managed: it runs in the default session if there is one, else in the
-    session of its graph. Pickling keeps constructor arguments, parameter values and random state; unpickling builds
-    a new policy in the default graph and touches no other variable. Several policies may share a name.
+    The caller manages no session: the policy runs in the default session if there is one, else in the session of its
+    graph. Pickling keeps constructor arguments, parameter values and random state. Unpickling builds a new policy in
+    the default graph and changes no other variable. Several policies may share a name.
 
-    Where actions are discrete, an action is an integer, and arrays of actions lack the axis `A`
-    (`distribution.action_shape` says so).
+    A discrete action is an integer, and arrays of discrete actions lack the axis `A` (see `action_shape`).
 
     A subclass supplies `build_graph`, `distribution` and `distribution_info_sym`; its constructor ends with
     `build_graph`. It has no vectorized methods unless it defines them (`utils.fast_paths`).
@@ -200,9 +199,9 @@ class Policy(Serializable, FlatPolicy):
         """Sets all parameters from a file that `save_npz` wrote, of a policy of the same sizes; runs no code from it.
 
         Raises:
-            ValueError: it is not such a file, names or shapes differ from those of this policy, or a value is not
-                finite; names the file. The policy is as it was.
-            OSError: there is no such file, or it cannot be read.
+            ValueError: the file has another format, names or shapes differ from those of this policy, or a value is
+                not finite; names the file. The policy does not change.
+            OSError: the file cannot be read.
         """
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -215,7 +214,7 @@ class Policy(Serializable, FlatPolicy):
         return unflatten_params(argument, flat, shapes, ndim)
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns what `get_action(s)` depends on beside the parameters, for a snapshot."""
+        """Returns the state of the policy in addition to its parameters, for a snapshot."""
         return {"rng": self._rng.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -323,11 +322,11 @@ class MetaPolicy(Policy):
                            for name, value in self.get_param_values().items())
 
     def switch_to_pre_update(self) -> None:
-        """Makes every task act with the parameters before adaptation; adapted ones are dropped."""
+        """Makes every task act with the parameters before adaptation; drops the adapted parameters."""
         self._stacked_values = None
 
     def update_task_parameters(self, updated_policies_parameters: Sequence[Params]) -> None:
-        """Makes each task act with parameters of its own, given as `M` dicts of name to value."""
+        """Sets the adapted parameters of each task, given as `M` dicts of name to value."""
         if len(updated_policies_parameters) != self.meta_batch_size:
             raise ValueError(f"updated_policies_parameters: expected {self.meta_batch_size} dicts (meta_batch_size), "
                              f"got {len(updated_policies_parameters)}")
@@ -337,7 +336,7 @@ class MetaPolicy(Policy):
             OrderedDict((name, np.stack([params[name] for params in tasks])) for name in self._variables.variables))
 
     def set_stacked_param_values(self, values: "OrderedDict[str, np.ndarray]") -> None:
-        """Makes each task act with parameters of its own, float32 `[M, ...]` by name; they are taken unchecked."""
+        """Sets the adapted parameters of all tasks, float32 `[M, ...]` by name; does not check them."""
         self._stacked_values = values
 
     def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:

@@ -13,7 +13,7 @@ from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.fast_paths import fast_path, replaces
+from meta_policy_search.utils.fast_paths import replaces
 
 
 class CategoricalMLPPolicy(Policy):
@@ -77,8 +77,6 @@ class CategoricalMLPPolicy(Policy):
         return self.make_actors(self.get_flat_params()[None])
 
     def _stack(self, params: Params) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, ...]`."""
-        network = numpy_network(self.hidden_sizes, self.hidden_nonlinearity, self.output_nonlinearity)
-        if network is None or fast_path(self.distribution, "transform_noise") is None:
-            return None
-        return categorical_actor(params, network)
+        """Returns an actor for parameters `[M, ...]`; None as in `make_actors`."""
+        network = numpy_network(self)
+        return None if network is None else categorical_actor(params, network)

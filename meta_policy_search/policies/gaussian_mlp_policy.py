@@ -14,7 +14,7 @@ from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params, Path
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.fast_paths import fast_path, replaces
+from meta_policy_search.utils.fast_paths import replaces
 
 
 class GaussianMLPPolicy(Policy):
@@ -75,7 +75,7 @@ class GaussianMLPPolicy(Policy):
 
     @replaces(*ACTING)
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `FlatPolicy.make_actors`; None if a nonlinearity or the distribution has no NumPy form.
+        """See `FlatPolicy.make_actors`; None if a nonlinearity or the distribution is not the library's.
 
         Given the same random numbers, its distributions agree with those of `get_actions` to about 1e-6.
         """
@@ -87,12 +87,10 @@ class GaussianMLPPolicy(Policy):
         return self.make_actors(self.get_flat_params()[None])
 
     def _stack(self, params: Params) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, ...]`."""
-        network = numpy_network(self.hidden_sizes, self.hidden_nonlinearity, self.output_nonlinearity)
-        if network is None or fast_path(self.distribution, "transform_noise") is None:
-            return None
+        """Returns an actor for parameters `[M, ...]`; None as in `make_actors`."""
+        network = numpy_network(self)
         fixed_log_std = None if self.learn_std else initial_log_std(self.action_dim, self.init_std)
-        return gaussian_actor(params, network, fixed_log_std, self.min_std)
+        return None if network is None else gaussian_actor(params, network, fixed_log_std, self.min_std)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Adds `AveragePolicyStd`, the mean standard deviation of the actions, in the same way."""

@@ -1,11 +1,12 @@
 """Multi-layer perceptrons in the graph, as pure functions of their parameters; and nonlinearities by name."""
 from collections import OrderedDict
-from typing import Callable, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 import numpy as np
 
 from meta_policy_search.actors.stacked_mlp import NONLINEARITIES, Network
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.fast_paths import fast_path
 
 Nonlinearity = Optional[Callable[[tf.Tensor], tf.Tensor]]
 
@@ -36,14 +37,18 @@ def nonlinearity_name(value: Nonlinearity) -> Optional[str]:
     return name if str(module).startswith("tensorflow.") and name in _BY_NAME else None
 
 
-def numpy_network(hidden_sizes: Tuple[int, ...], hidden_nonlinearity: Nonlinearity,
-                  output_nonlinearity: Nonlinearity) -> Optional[Network]:
-    """Returns a network as actors take it; None if a nonlinearity has no NumPy form."""
-    functions = hidden_nonlinearity, output_nonlinearity
+def numpy_network(policy: Any) -> Optional[Network]:
+    """Returns the network of an MLP policy as actors take it.
+
+    None if the policy has no vectorized form: a nonlinearity is not one of `NONLINEARITIES`, or its distribution was
+    replaced or samples by another function.
+    """
+    functions = policy.hidden_nonlinearity, policy.output_nonlinearity
     hidden, output = map(nonlinearity_name, functions)
-    if [name is None for name in (hidden, output)] != [function is None for function in functions]:
+    is_known = [name is None for name in (hidden, output)] == [function is None for function in functions]
+    if not is_known or fast_path(policy.distribution, "transform_noise") is None:
         return None
-    return len(hidden_sizes), hidden, output
+    return len(policy.hidden_sizes), hidden, output
 
 
 def make_variables(values: Mapping[str, np.ndarray]) -> "OrderedDict[str, tf.Variable]":

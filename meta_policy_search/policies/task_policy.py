@@ -1,4 +1,4 @@
-"""The policy of one task, with parameters of its own."""
+"""The policy of a single task, made from a meta-policy."""
 import copy
 from typing import Optional, Tuple
 
@@ -14,7 +14,7 @@ from meta_policy_search.utils.fast_paths import replaces
 
 
 class TaskPolicy(FlatPolicy):
-    """The policy of one task: acts as a meta-policy does, with parameters of its own.
+    """The policy of a single task: acts as a meta-policy does, with separate parameters.
 
     It starts with a copy of the meta-policy's parameters before adaptation. It acts without TensorFlow if the
     meta-policy has a vectorized method (`make_actors`), else in the meta-policy's graph.
