@@ -12,12 +12,12 @@ class Actor(abc.ABC):
 
     A sampler makes an actor from the policy (`of_policies.actor_of`) for each round of sampling. When a path begins,
     it draws the noise of all its steps from the path's own random numbers (`draw_noise`); then it calls `act` once for
-    each step, with a row for each of the `R` paths of a task. Rows of paths that have ended, or that wait for their
-    turn, are passed too, and what is returned for them is dropped. So actions that depend on nothing but observation
-    and noise are the same whichever paths are under way together.
+    each step, with a row for each of the `R` paths of a task. Rows of paths that have ended, or that have not begun,
+    are passed too, and their actions are ignored. If actions depend on observation and noise only, they do not depend
+    on which paths are sampled together.
 
-    A subclass supplies `act`. It sets `noise_dim` where actions are random, and overrides `draw_noise` where their
-    noise is not standard normal. It sets `can_divide` and overrides `for_tasks` where tasks may act apart.
+    A subclass supplies `act`. It sets `noise_dim` if actions are random, and overrides `draw_noise` if their noise is
+    not standard normal. It sets `can_divide` and overrides `for_tasks` if tasks may act separately.
 
     Attributes:
         noise_dim (int): random numbers that an action takes. Default: 0.

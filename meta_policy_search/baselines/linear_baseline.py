@@ -11,6 +11,7 @@ from meta_policy_search.baselines.base import Baseline
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_non_negative
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import explained_variance_1d
 
 _DAMPINGS = 10.0 ** np.arange(5)  # multiples of reg_coeff that are tried in turn
@@ -19,14 +20,13 @@ _TIME_SCALE = 100.0
 
 
 class LinearBaseline(Baseline):
-    """What linear baselines share; a subclass supplies `_features`.
+    """Base class of linear baselines; a subclass supplies `_features`.
 
     Where `X^T X + reg_coeff I` is singular to working precision, the damping is raised tenfold, up to four times.
     Where that does not help (`reg_coeff` is zero), the least-squares solution of the smallest norm is taken.
 
     Args:
-        reg_coeff: damping, at least zero; in squared feature units, added to each diagonal entry of `X^T X`. Default:
-            1e-5.
+        reg_coeff (float): damping, at least zero; in squared feature units, added to each diagonal entry of `X^T X`.
     """
 
     _target_key = "returns"  # of the last fit; pickles of the public code of ProMP, which work here, lack it
@@ -67,10 +67,20 @@ class LinearBaseline(Baseline):
                              f"but the baseline has {len(self._coeffs)} coefficients")
         return features @ self._coeffs
 
+    @replaces("fit", "predict")
     def fit_predict(self, paths: Sequence[Path], observations: np.ndarray, returns: np.ndarray,
                     path_lengths: np.ndarray) -> Sequence[np.ndarray]:
-        if (type(self).fit, type(self).predict) != (LinearBaseline.fit, LinearBaseline.predict):
-            return super().fit_predict(paths, observations, returns, path_lengths)
+        """Fits the baseline to the returns of one task, then predicts them for each path.
+
+        Args:
+            paths: path dicts.
+            observations: `[N, O]`, the concatenated observations of all paths.
+            returns: `[N]`, the concatenated returns.
+            path_lengths: int `[P]`.
+
+        Returns:
+            For each path what `predict` returns.
+        """
         longest, steps = int(path_lengths.max()), np.concatenate([np.arange(length) for length in path_lengths])
         features = self._features(observations.astype(np.float64, copy=False), steps)
         self._coeffs, self._target_key = _solve_damped(features, returns, self._reg_coeff), "returns"
@@ -119,6 +129,9 @@ class LinearFeatureBaseline(LinearBaseline):
     `b(s_t, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 + w_6`, squares being elementwise, with observations
     `s` clipped to [-10, 10] and time `t` in hundreds of steps. `F = 2 O + 4` coefficients, in this order.
 
+    Args:
+        reg_coeff (float): damping of the least-squares fit, at least zero; see `LinearBaseline`.
+
     References:
         Duan et al. 2016, "Benchmarking Deep Reinforcement Learning for Continuous Control", arXiv:1604.06778.
 
@@ -145,6 +158,9 @@ class LinearTimeBaseline(LinearBaseline):
     """Baseline that depends on time alone, as DiCE needs it.
 
     `b(t) = w_1 t + w_2 t^2 + w_3 t^3 + w_4` with time `t` in hundreds of steps; four coefficients, in this order.
+
+    Args:
+        reg_coeff (float): damping of the least-squares fit, at least zero; see `LinearBaseline`.
     """
 
     def _observations(self, path: Path, name: str) -> np.ndarray:

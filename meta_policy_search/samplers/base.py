@@ -3,12 +3,13 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Unio
 
 import numpy as np
 
-from meta_policy_search.baselines.base import Baseline
+from meta_policy_search.baselines.base import as_baseline
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.samplers.samples import Samples, stack_rollouts
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
+from meta_policy_search.utils.fast_paths import fast_path
 from meta_policy_search.utils.signatures import SharedArguments
 from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages, shift_advantages_to_positive
 
@@ -194,11 +195,16 @@ class SampleProcessor(SharedArguments):
 
 def predict_by_task(rollouts: Rollouts, baseline: Any, returns: np.ndarray) -> np.ndarray:
     """Fits a baseline to the returns `[M, P, T]` of each task; returns what it predicts then, zero after ends."""
-    fit_predict = getattr(type(baseline), "fit_predict", Baseline.fit_predict)  # any object may serve as a baseline
+    baseline = as_baseline(baseline)
+    fit_predict = fast_path(baseline, "fit_predict")
     observations, values = rollouts.arrays.path["observations"], np.zeros(returns.shape)
     for m, paths in enumerate(rollouts.values()):
         lengths = rollouts.path_lengths(m)
-        predictions = fit_predict(baseline, paths, rollouts.flat(observations, m), rollouts.flat(returns, m), lengths)
+        if fit_predict is None:
+            baseline.fit(paths)
+            predictions = [baseline.predict(path) for path in paths]
+        else:
+            predictions = fit_predict(paths, rollouts.flat(observations, m), rollouts.flat(returns, m), lengths)
         values[m][rollouts.mask[m]] = check_predictions(rollouts.name(m), predictions, lengths)
     return values
 

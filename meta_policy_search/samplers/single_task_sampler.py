@@ -13,6 +13,7 @@ from meta_policy_search.samplers.rollout_loop import PathRngs
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.signatures import SharedArguments
 
 
@@ -155,6 +156,7 @@ class _Population:
         vars(self).update({name: getattr(policy, name) for name in ("obs_dim", "action_dim") if hasattr(policy, name)})
         self.actor = actor
 
+    @replaces()
     def make_actor(self) -> Actor:
         return self.actor
 

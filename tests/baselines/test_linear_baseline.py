@@ -1,12 +1,17 @@
 """Linear baselines and the zero baseline: features, fit, singular fits, parameters, diagnostics, bad input."""
 import pickle
 import re
+import types
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.baselines.base import as_baseline
+from meta_policy_search.baselines.linear_baseline import LinearBaseline
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.fast_paths import fast_path
 
 LINEAR = [LinearFeatureBaseline, LinearTimeBaseline]
 
@@ -204,10 +209,80 @@ def test_zero_baseline():
 
 def test_interface_asks_for_an_implementation():
     baseline = Baseline()
-    for call in (lambda: baseline.fit([]), lambda: baseline.predict({}), baseline.get_param_values,
-                 lambda: baseline.set_params(None)):
+    for call in (lambda: baseline.fit([]), lambda: baseline.predict({}), lambda: baseline.set_params(None)):
         with pytest.raises(NotImplementedError):
             call()
+    assert baseline.get_param_values() is None
+
+
+# Objects of other classes, and the vectorized method ----------------------------------------------------------------
+
+
+class Mean:
+    """A user's baseline: predicts the mean of the target."""
+
+    def fit(self, paths, target_key="returns"):
+        self.mean, self.target_key = np.mean(np.concatenate([path[target_key] for path in paths])), target_key
+
+    def predict(self, path):
+        return np.full(len(path["observations"]), self.mean)
+
+
+def test_an_object_with_fit_and_predict_becomes_a_baseline():
+    mean, paths = Mean(), make_paths()
+    baseline = as_baseline(mean)
+    assert isinstance(baseline, Baseline) and baseline.wrapped is mean
+    baseline.fit(paths)
+    np.testing.assert_array_equal(baseline.predict(paths[0]), mean.predict(paths[0]))
+    baseline.fit(paths, target_key="rewards")
+    assert mean.target_key == "rewards"
+    assert baseline.get_param_values() is None
+    own = LinearTimeBaseline()
+    assert as_baseline(own) is own
+    assert fast_path(baseline, "fit_predict") is None
+
+
+def test_parameters_of_an_adapted_object_are_its_own():
+    own = LinearTimeBaseline()
+    other = type("Other", (), {name: staticmethod(getattr(own, name))
+                               for name in ("fit", "predict", "get_param_values", "set_params")})()
+    baseline = as_baseline(other)
+    baseline.set_params([1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(own.get_param_values(), [1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(baseline.get_param_values(), own.get_param_values())
+
+
+@pytest.mark.parametrize("value", [None, 3, types.SimpleNamespace(fit=print), types.SimpleNamespace(fit=1, predict=2)])
+def test_an_object_without_fit_and_predict_is_refused(value):
+    with pytest.raises(TypeError, match="^return_baseline: expected an object with the methods fit and predict "):
+        as_baseline(value, "return_baseline")
+
+
+@pytest.mark.parametrize("cls", LINEAR)
+@pytest.mark.parametrize("lengths", [(6, 6, 6), (7, 12, 5)])
+def test_the_vectorized_method_agrees_with_fit_and_predict(cls, lengths):
+    paths, one, other = make_paths(lengths), cls(), cls()
+    observations = np.concatenate([path["observations"] for path in paths])
+    returns = np.concatenate([path["returns"] for path in paths])
+    predictions = fast_path(one, "fit_predict")(paths, observations, returns, np.array(lengths))
+    other.fit(paths)
+    np.testing.assert_allclose(one.get_param_values(), other.get_param_values(), rtol=1e-9)
+    for path, values in zip(paths, predictions, strict=True):
+        np.testing.assert_allclose(values, other.predict(path), rtol=1e-9, atol=1e-12)
+
+
+def test_an_overridden_or_replaced_method_rules_the_vectorized_one_out():
+    class Clipped(LinearFeatureBaseline):
+        def predict(self, path):
+            return np.clip(super().predict(path), -1.0, 1.0)
+
+    assert fast_path(Clipped(), "fit_predict") is None
+    patched = LinearFeatureBaseline()
+    patched.fit = lambda paths, target_key="returns": None
+    assert fast_path(patched, "fit_predict") is None
+    with mock.patch.object(LinearBaseline, "predict", lambda self, path: np.zeros(3)):
+        assert fast_path(LinearFeatureBaseline(), "fit_predict") is None
+    assert fast_path(LinearFeatureBaseline(), "fit_predict") is not None
 
 
 # Diagnostics --------------------------------------------------------------------------------------------------------

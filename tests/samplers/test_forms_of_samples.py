@@ -10,6 +10,7 @@ from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.samplers.rollouts import Rollouts
 from meta_policy_search.samplers.samples import Samples
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.lazy_dict import LazyDict
 from meta_policy_search.utils.utils import set_seed
 from tests.samplers.test_rollouts import EnvWithRareInfos, FixedPolicy
@@ -20,13 +21,14 @@ KEYS = ("observations", "actions", "rewards", "returns", "advantages", "adj_avg_
 class PointPolicy(FixedPolicy):
     obs_dim = action_dim = 2
 
+    @replaces()
     def make_actor(self):
-        from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
+        from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
 
         params = {"mean_network/output/kernel": np.zeros((2, 2, 2), np.float32),
                   "mean_network/output/bias": np.zeros((2, 2), np.float32),
                   "log_std_network/log_std_var": np.zeros((2, 2), np.float32)}
-        return StackedGaussianMLP(params, 0, None, None, -10.0)
+        return StackedMLP(params, "mean_network", (0, None, None), sample_gaussian, noise_dim=2)
 
 
 def sample(ragged):
