@@ -52,8 +52,9 @@ train: $(VENV)/.installed ## train ProMP on the half cheetah that runs forward o
 test: $(VENV)/.installed-$(TEST_EXTRAS) ## run the quick tests
 	$(VENV_PYTHON) -m pytest $(ARGS)
 
-lint: $(VENV)/.installed-dev ## check the code and its types
+lint: $(VENV)/.installed-dev ## check code style, imports and types
 	$(VENV_PYTHON) -m ruff check .
+	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(VENV_PYTHON) -m mypy
 
 format: $(VENV)/.installed-dev ## sort imports, and repair what lint finds where that is safe

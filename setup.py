@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent
 
 DEPENDENCIES = [
     "cloudpickle>=2.2",
-    "cma>=3.3",  # CMA-ES
+    "cma>=4.0",  # CMA-ES
     "filelock>=4.0",  # one process at a time writes to a run folder
     "gym==0.26.2",  # the interface that environments follow; its own environments are not used
     "gymnasium>=1.0",  # carries the models of the MuJoCo robots
@@ -24,8 +24,8 @@ DEPENDENCIES = [
 ]
 
 EXTRAS = {
-    "dev": ["ipykernel>=6.29", "mypy>=2.0", "nbclient>=0.10", "nbformat>=5.10", "psutil>=5.9", "pytest>=9.0",
-            "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64", "sphinx>=7.3"],
+    "dev": ["import-linter>=2.7", "ipykernel>=6.29", "mypy>=2.0", "nbclient>=0.10", "nbformat>=5.10", "psutil>=5.9",
+            "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64", "sphinx>=7.3"],
     # `make mujoco-py` builds its engine. mujoco-py needs an old Cython, which newer NumPy does not work with.
     "mujoco-py": ["cython>=0.29.36,<3", "mujoco-py==2.1.2.14", "numpy>=1.26,<2.5", "setuptools>=64,<81"],
     "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # the former carries the encoder

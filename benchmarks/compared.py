@@ -28,7 +28,7 @@ class Program(NamedTuple):
     function: str
     arguments: Mapping[str, Any]
     figures: tuple[str, ...]  # that it yields
-    is_fresh: bool = False  # whether each turn is in a process of its own; else the first turn does not count
+    is_fresh: bool = False  # whether each turn runs in a new process; if not, the first turn is ignored
 
 
 def iterations(started: float, settings: Mapping[str, Any], env: str, algorithm: str) -> Iterator[Figures]:

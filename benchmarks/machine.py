@@ -35,10 +35,10 @@ def _cpu_model() -> str:
 
 
 class LoadMeter:
-    """Watches what runs beside the measurements, from `with` to the end of the block, and times a fixed piece of work.
+    """Measures the load of other processes during a `with` block, and times a fixed piece of work.
 
-    What this process and its descendants compute is not counted; those that end meanwhile must be waited for. What the
-    hypervisor of a virtual machine gave to others is.
+    The work of this process and its descendants is not counted; the caller waits for descendants that end during the
+    block. Time that the hypervisor of a virtual machine gave to other machines is counted.
 
     Args:
         group: name of the group of figures.

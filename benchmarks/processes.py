@@ -1,4 +1,4 @@
-"""Measurements, and how they are taken in processes of their own.
+"""Measurements, and how they are taken in separate processes.
 
 A measurement is a function of a module of this folder, with arguments and figures that JSON can write.
 """

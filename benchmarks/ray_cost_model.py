@@ -86,7 +86,7 @@ class Constants:
     seconds_per_update: float  # of the trainer, for each iteration: processing, inner steps and meta-update
     seconds_per_update_step: float  # of the trainer, for each environment step: the same
     bytes_per_step: float  # of paths
-    bytes_per_path: float  # of paths, beside those of steps
+    bytes_per_path: float  # of paths, in addition to those of their steps
     bytes_per_task: float  # of parameters
 
     def predict(self, job: Job, network: float = math.inf) -> dict[str, float]:
@@ -124,7 +124,7 @@ class Constants:
 
 
 def measure_constants(sizes: Sizes) -> Constants:
-    """Measures all constants; Ray has been started by somebody else."""
+    """Measures all constants; the caller has started Ray."""
     loop, step, path = _measure_worker(sizes)
     update, update_step = _measure_update(sizes)
     transport = _measure_transport(sizes)
@@ -216,7 +216,7 @@ def _measure_transport(sizes: Sizes) -> dict[str, float]:
 
 
 def measure_checks(sizes: Sizes, constants: Constants) -> list[Figures]:
-    """Trains on Ray with sizes of their own; returns what was measured beside what the model says."""
+    """Trains on Ray with several sizes; returns measured values and those of the model."""
     checks = []
     for tasks, length in sizes.checked:
         for workers in sizes.workers:
@@ -233,7 +233,7 @@ def measure_checks(sizes: Sizes, constants: Constants) -> list[Figures]:
 
 
 def extrapolate(constants: Constants) -> list[Figures]:
-    """Returns what the model says of clusters that nobody measured, each worker with a core of its own."""
+    """Returns the model's values for larger clusters that were not measured, with one core per worker."""
     jobs = [Job(tasks, 20, 100, workers, workers) for tasks, workers in
             ((40, 2), (40, 8), (40, 40), (400, 100), (1000, 100), (10_000, 100), (10_000, 1000))]
     return [{**job._asdict(), **constants.predict(job, NETWORK)} for job in jobs]

@@ -123,7 +123,7 @@ def measure_group(name: str, sizes: Sizes, measure: Callable[[Measurement], Figu
     Args:
         name: one of `GROUPS`.
         sizes: how much to measure.
-        measure: takes a measurement; by default in a process of its own.
+        measure: takes a measurement; by default in a separate process.
     """
     answers: dict[str, list[Any]] = {}
     with machine.LoadMeter(name) as load:

@@ -1,6 +1,7 @@
 """Scripts that train the algorithms of the package on its environments, and what they share.
 
-A script holds its own settings and builds its own algorithm. What all scripts share: `settings` (names, types, files),
-`parts` (environment, policy, sampler, processor, trainer), `flags` (command lines), `times`, `record` (run folders) and
-`command` (starts, resumes and trains); `single_task` has the settings and parts of algorithms for one task.
+A script defines its settings (a dataclass) and builds its algorithm. All scripts share `settings` (types, defaults and
+files of settings), `parts` (builds environment, policy, sampler, processor and trainer), `flags` (command lines),
+`record` (run folders), `times` and `command` (starts, resumes and trains). `single_task` has the settings and parts of
+algorithms that learn a single task.
 """

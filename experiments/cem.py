@@ -13,6 +13,7 @@ from typing import Optional, Sequence
 
 from experiments import single_task
 from experiments.settings import setting
+from meta_policy_search.local_runner import LocalRunner
 
 
 @dataclass(frozen=True)
@@ -25,23 +26,15 @@ class Config(single_task.SearchConfig):
     extra_decay_time: float = setting(400.0, "iterations, one for each candidate, until there is none of it left")
 
 
-def build(config: Config) -> single_task.Training:
-    """Builds CEM and everything that it is run with."""
+def build(config: Config) -> LocalRunner:
+    """Builds CEM and its runner."""
     from meta_policy_search.np.algos import CEM
 
-    parts = single_task.build_parts(config)
-    algo = CEM(
-        **single_task.search_arguments(config, parts),
-        init_std=config.init_std,
-        best_frac=config.best_frac,
-        extra_std=config.extra_std,
-        extra_decay_time=config.extra_decay_time,
-    )
-    return single_task.build_search(config, parts, algo)
+    return single_task.build_search(config, CEM)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Searches as the flags say; returns the exit status."""
+    """Searches with the settings of the command line; returns the exit status."""
     return single_task.run(Config, build, single_task.SEARCH_SMOKE, argv)
 
 

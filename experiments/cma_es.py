@@ -13,6 +13,7 @@ from typing import Optional, Sequence
 
 from experiments import single_task
 from experiments.settings import setting
+from meta_policy_search.local_runner import LocalRunner
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,15 @@ class Config(single_task.SearchConfig):
     sigma0: float = setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
 
 
-def build(config: Config) -> single_task.Training:
-    """Builds CMA-ES and everything that it is run with."""
+def build(config: Config) -> LocalRunner:
+    """Builds CMA-ES and its runner."""
     from meta_policy_search.np.algos import CMAES
 
-    parts = single_task.build_parts(config)
-    algo = CMAES(**single_task.search_arguments(config, parts), sigma0=config.sigma0)
-    return single_task.build_search(config, parts, algo)
+    return single_task.build_search(config, CMAES)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Searches as the flags say; returns the exit status."""
+    """Searches with the settings of the command line; returns the exit status."""
     return single_task.run(Config, build, single_task.SEARCH_SMOKE, argv)
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Optional, Sequence
 
 from experiments import single_task
-from experiments.settings import NONLINEARITY_NAMES, setting
+from experiments.settings import NONLINEARITY_NAMES, arguments_for, setting
+from meta_policy_search.local_runner import LocalRunner
 
 SMOKE = {"n_itr": 2, "steps_per_epoch": 2, "batch_size": 10, "max_path_length": 10, "n_train_steps": 2,
          "min_buffer_size": 10, "hidden_sizes": (8,)}
@@ -47,9 +48,14 @@ class Config(single_task.Config):
                          ["GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"])
     sigma: float = setting(0.2, "size of its noise; actions are in [-1, 1]")
 
+    @property
+    def steps_per_iteration(self) -> int:
+        """Environment steps of a cycle."""
+        return self.batch_size
 
-def build(config: Config) -> single_task.Training:
-    """Builds DDPG and everything that it is run with."""
+
+def build(config: Config) -> LocalRunner:
+    """Builds DDPG and its runner."""
     from meta_policy_search.algos import DDPG  # loads TensorFlow, which takes seconds
     from meta_policy_search.envs import normalize
     from meta_policy_search.np import exploration_policies
@@ -64,25 +70,13 @@ def build(config: Config) -> single_task.Training:
         qf=MLPQFunction(spec.obs_dim, spec.action_dim, config.hidden_sizes, config.hidden_nonlinearity),
         replay_buffer=ReplayBuffer(spec, config.buffer_size),
         exploration_policy=getattr(exploration_policies, config.noise)(spec, policy, sigma=config.sigma),
-        use_target=config.use_target,
-        target_update_tau=config.target_update_tau,
-        policy_lr=config.policy_lr,
-        qf_lr=config.qf_lr,
-        discount=config.discount,
-        steps_per_epoch=config.steps_per_epoch,
-        max_path_length=config.max_path_length,
-        n_train_steps=config.n_train_steps,
-        buffer_batch_size=config.buffer_batch_size,
-        min_buffer_size=config.min_buffer_size,
-        rollout_batch_size=config.rollout_batch_size,
-        reward_scale=config.reward_scale,
-        smooth_return=config.smooth_return,
+        **arguments_for(DDPG, config),
     )
-    return single_task.Training(config, parts, algo, config.batch_size)
+    return single_task.build_runner(config, parts, algo)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return single_task.run(Config, build, SMOKE, argv)
 
 

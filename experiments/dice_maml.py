@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from experiments.command import run
-from experiments.parts import (
-    build_parts,
-    build_trainer,
-    first_order_arguments,
-    maml_arguments,
-    processor_arguments,
-)
+from experiments.parts import build_parts, build_trainer, first_order_arguments
 from experiments.settings import BASELINES, FirstOrderConfig, setting
 from meta_policy_search import baselines
 from meta_policy_search.samplers import DiceMetaSampleProcessor
@@ -41,27 +35,18 @@ class Config(FirstOrderConfig):
 
 
 def build(config: Config) -> "Trainer":
-    """Builds DiCE-MAML and everything that it trains with."""
+    """Builds DiCE-MAML and its trainer."""
     from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML  # loads TensorFlow, which takes seconds
 
     has_advantages = config.outer_type == "log_likelihood"
-    sample_processor = DiceMetaSampleProcessor(
-        max_path_length=config.max_path_length,
-        return_baseline=getattr(baselines, config.return_baseline)() if has_advantages else None,
-        **processor_arguments(config),
-    )
-    parts = build_parts(config)._replace(sample_processor=sample_processor)
-    algo_class = VPG_DICEMAML if has_advantages else DICEMAML
-    algo = algo_class(
-        max_path_length=config.max_path_length,
-        **first_order_arguments(config),
-        **maml_arguments(config, parts),
-    )
-    return build_trainer(config, parts, algo)
+    return_baseline = getattr(baselines, config.return_baseline)() if has_advantages else None
+    parts = build_parts(config, DiceMetaSampleProcessor, return_baseline=return_baseline)
+    return build_trainer(config, parts, VPG_DICEMAML if has_advantages else DICEMAML,
+                         max_path_length=config.max_path_length, **first_order_arguments(config))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

@@ -27,7 +27,7 @@ build = maml_trpo.build
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

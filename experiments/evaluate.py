@@ -1,22 +1,22 @@
-"""Meta-test of a run: what its policy returns in new tasks after 0, 1, 2, ... gradient steps on each.
+"""Meta-test of a run: the returns of its policy in new tasks after 0, 1, 2, ... gradient steps on each.
 
     python experiments/evaluate.py RUN_FOLDER
     python experiments/evaluate.py RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
     python experiments/evaluate.py RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
     python experiments/evaluate.py RUN_FOLDER --compare cem cma_es --compare_steps 10
 
-It samples tasks that training has not seen, and adapts the policy of a snapshot to each as the run's algorithm does. It
-prints a table, and writes into RUN_FOLDER/evaluation
+It samples tasks that training has not seen and adapts the policy of a snapshot to each, as the run's algorithm does. It
+prints a table and writes these files to RUN_FOLDER/evaluation:
 
     returns.csv                mean returns and gains with half of their 95% intervals over tasks
     task_returns.csv           the return of each task
-    evaluation.json            both, and the settings
-    adaptation_curve.png       a picture of the means
-    return_over_timesteps.png  the same over the environment steps that adaptation took in a task
+    evaluation.json            both tables, and the settings
+    adaptation_curve.png       the mean returns over gradient steps
+    return_over_timesteps.png  the mean returns over the environment steps that adaptation took in a task
 
-The same seed gives the same tasks and the same returns. References are evaluated in the same tasks, with as many and as
-long paths. With --compare, the run's policy is also adapted without gradients: CEM or CMA-ES search in each task, from
-the same parameters and with as many paths in each step.
+The same seed gives the same tasks and the same returns. References are evaluated in the same tasks, with paths of the
+same number and length. With --compare, the run's policy is also adapted without gradients: CEM or CMA-ES search in each
+task, from the same parameters and with as many paths in each step.
 
 In a notebook:
 
@@ -24,112 +24,51 @@ In a notebook:
     evaluation = mps.load_evaluator("RUN_FOLDER").evaluate(tasks=40, num_steps=3)
     print(evaluation)
 
-Loading a snapshot runs code that it contains: evaluate runs that you trust.
+Loading a snapshot runs code that it contains: only evaluate runs that you trust.
 """
 import argparse
-import dataclasses
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import numpy as np
 
-from experiments import record
+import meta_policy_search as mps
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, add_parallel_flags
-from experiments.settings import PARALLEL_SETTINGS, MetaConfig, find_script, make_config
-from meta_policy_search.envs import MetaEnv, get_env_class
+from experiments.settings import PARALLEL_SETTINGS, MetaConfig
 from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.plotting import describe_task
-from meta_policy_search.run_folder import MADE_BY_TRAINER
 from meta_policy_search.samplers.ray.pool import keep_workers
-from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_choice, check_int_at_least
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import MetaEvaluator
     from meta_policy_search.evaluation.recording import Recording
-    from meta_policy_search.meta_trainer import Trainer
 
 LAST = "last"
 NUM_STEPS = 3
-_DRAWS_PER_TASK = 10  # of which those that read alike count once
+_DRAWS_PER_TASK = 10  # tasks that are sampled for each task that is wanted, as some look the same
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
 BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
 
 
-def load_evaluator(
-    run_folder: str,
-    snapshot: Union[int, str, None] = LAST,
-    rollouts_per_meta_task: Optional[int] = None,
-    max_path_length: Optional[int] = None,
-    env: Optional[MetaEnv] = None,
-    render_mode: Optional[str] = None,
-    parallel: Optional[Mapping[str, Any]] = None,
-) -> "MetaEvaluator":
-    """Returns the evaluator of a run, which samples and adapts as the run did.
-
-    Args:
-        run_folder: folder of the run.
-        snapshot: `"last"`, the iteration of a snapshot, or None for the random initialisation that the run began from.
-        rollouts_per_meta_task: paths in each task after each number of steps; default None, as in the run.
-        max_path_length: most steps of a path; default None, as in the run.
-        env: environment that the tasks belong to; default None, that of the run.
-        render_mode: what the run's environment is to draw, such as `"rgb_array"`; default None, nothing.
-        parallel: how to sample in parallel, settings out of `settings.PARALLEL_SETTINGS`; default None, as in the run.
-
-    Raises:
-        ValueError: the folder is not that of a run, or holds settings or a snapshot that this version cannot use.
-        SnapshotError: there is no such snapshot; lists those there are.
-    """
-    itr = None if snapshot in (LAST, None) else check_int_at_least("snapshot", snapshot, 0)
-    if record.is_run(run_folder) and record.read_params(run_folder).get("made_by") == MADE_BY_TRAINER:
-        from meta_policy_search import evaluation  # loads TensorFlow
-
-        option = dataclasses.replace(MetaConfig(), **parallel).parallel_option() if parallel else None
-        return evaluation.load_evaluator(
-            run_folder, snapshot, rollouts_per_meta_task, max_path_length, env, render_mode, option)
-    script, config = _read_run(run_folder)
-    sizes = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length}
-    config = dataclasses.replace(config, **{name: size for name, size in sizes.items() if size is not None})
-    if render_mode is not None:
-        if render_mode not in get_env_class(config.env).metadata["render_modes"]:
-            raise ValueError(f"render_mode: there are no pictures ({render_mode}) of {config.env}")
-        config = dataclasses.replace(config, env_kwargs={**config.env_kwargs, "render_mode": render_mode})
-    serial = {name: getattr(MetaConfig(), name) for name in PARALLEL_SETTINGS}
-    if parallel:
-        config = dataclasses.replace(config, **{**serial, **parallel})
-
-    from meta_policy_search.evaluation import MetaEvaluator  # loads TensorFlow
-    from meta_policy_search.tf_compat import tf
-
-    with seeding.evaluation_seed(config.seed), tf.Graph().as_default():  # building seeds all random numbers anew
-        trainer = script.build(dataclasses.replace(config, envs_per_task=None, **serial))
-        trainer.sampler.close()
-        name = "random initialisation"
-        if snapshot is not None:
-            name = f"{run_folder}, iteration {_restore(trainer, run_folder, itr)}"
-    envs_per_task = config.envs_per_task and min(config.envs_per_task, config.rollouts_per_meta_task)
-    arguments = {"envs_per_task": envs_per_task, "parallel": config.parallel_option(), "name": name}
-    return MetaEvaluator.from_trainer(trainer, **arguments, **({} if env is None else {"env": env}))
-
-
 def make_search_evaluator(
     evaluator: "MetaEvaluator", search: str, candidates: Optional[int] = None, std: float = 0.1
 ) -> "MetaEvaluator":
-    """Returns the evaluator of a policy that is adapted without gradients, with as many and as long paths.
+    """Returns an evaluator that adapts the same policy without gradients, with paths of the same number and length.
 
     Args:
-        evaluator: that of the policy.
+        evaluator: the evaluator of the policy.
         search: `"cem"` or `"cma_es"` (with a diagonal covariance matrix).
-        candidates: parameters that are tried in each step, sharing its paths; default None, one for each path.
+        candidates: number of candidates in each step, which share its paths; default None, one for each path.
         std: standard deviation of each parameter in the first step.
 
     Raises:
-        ValueError: a number out of range, or another search.
-        TypeError: an argument of the wrong type.
+        ValueError: a number is out of range, or the search is unknown.
+        TypeError: an argument has the wrong type.
     """
     from meta_policy_search.baselines import ZeroBaseline
     from meta_policy_search.envs import EnvSpec
@@ -163,31 +102,8 @@ def make_search_evaluator(
     )
 
 
-def _restore(trainer: "Trainer", run_folder: str, itr: Optional[int]) -> int:
-    """Restores policy and step sizes from the snapshot of an iteration; returns which one that was."""
-    snapshot = record.load_in_own_graph(run_folder, itr)
-    try:
-        trainer.policy.set_params(snapshot["state"]["policy_params"])
-        trainer.algo.set_state(snapshot["state"]["algo"])
-        return snapshot["itr"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{run_folder}: the snapshot does not fit this version of the script: {error!r}") from error
-
-
-def _read_run(run_folder: str) -> tuple[Any, MetaConfig]:
-    """Returns the module of the script that a run is of, and the settings."""
-    try:
-        params = record.read_params(run_folder)
-        script, settings = find_script(params.get("script"), MetaConfig), params.get("settings")
-        if not isinstance(settings, dict):
-            raise ValueError(f"expected settings in {record.PARAMS_FILE}, got {settings!r}")
-        return script, make_config(script.Config, settings)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"run_folder: expected the folder of a run, got {run_folder}: {error}") from error
-
-
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Evaluates as the flags say; returns the exit status."""
+    """Evaluates a run; returns the exit status."""
     return run_tool(make_parser(), evaluate, argv)
 
 
@@ -198,19 +114,19 @@ def evaluate(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--output: expected a folder without an evaluation, got {output}; choose another one, or "
                          "have it replaced (--overwrite)")
     sizes = (arguments.rollouts, arguments.max_path_length)
-    parallel = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
-    how = {"parallel": parallel} if parallel else {}
-    evaluator = load_evaluator(arguments.run_folder, arguments.snapshot, *sizes, **how)
+    given = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
+    how = {"parallel": MetaConfig(**given).parallel_option()} if given else {}
+    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot, *sizes, **how)
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
-    references = [load_evaluator(arguments.run_folder, None, *same, **how) if name == RANDOM
-                  else load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
+    references = [mps.load_evaluator(arguments.run_folder, None, *same, **how) if name == RANDOM
+                  else mps.load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
     searches = [make_search_evaluator(evaluator, search, arguments.candidates, std)
                 for search in arguments.compare for std in arguments.search_std]
     num_steps = max(NUM_STEPS, evaluator.trained_steps) if arguments.num_steps is None else arguments.num_steps
     compare_steps = num_steps if arguments.compare_steps is None else check_int_at_least(
         "compare_steps", arguments.compare_steps, 1)
     os.makedirs(output, exist_ok=True)
-    tasks = _wanted_tasks(arguments)
+    tasks = arguments.num_tasks if arguments.tasks is None else arguments.tasks
     with keep_workers(evaluator.parallel):
         evaluation, *others = [each.evaluate(tasks, num_steps, arguments.step_sizes, arguments.seeds)
                                for each in (evaluator, *references)]
@@ -220,10 +136,10 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
-    add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts beside this one")
+    add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts in this folder")
     _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or as many as in training if that is more")
     add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
         help="of all random numbers, sampled tasks among them (default: 1)")
@@ -244,11 +160,11 @@ def make_parser() -> Parser:
 
 
 def add_recording_flags(parser: Any, num_tasks: int) -> None:
-    """Gives a parser the flags that say which snapshot is used, and how it adapts to which tasks, for `record_paths`.
+    """Adds the flags of `record_paths`: the snapshot, the tasks, and how the policy adapts to them.
 
     Args:
         parser: an `argparse.ArgumentParser`, or a group of one.
-        num_tasks: how many tasks are sampled if nothing is said.
+        num_tasks: default number of sampled tasks.
     """
     _add_task_flags(parser, num_tasks, num_steps="as in training")
     parser.add_argument("--seed", type=int, default=1, metavar="INT",
@@ -256,16 +172,16 @@ def add_recording_flags(parser: Any, num_tasks: int) -> None:
 
 
 def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "Recording":
-    """Adapts the policy to the tasks that the flags say, and returns its paths before and after each step.
+    """Adapts the policy to the tasks that the flags ask for; returns its paths before and after each step.
 
-    Of sampled tasks, each kind is there once.
+    Sampled tasks differ from each other.
     """
     tasks = different_tasks(evaluator.env, arguments) if arguments.tasks is None else arguments.tasks
     return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, arguments.seed)
 
 
 def different_tasks(env: Any, arguments: argparse.Namespace) -> list[Any]:
-    """Samples as many tasks as the flags say, or fewer where there are not so many that read differently."""
+    """Samples as many different tasks as the flags ask for, or as many as the environment has."""
     num_tasks = check_int_at_least("num_tasks", arguments.num_tasks, 1)
     sampled = sample_tasks(env, _DRAWS_PER_TASK * num_tasks, np.random.default_rng(arguments.seed))
     by_name: dict[str, Any] = {}
@@ -275,7 +191,7 @@ def different_tasks(env: Any, arguments: argparse.Namespace) -> list[Any]:
 
 
 def add_snapshot_flag(parser: Any) -> None:
-    """Gives a parser the flag that says which snapshot is used."""
+    """Adds the flag for the snapshot."""
     parser.add_argument("--snapshot", type=_snapshot, default=LAST, metavar="ITR",
                         help="iteration whose snapshot is used (default: last)")
 
@@ -294,11 +210,6 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     add("--rollouts", type=int, metavar="INT",
         help="paths in each task after each number of steps (default: as in the run)")
     add("--max_path_length", type=int, metavar="INT", help="steps of a path, at most (default: as in the run)")
-
-
-def _wanted_tasks(arguments: argparse.Namespace) -> Union[int, list[Any]]:
-    """Returns the tasks that are asked for, or how many of them."""
-    return arguments.num_tasks if arguments.tasks is None else arguments.tasks
 
 
 def _snapshot(text: str) -> Union[int, str]:

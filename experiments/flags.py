@@ -1,4 +1,4 @@
-"""Command lines: a flag for every setting, errors that take one line, and tables."""
+"""Command lines: a flag for every setting, errors in one line, and text tables."""
 import argparse
 import dataclasses
 import difflib
@@ -13,12 +13,12 @@ from meta_policy_search.utils.checks import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors take one line.
+    """A parser whose errors are one line.
 
     Args:
-        path: the script.
-        description: what `--help` says at first.
-        **how: arguments of `ArgumentParser`.
+        path: file of the script.
+        description: first part of `--help`.
+        **how: further arguments of `ArgumentParser`.
     """
 
     def __init__(self, path: str, description: Optional[str], **how: Any) -> None:
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
                          formatter_class=argparse.RawDescriptionHelpFormatter, **how)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Reads flags; for one that there is not, the error asks whether the one was meant that is most like it."""
+        """Reads flags; the error about an unknown flag suggests the most similar one."""
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
             flags = re.findall(r"--[a-z]\w*", self.format_help())
@@ -34,20 +34,20 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        """Ends the process with status 2."""
+        """Prints a message and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def make_training_parser(
     path: str, description: Optional[str], config_class: type[RunConfig], shared_class: type[RunConfig]
 ) -> Parser:
-    """Makes the parser of a script that trains, with a flag for every setting; what is not given is not in the result.
+    """Makes the parser of a script that trains, with a flag for every setting; its result has only the given flags.
 
     Args:
-        path: the script.
-        description: what `--help` says at first.
-        config_class: its settings.
-        shared_class: those of them that other scripts have, too.
+        path: file of the script.
+        description: first part of `--help`.
+        config_class: the settings of the script.
+        shared_class: the settings that it shares with other scripts.
     """
     parser = Parser(
         path,
@@ -61,9 +61,9 @@ def make_training_parser(
     parser.add_argument("--dump_path", metavar="DIR",
                         help=f"run folder (default: data/{name}/<environment>/<time>_seed<seed>)")
     parser.add_argument("--resume", metavar="DIR",
-                        help="go on with the run in this folder, with its settings; n_itr may be raised")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes and two iterations, to see that everything "
-                        "works; the environment variable SMOKE=1 says the same")
+                        help="resume the run in this folder, with its settings; n_itr may be raised")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes and two iterations, to test that everything "
+                        "works; the environment variable SMOKE=1 does the same")
     shared = parser.add_argument_group("settings of every experiment")
     own = parser.add_argument_group("settings of this experiment")
     shared_names = {field.name for field in dataclasses.fields(shared_class)}
@@ -75,11 +75,11 @@ def make_training_parser(
 
 
 def given_settings(arguments: Mapping[str, Any], smoke: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that file, smoke and flags give, each overriding the one before.
+    """Returns the settings given by file, `--smoke` and flags; each overrides the ones before.
 
     Args:
-        arguments: what the parser of a script that trains has read.
-        smoke: the settings that `--smoke` stands for.
+        arguments: the result of the parser of a script that trains.
+        smoke: the settings that `--smoke` sets.
     """
     flags = {name: value for name, value in arguments.items()
              if name not in ("config_file", "dump_path", "resume", "smoke")}
@@ -90,7 +90,7 @@ def given_settings(arguments: Mapping[str, Any], smoke: Mapping[str, Any]) -> di
 
 
 def add_parallel_flags(parser: Any) -> None:
-    """Gives a parser the flags for `PARALLEL_SETTINGS`; what is not given is not in the result.
+    """Adds the flags for `PARALLEL_SETTINGS`; the result of the parser has only the given ones.
 
     Args:
         parser: an `argparse.ArgumentParser`, or a group of one.
@@ -102,13 +102,13 @@ def add_parallel_flags(parser: Any) -> None:
 
 
 def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
-    """Gives a parser `--output`, and `--overwrite` to replace what is there.
+    """Adds the flags `--output` and `--overwrite`.
 
     Args:
         parser: an `argparse.ArgumentParser`, or a group of one.
-        metavar: what stands for its value.
-        help: what it means.
-        old: what may be there.
+        metavar: stands for the value of `--output` in the help.
+        help: help of `--output`.
+        old: name of the files that `--overwrite` replaces.
     """
     parser.add_argument("--output", metavar=metavar, help=help)
     parser.add_argument("--overwrite", action="store_true", help=f"replace an earlier {old} there")
@@ -120,7 +120,7 @@ def _add_flag(parser: Any, field: dataclasses.Field, of_type: Any, default: str)
 
 
 def _argument_of(of_type: Any) -> dict[str, Any]:
-    """Returns how a flag of a type is read, as arguments of `add_argument`."""
+    """Returns the arguments of `add_argument` for a flag of some type."""
     container, inner = typing.get_origin(of_type), typing.get_args(of_type)
     if of_type is bool:
         return {"action": argparse.BooleanOptionalAction}
@@ -163,21 +163,21 @@ def _json_object(text: str) -> Any:
 
 
 def _as_text(value: Any) -> str:
-    """Returns a value as it is written on a command line."""
+    """Returns a value as on a command line."""
     if isinstance(value, tuple):
         return " ".join(map(str, value))
     return "none" if value is None else str(value)
 
 
 def check_is_new(output: str, overwrite: bool) -> None:
-    """Raises `ValueError` if a file is there that was not asked to be replaced (`--overwrite`)."""
+    """Raises `ValueError` if a file exists that `--overwrite` does not replace."""
     if os.path.exists(output) and not overwrite:
         raise ValueError(f"--output: expected a file that is not there yet, got {output}; choose another one, or have "
                          "it replaced (--overwrite)")
 
 
 def similar(name: str, known: Sequence[str]) -> str:
-    """Says which of some names are like one that is not among them; all of them if none is."""
+    """Returns a phrase with the known names that are similar to a name, or with all if none is."""
     by_lower = {other.lower(): other for other in known}
     matches = difflib.get_close_matches(name.lower(), by_lower, n=5, cutoff=0.5)
     return ("similar ones are " + ", ".join(by_lower[match] for match in matches) if matches else
@@ -188,8 +188,8 @@ def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:
     """Returns a table to print.
 
     Args:
-        rows: its cells, those of the header first.
-        right: the columns, by number, whose cells end below each other; those of the others begin there.
+        rows: its cells, the header first.
+        right: numbers of the columns to align on the right; the others are aligned on the left.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.rjust(width) if i in right else cell.ljust(width)

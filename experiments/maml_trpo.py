@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from experiments.command import run
-from experiments.parts import build_parts, build_trainer, exploring_arguments
+from experiments.parts import build_parts, build_trainer
 from experiments.settings import ExploringConfig, setting
 
 if TYPE_CHECKING:
@@ -30,21 +30,19 @@ class Config(ExploringConfig):
 
 
 def build(config: Config) -> "Trainer":
-    """Builds TRPO-MAML and everything that it trains with."""
+    """Builds TRPO-MAML and its trainer."""
     from meta_policy_search import optimizers  # loads TensorFlow, which takes seconds
     from meta_policy_search.meta_algos import TRPOMAML
 
     products = {"gauss_newton": optimizers.GaussNewtonHvp, "finite_difference": optimizers.FiniteDifferenceHvp,
                 "exact": optimizers.ExactHvp}
-    parts = build_parts(config)
     optimizer = optimizers.ConjugateGradientOptimizer(
         cg_iters=config.cg_iters, subsample_factor=config.subsample_factor, hvp_approach=products[config.curvature]())
-    algo = TRPOMAML(**exploring_arguments(config, parts), step_size=config.step_size, optimizer=optimizer)
-    return build_trainer(config, parts, algo)
+    return build_trainer(config, build_parts(config), TRPOMAML, optimizer=optimizer)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

@@ -1,23 +1,24 @@
-"""Meta-World's own evaluation of a run: how often its policy succeeds on goals that training has not seen.
+"""Meta-World's own evaluation of a run: the success rate of its policy on goals that training has not seen.
 
     python experiments/metaworld_evaluation.py RUN_FOLDER
     python experiments/metaworld_evaluation.py RUN_FOLDER --split train --num_goals 10 --adaptation_steps 0 1 2
 
-The package's `metaworld.evaluation` counts: it gives the policy a goal, lets it adapt to ten episodes there, and counts
-successes in three more, which end at the first success. This prints the share of episodes that succeed, on average over
-kinds of tasks and for each kind, and the mean return, before adaptation and after as many steps as in training. It also
-writes them into RUN_FOLDER/metaworld_evaluation.json.
+The package's `metaworld.evaluation` gives the policy a goal, lets it adapt to ten episodes there, and counts successes
+in three more, which end at the first success. This script prints the mean return and the success rate, averaged over
+kinds of tasks and for each kind, before adaptation and after as many steps as in training. It also writes them to
+RUN_FOLDER/metaworld_evaluation.json.
 
 In a notebook:
 
-    from experiments.evaluate import load_evaluator
+    import meta_policy_search as mps
     from experiments.metaworld_evaluation import evaluate_on_metaworld
-    print(evaluate_on_metaworld(load_evaluator("RUN_FOLDER")).success_rate)
+    print(evaluate_on_metaworld(mps.load_evaluator("RUN_FOLDER")).success_rate)
 
-Loading a snapshot runs code that it contains: evaluate runs that you trust.
+Loading a snapshot runs code that it contains: only evaluate runs that you trust.
 """
 import argparse
 import importlib.metadata
+import inspect
 import json
 import os
 import sys
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+import meta_policy_search as mps
 from experiments import evaluate
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new, text_table
@@ -51,12 +53,21 @@ if TYPE_CHECKING:
 
 BENCHMARKS = (MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45)
 FILE = "metaworld_evaluation.json"
-NUM_GOALS = 40  # of each kind of task, which the package's evaluation takes for granted
+NUM_GOALS = 40  # of each kind of task, as the package's evaluation expects
 ADAPTATION_EPISODES, EVALUATION_EPISODES = 10, 3  # the package's defaults
+INTEGERS = {  # flags that are arguments of `evaluate_on_metaworld`, and their help
+    "num_goals": f"goals of each kind of task, at most {NUM_VARIATIONS}",
+    "adaptation_episodes": "episodes of each adaptation step",
+    "evaluation_episodes": "episodes that are counted for each goal",
+    "envs_per_kind": "goals of a kind of task at a time; with more than one, the package counts the episodes that end "
+                     "first, which makes rates too high",
+    "max_path_length": "steps of an episode; 500 if it is not given",
+    "seed": "root of all random numbers",
+}
 
 
 class Successes(NamedTuple):
-    """What the package's evaluation says of a policy."""
+    """The result of the package's evaluation."""
 
     success_rate: float  # share of episodes that succeed, the mean over kinds of tasks
     mean_return: float  # of episodes, which end at the first success
@@ -66,13 +77,13 @@ class Successes(NamedTuple):
 
 
 class MetaWorldAgent:
-    """A policy that adapts, in the form that `metaworld.evaluation` asks for (its `MetaLearningAgent`).
+    """A policy that adapts, with the interface of `MetaLearningAgent` in `metaworld.evaluation`.
 
-    Each environment of those that step together is a task of its own. While the policy explores, its actions are drawn;
-    actions and observations are normalized as in the run.
+    Each of the environments that step together is a separate task. While the policy explores, its actions are
+    sampled. Actions and observations are normalized as in the run.
 
     Args:
-        evaluator: that of the policy, in an environment of Meta-World, normalized or not.
+        evaluator: the evaluator of the policy, in an environment of Meta-World, normalized or not.
         deterministic: whether the adapted policy acts with the mean of its distribution, as the agents of
             Meta-World's authors do; default True.
 
@@ -91,12 +102,12 @@ class MetaWorldAgent:
         self.init()
 
     def init(self) -> None:
-        """Forgets the tasks: others come."""
+        """Resets the agent for new tasks."""
         self._policies: list[Any] = []
         self._is_exploring = False
 
     def adapt_action(self, observations: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Explores; returns the actions `[M, A]`, and what `step` needs to know of them."""
+        """Explores; returns the actions `[M, A]` and the data that `step` records with them."""
         if not self._is_exploring:
             exploring = [self._algo.next_exploration_policy(policy) for policy in self._policies]
             self._begin(exploring or [self._algo.get_exploration_policy() for _ in observations])
@@ -105,7 +116,7 @@ class MetaWorldAgent:
         return self._normalizer.actions(actions), {"observations": seen, "actions": actions, **infos}
 
     def step(self, timestep: Any) -> None:
-        """Remembers a step of the exploration, a `metaworld.evaluation.Timestep`."""
+        """Records a step of the exploration, a `metaworld.evaluation.Timestep`."""
         ended = np.logical_or(timestep.terminated, timestep.truncated)
         rewards = self._normalizer.rewards(np.asarray(timestep.reward, float), slice(None))
         self._steps.append({**timestep.aux_policy_outputs, "rewards": rewards, "terminated": timestep.terminated,
@@ -113,7 +124,7 @@ class MetaWorldAgent:
         self.reset(ended)
 
     def adapt(self) -> None:
-        """Takes an adaptation step in each task, on the episodes that the policy explored it in."""
+        """Takes an adaptation step in each task, on the recorded episodes."""
         columns = {key: np.stack([step[key] for step in self._steps], axis=1) for key in self._steps[0]}
         spec = EnvSpec.of(self._env)
         self._begin([
@@ -123,7 +134,7 @@ class MetaWorldAgent:
         self._is_exploring = False
 
     def reset(self, env_mask: np.ndarray) -> None:
-        """Is told in which environments, bool `[M]`, an episode begins."""
+        """Starts an episode in the environments that the mask, bool `[M]`, selects."""
         if not self._policies:  # there was no exploration
             self._begin([self._algo.get_initial_policy() for _ in env_mask])
         begun = np.flatnonzero(env_mask)
@@ -132,26 +143,26 @@ class MetaWorldAgent:
             self._policies[m].reset()
 
     def eval_action(self, observations: np.ndarray) -> np.ndarray:
-        """Acts with what adaptation led to; returns the actions `[M, A]`."""
+        """Returns the actions `[M, A]` of the adapted policies."""
         _, actions, infos = self._act(observations)
         return self._normalizer.actions(infos.get("mean", actions) if self._deterministic else actions)
 
     def _begin(self, policies: list[Any]) -> None:
-        """Has these policies act, each in its task, on episodes that begin now."""
+        """Uses these policies, one per task, for episodes that begin now."""
         self._policies, self._steps = policies, []
         self._normalizer = self._env.make_normalizer(len(policies))
         for policy in policies:
             policy.reset()
 
     def _act(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-        """Returns what the policies saw, their actions and agent infos, each `[M, ...]`."""
+        """Returns normalized observations, actions and agent infos, each `[M, ...]`."""
         seen = self._normalizer.observations(np.asarray(observations, float), slice(None))
         actions, infos = zip(*(policy.get_action(row) for policy, row in zip(self._policies, seen, strict=True)))
         return seen, np.stack(actions), {key: np.stack([info[key] for info in infos]) for key in infos[0]}
 
 
 def _normalized(env: Any) -> NormalizedEnv:
-    """Returns the environment of a run, normalized in any case; raises `TypeError` unless it is of Meta-World."""
+    """Returns the environment of a run, normalized; raises `TypeError` if it is not of Meta-World."""
     env = env if type(env) is NormalizedEnv else normalize(env, normalization_scale=1.0)
     if not isinstance(env.wrapped_env, BENCHMARKS):
         raise TypeError("evaluator: expected one in an environment of Meta-World, such as MetaWorldML1, normalized or "
@@ -160,14 +171,14 @@ def _normalized(env: Any) -> NormalizedEnv:
 
 
 def _paths(columns: dict[str, np.ndarray]) -> list[Any]:
-    """Returns the paths that have ended among the steps of a task, each `[T, ...]`."""
+    """Splits the steps of a task into paths, `[T, ...]`; drops a path that has not ended."""
     ends = np.flatnonzero(columns["ended"]) + 1
     of_path = ("observations", "actions", "rewards")
     infos = [key for key in columns if key not in (*of_path, "terminated", "ended")]
     return [{
         **{key: columns[key][start:end] for key in of_path},
         "agent_infos": {key: columns[key][start:end] for key in infos},
-        # The package does not tell the observation after the last action; no algorithm here looks at it.
+        # The package does not return the observation after the last action; no algorithm here uses it.
         "last_observation": columns["observations"][end - 1],
         "terminated": bool(columns["terminated"][end - 1]),
     } for start, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -176,16 +187,16 @@ def _paths(columns: dict[str, np.ndarray]) -> list[Any]:
 def make_test_envs(
     env: Any, num_goals: int = NUM_GOALS, envs_per_kind: int = 1, max_path_length: Optional[int] = None, seed: int = 1
 ) -> Any:
-    """Returns the environments that the package makes for its evaluation, stepped together.
+    """Returns the vectorized environments of the package's evaluation.
 
-    They are those of `metaworld.make_ml_envs_test`, but start with every MuJoCo.
+    They equal those of `metaworld.make_ml_envs_test`, and also work with recent versions of MuJoCo.
 
     Args:
-        env: an environment of Meta-World; says the benchmark and the goals.
-        num_goals: how many goals of each kind of task, the first ones.
+        env: an environment of Meta-World, which determines the benchmark and the goals.
+        num_goals: number of goals of each kind of task; the first ones are used.
         envs_per_kind: environments of each kind, which share its goals.
         max_path_length: steps of an episode; default None, 500.
-        seed: of the order of goals.
+        seed: determines the order of goals.
 
     Returns:
         A `gymnasium.vector.SyncVectorEnv`.
@@ -198,7 +209,7 @@ def make_test_envs(
         check_positive_int("max_path_length", max_path_length)
 
     def maker(kind: str) -> Callable[..., Any]:
-        return lambda **arguments: scene_class(kind)(object(), **arguments)  # with a model of its own
+        return lambda **arguments: scene_class(kind)(object(), **arguments)  # with a separate model
 
     benchmark = SimpleNamespace(test_classes={kind: maker(kind) for kind in env.env_names},
                                 test_tasks=list(map(package_task, env.tasks)))
@@ -214,21 +225,21 @@ def evaluate_on_metaworld(
     evaluation_episodes: int = EVALUATION_EPISODES, envs_per_kind: int = 1, max_path_length: Optional[int] = None,
     deterministic: bool = True, seed: int = 1,
 ) -> Successes:
-    """Has `metaworld.evaluation.metalearning_evaluation` evaluate a policy; each goal is met once.
+    """Evaluates a policy by `metaworld.evaluation.metalearning_evaluation`, once on each goal.
 
     Args:
-        evaluator: that of the policy, see `MetaWorldAgent`.
-        split: whose goals: `"test"` or `"train"`, of the benchmark and seed of the evaluator's environment.
-        num_goals: of each kind of task, at most 50.
-        adaptation_steps: default None, as many as in training (one, where the algorithm does not say).
-        adaptation_episodes: of each adaptation step.
-        evaluation_episodes: that are counted, see `envs_per_kind`.
+        evaluator: the evaluator of the policy, see `MetaWorldAgent`.
+        split: use the goals for `"test"` or for `"train"`, of the benchmark and seed of the evaluator's environment.
+        num_goals: goals of each kind of task, at most 50.
+        adaptation_steps: default None, as many as in training (one if the algorithm does not specify it).
+        adaptation_episodes: episodes of each adaptation step.
+        evaluation_episodes: episodes that are counted, see `envs_per_kind`.
         envs_per_kind: environments of each kind of task, each with another goal at a time. The package counts the first
-            `evaluation_episodes` of a kind to end, whatever their goals. Episodes that succeed end first, so that rates
-            come out too high with more than one.
+            `evaluation_episodes` of a kind that end, whatever their goals. Successful episodes end first, so rates are
+            too high with more than one environment.
         max_path_length: steps of an episode; default None, 500.
         deterministic: whether the adapted policy acts with the mean of its distribution.
-        seed: of all random numbers.
+        seed: root of all random numbers.
 
     Raises:
         ImportError: `metaworld` is not installed.
@@ -257,7 +268,7 @@ def evaluate_on_metaworld(
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions that results depend on."""
+    """Returns the versions of the packages that results depend on."""
     return {name: importlib.metadata.version(name) for name in ("metaworld", "mujoco")}
 
 
@@ -265,10 +276,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Evaluates a run, prints the table and writes the file."""
     output = arguments.output or os.path.join(arguments.run_folder, FILE)
     check_is_new(output, arguments.overwrite)
-    evaluator = evaluate.load_evaluator(arguments.run_folder, arguments.snapshot)
-    names = ("split", "num_goals", "adaptation_episodes", "evaluation_episodes", "envs_per_kind", "max_path_length",
-             "seed")
-    settings = {**{name: getattr(arguments, name) for name in names}, "deterministic": not arguments.sample_actions}
+    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot)
+    settings = {**{name: getattr(arguments, name) for name in ("split", *INTEGERS)},
+                "deterministic": not arguments.sample_actions}
     steps = arguments.adaptation_steps or (0, evaluator.trained_steps or 1)
     results = [evaluate_on_metaworld(evaluator, adaptation_steps=number, **settings) for number in steps]
     print(f"{evaluator.name}; metaworld {versions()['metaworld']}, MuJoCo {versions()['mujoco']}\n"
@@ -287,32 +297,26 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run in an environment of Meta-World")
     evaluate.add_snapshot_flag(parser)
-    add("--split", choices=SPLITS, default="test", help="whose goals (default: test)")
-    add("--num_goals", type=int, default=NUM_GOALS, metavar="INT",
-        help=f"goals of each kind of task, at most {NUM_VARIATIONS} (default: {NUM_GOALS})")
+    add("--split", choices=SPLITS, default="test", help="which goals to use (default: test)")
     add("--adaptation_steps", type=int, nargs="+", metavar="INT",
         help="a column for each of these numbers of steps (default: 0, and as in training)")
-    add("--adaptation_episodes", type=int, default=ADAPTATION_EPISODES, metavar="INT",
-        help=f"of each adaptation step (default: {ADAPTATION_EPISODES})")
-    add("--evaluation_episodes", type=int, default=EVALUATION_EPISODES, metavar="INT",
-        help=f"that are counted for each goal (default: {EVALUATION_EPISODES})")
-    add("--envs_per_kind", type=int, default=1, metavar="INT", help="goals of a kind of task at a time; with more than "
-        "one, the package counts the episodes that end first, which makes rates too high (default: 1)")
-    add("--max_path_length", type=int, metavar="INT", help="steps of an episode (default: 500)")
-    add("--sample_actions", action="store_true", help="have the adapted policy draw its actions, as while it explores; "
-        "by default it acts with their mean")
-    add("--seed", type=int, default=1, metavar="INT", help="of all random numbers (default: 1)")
+    for name, text in INTEGERS.items():
+        default = inspect.signature(evaluate_on_metaworld).parameters[name].default
+        add(f"--{name}", type=int, default=default, metavar="INT",
+            help=text + (f" (default: {default})" if default is not None else ""))
+    add("--sample_actions", action="store_true",
+        help="sample the actions of the adapted policy; by default it acts with their mean")
     add_output_flags(parser, "FILE", f"JSON file to write (default: RUN_FOLDER/{FILE})", "evaluation")
     return parser
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Evaluates as the flags say; returns the exit status."""
+    """Evaluates a run; returns the exit status."""
     return run_tool(make_parser(), run, argv)
 
 

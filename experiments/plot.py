@@ -1,17 +1,16 @@
-"""Pictures of runs: learning curves of runs and seeds next to each other, and where a policy goes in the plane.
+"""Pictures of runs: learning curves of several runs and seeds, and the paths of a policy in the plane.
 
     python experiments/plot.py RUN_FOLDER RUN_FOLDER ...
     python experiments/plot.py data/pro_mp data/maml_trpo --x time --columns AdaptationGain Step_1-AverageReturn
     python experiments/plot.py RUN_FOLDER --trajectories --num_steps 2
 
-Folders that are no runs are searched for runs. Runs that differ in nothing but the seed are one curve: their mean, its
-95% interval over seeds (Student's t), and every run faintly behind. A curve is named after the settings in which it
-differs from the others. Runs are interpolated linearly where another one has a row, and a mean ends where the first of
-its runs does.
+Folders without a run are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95%
+interval over seeds (Student's t), and a faint line for each run. The label of a curve names the settings in which it
+differs from the others. Runs are interpolated linearly between their rows, and a mean ends where its shortest run ends.
 
-With --trajectories, the policy of a snapshot is adapted to some tasks of a world in the plane, and the picture shows
-where it goes before and after each adaptation step, of as many as in training. Loading a snapshot runs code that it
-contains: for runs that you trust.
+With --trajectories, the policy of a snapshot is adapted to some tasks of an environment in the plane, and the picture
+shows its paths before and after each adaptation step; by default as many steps as in training. Loading a snapshot runs
+code that it contains: only use runs that you trust.
 """
 import argparse
 import dataclasses
@@ -23,11 +22,12 @@ from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+import meta_policy_search as mps
 from experiments import evaluate, record
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new, similar
 from experiments.record import PROGRESS_FILE
-from experiments.settings import PARALLEL_SETTINGS, RunConfig, find_script
+from experiments.settings import PARALLEL_SETTINGS, find_script
 from meta_policy_search.envs.scenery import check_is_planar
 from meta_policy_search.plotting import (
     Curve,
@@ -41,7 +41,7 @@ from meta_policy_search.utils.checks import check_positive_int
 
 WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
                   *PARALLEL_SETTINGS, "envs_per_task", "candidates_at_once")
-"""Settings that runs of one curve may differ in: they change how long a run is and what is kept of it."""
+"""Settings in which the runs of one curve may differ: they change the length of a run and its files."""
 
 X_COLUMNS = {"iterations": "Itr", "steps": "n_timesteps", "time": "Time"}
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
@@ -52,10 +52,10 @@ COMPARISON, TRAJECTORIES = "comparison.png", "trajectories.png"
 
 
 class Run(NamedTuple):
-    """A run that has rows."""
+    """A run with its rows."""
 
     folder: str
-    settings: Mapping[str, Any]  # with the script; of a run that is not of a script, its folder
+    settings: Mapping[str, Any]  # with the script; for a run without settings, its folder
     progress: Progress
 
 
@@ -74,9 +74,9 @@ def read_run(folder: str) -> Run:
 
 
 def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Returns the runs that differ in nothing but the seed, by what they differ in from the others.
+    """Groups runs that differ only in the seed; the keys are the settings in which a group differs from the others.
 
-    What a script has as a default that differs from that of another script goes without saying.
+    Settings that differ only because the defaults of two scripts differ are left out.
     """
     names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
              if name not in WITHOUT_EFFECT]
@@ -93,7 +93,7 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _is_default(name: str, runs: Sequence[Run]) -> bool:
-    """Returns whether a setting is, in all runs that have it, the default of their script."""
+    """Returns whether all runs with a setting have the default of their script."""
     if name in ("script", "env"):
         return False
     return all(_as_text(run.settings[name]) == _as_text(_defaults(run.settings.get("script")).get(name))
@@ -103,13 +103,13 @@ def _is_default(name: str, runs: Sequence[Run]) -> bool:
 @functools.lru_cache(maxsize=None)
 def _defaults(script: Any) -> Mapping[str, Any]:
     try:
-        return dataclasses.asdict(find_script(script, RunConfig).Config())
+        return dataclasses.asdict(find_script(script).Config())
     except ValueError:  # a script of another version
         return {}
 
 
 def _as_part(name: str, value: Any) -> str:
-    """Returns how a setting is part of the name of a curve."""
+    """Returns the part of the label of a curve that names a setting."""
     return str(value) if name in ("script", "env", "folder") else f"{name} {_as_text(value)}"
 
 
@@ -121,7 +121,7 @@ def _as_text(value: Any) -> str:
 
 
 def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
-    """Draws the runs in some folders next to each other."""
+    """Draws the learning curves of the runs in some folders."""
     groups = group_runs([read_run(folder) for folder in folders])
     runs = [run for group in groups.values() for run in group]
     quantities = _quantities(runs, arguments.columns)
@@ -145,7 +145,7 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
 
 
 def _default_title(runs: Sequence[Run]) -> str:
-    """Returns what all runs have in common: algorithm, environment, inner step, and their seeds."""
+    """Returns the algorithm, environment and inner step that all runs share, with their seeds."""
     common = {name: next(iter(values)) for name in ("script", "env", "inner_lr")
               if len(values := {run.settings.get(name) for run in runs}) == 1}
     if common.get("env") is None:
@@ -155,10 +155,10 @@ def _default_title(runs: Sequence[Run]) -> str:
 
 
 def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Returns, by quantity, the column that holds it in each run that has one, by folder.
+    """Returns for each quantity the columns that hold it: a dict from run folder to column.
 
     Raises:
-        ValueError: there is a column that no run has (names similar ones).
+        ValueError: no run has one of the columns; the message names similar ones.
     """
     if columns is None:
         quantities: dict[str, dict[str, str]] = {}
@@ -184,8 +184,8 @@ def _x_values(run: Run, column: str) -> np.ndarray:
 
 
 def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -> None:
-    """Draws where the policy of a run goes before and after each adaptation step in some tasks."""
-    evaluator = evaluate.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length)
+    """Draws the paths of the policy of a run before and after each adaptation step in some tasks."""
+    evaluator = mps.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length)
     check_is_planar(evaluator.env)  # before it takes time
     evaluate.record_paths(evaluator, arguments).plot_trajectories(output, arguments.title or "", arguments.num_paths)
 
@@ -194,12 +194,12 @@ def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Draws as the flags say; returns the exit status."""
+    """Draws a picture; returns the exit status."""
     return run_tool(make_parser(), draw, argv)
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """Draws the picture that is asked for."""
+    """Draws the picture that the flags ask for."""
     folders = record.find_runs(arguments.run_folders)
     output = arguments.output or _default_output(arguments, folders)
     check_positive_int("--smooth", arguments.smooth)
@@ -214,31 +214,31 @@ def draw(arguments: argparse.Namespace) -> None:
 
 
 def _default_output(arguments: argparse.Namespace, folders: Sequence[str]) -> str:
-    """Returns the path of a picture in the run folder, or in the folder that all runs are in."""
+    """Returns the path of a picture in the run folder, or in the common folder of all runs."""
     common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
     return record.shortest(os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
-                        help="folder of a run, or one that runs are in or below; patterns such as 'data/*' too")
+                        help="folder of a run, or one that contains runs at any depth; or a pattern such as 'data/*'")
     add_output_flags(parser, "FILE", f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} in the run folder, "
-                     "or in the folder that all runs are in)", "picture")
+                     "or in the common folder of all runs)", "picture")
     parser.add_argument("--title", metavar="TEXT", help="title of the picture")
     curves = parser.add_argument_group("curves").add_argument
     curves("--x", choices=list(X_COLUMNS), default="iterations",
-           help="what curves are drawn over (default: iterations)")
+           help="quantity on the x axis (default: iterations)")
     curves("--columns", nargs="+", metavar="NAME", help=f"columns of {PROGRESS_FILE}, a panel for each (default: the "
            "mean return before and after adaptation or, in a single task, the mean return)")
     curves("--smooth", type=int, default=1, metavar="INT",
-           help="rows of a run that are averaged around each row (default: 1, none but it)")
+           help="number of rows around each row that are averaged (default: 1, no smoothing)")
     trajectories = parser.add_argument_group("trajectories")
-    trajectories.add_argument("--trajectories", action="store_true", help="draw where the policy of a run goes")
+    trajectories.add_argument("--trajectories", action="store_true", help="draw the paths of the policy of a run")
     evaluate.add_recording_flags(trajectories, num_tasks=4)
     trajectories.add_argument("--num_paths", type=int, default=5, metavar="INT",
-                              help="paths that are drawn in each panel, at most (default: 5)")
+                              help="largest number of paths in each panel (default: 5)")
     return parser
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from experiments.command import run
-from experiments.parts import build_parts, build_trainer, first_order_arguments, maml_arguments
+from experiments.parts import build_parts, build_trainer, first_order_arguments
 from experiments.settings import FirstOrderConfig, setting
 
 if TYPE_CHECKING:
@@ -34,26 +34,14 @@ class Config(FirstOrderConfig):
 
 
 def build(config: Config) -> "Trainer":
-    """Builds ProMP and everything that it trains with."""
+    """Builds ProMP and its trainer."""
     from meta_policy_search.meta_algos import ProMP  # loads TensorFlow, which takes seconds
 
-    parts = build_parts(config)
-    algo = ProMP(
-        **maml_arguments(config, parts),
-        **first_order_arguments(config),
-        num_ppo_steps=config.num_ppo_steps,
-        num_minibatches=config.num_minibatches,
-        clip_eps=config.clip_eps,
-        init_inner_kl_penalty=config.init_inner_kl_penalty,
-        adaptive_inner_kl_penalty=config.adaptive_inner_kl_penalty,
-        target_inner_step=config.target_inner_step,
-        anneal_factor=config.anneal_factor,
-    )
-    return build_trainer(config, parts, algo)
+    return build_trainer(config, build_parts(config), ProMP, **first_order_arguments(config))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

@@ -1,14 +1,14 @@
-"""A video of what the policy of a run does before and after it adapts, side by side, in some tasks.
+"""A video of the policy of a run before and after adaptation, side by side, in some tasks.
 
     python experiments/render.py RUN_FOLDER
     python experiments/render.py RUN_FOLDER --tasks "[-1.0, 1.0]" --num_steps 2 --max_path_length 200
 
 It adapts the policy of a snapshot to tasks that training has not seen, as experiments/evaluate.py does, and writes
-RUN_FOLDER/video.mp4, and a smaller video.gif: the tasks one after the other, the first path before adaptation on the
-left, and the first one after the last adaptation step on the right. The same seed gives the same video.
+RUN_FOLDER/video.mp4, and a smaller video.gif. They show one task after the other: on the left the first path before
+adaptation, on the right the first path after the last adaptation step. The same seed gives the same video.
 
-Videos need the extra video (pip install -e ".[video]"), and those of robots OpenGL. Loading a snapshot runs code that
-it contains: for runs that you trust.
+Videos need the extra video (pip install -e ".[video]"), and videos of robots need OpenGL. Loading a snapshot runs code
+that it contains: only use runs that you trust.
 """
 import argparse
 import copy
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
+import meta_policy_search as mps
 from experiments import evaluate
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new
@@ -41,7 +42,7 @@ def render(arguments: argparse.Namespace) -> None:
     for path in (output, gif):
         check_is_new(path, arguments.overwrite)
     check_encoder()
-    evaluator = evaluate.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
+    evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
                                         arguments.max_path_length, render_mode="rgb_array")
     envs = copy.deepcopy(evaluator.env), copy.deepcopy(evaluator.env)
     _check_pictures(envs[0])
@@ -60,25 +61,25 @@ def render(arguments: argparse.Namespace) -> None:
 
 
 def _check_pictures(env: Any) -> None:
-    """Raises `ValueError` if no pictures can be drawn of an environment; says why."""
+    """Raises `ValueError` with the reason if an environment cannot be rendered."""
     reset_env(env)
     try:
         env.render()
-    except RuntimeError as error:  # no OpenGL; says what to install
+    except RuntimeError as error:  # no OpenGL; the message names what to install
         raise ValueError(str(error)) from error
 
 
 def frames(recording: "Recording", task: int, envs: Tuple[Any, Any]) -> Iterator[np.ndarray]:
-    """Draws the first path of a task before adaptation, and the first one after the last step, next to each other.
+    """Draws the first path of a task before adaptation and the first one after the last step, side by side.
 
     Args:
         recording: the paths.
         task: index of the task.
-        envs: an environment for each side, that can be drawn.
+        envs: an environment for each side, which supports `render`.
 
     Returns:
-        An iterator over pictures, uint8 `[H, W, 3]`: one of the start and one after each step of the longer path; where
-        a path has ended, its last picture stays.
+        An iterator over pictures, uint8 `[H, W, 3]`: one of the start and one after each step of the longer path. After
+        the end of the shorter path, its last picture stays.
     """
     steps = (0, len(recording.rounds) - 1)
     sides = [_panels(recording, step, task, env) for step, env in zip(steps, envs, strict=True)]
@@ -111,25 +112,25 @@ def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
 
 
 def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns two pictures next to each other; both sizes of the result are even, as encoders want them."""
+    """Returns two pictures side by side; height and width of the result are even, as video encoders require."""
     gap = np.full((len(left), GAP, 3), 255, np.uint8)
     joined = np.concatenate((left, gap, right), axis=1)
     return np.pad(joined, ((0, joined.shape[0] % 2), (0, joined.shape[1] % 2), (0, 0)), mode="edge")
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Writes the video as the flags say; returns the exit status."""
+    """Writes the video; returns the exit status."""
     return run_tool(make_parser(), render, argv)
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folder", metavar="RUN_FOLDER",
-                        help="folder of a run of one of the scripts beside this one")
+                        help="folder of a run of one of the scripts in this folder")
     evaluate.add_recording_flags(parser, num_tasks=3)
     parser.add_argument("--fps", type=float, metavar="FLOAT",
-                        help="pictures per second, of which each is a step (default: real time)")
+                        help="pictures per second, one for each step (default: real time)")
     add_output_flags(parser, "FILE", f"MP4 file to write, with a GIF beside it (default: RUN_FOLDER/{VIDEO})", "video")
     return parser
 

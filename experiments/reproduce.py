@@ -1,21 +1,21 @@
-"""Repeats what papers claim: trains, tests in new tasks, and draws up tables and pictures.
+"""Reproduces results of papers: trains, tests in new tasks, and writes tables and pictures.
 
-    python experiments/reproduce.py                        # which entries there are, and how far they are
+    python experiments/reproduce.py                        # lists the entries and the runs that are done
     python experiments/reproduce.py exploration_corner
     python experiments/reproduce.py exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
-    python experiments/reproduce.py --tables               # from what is there, without training
+    python experiments/reproduce.py --tables               # from existing data, without training
 
-The entries stand in experiments/results/entries.py. Each method is trained once per seed; runs that were interrupted go
-on. Then every policy is tested in 40 tasks that it was not trained on, the same for all. Some entries train nothing but
-measure estimates, once per seed. Into experiments/results/papers go
+The entries are defined in experiments/results/entries.py. Each method is trained once per seed; interrupted runs are
+resumed. Then every policy is tested in 40 tasks that it was not trained on, the same for all. Some entries do not train
+but measure estimates, once per seed. The results are written to experiments/results/papers:
 
     NAME.csv             mean return (with Meta-World success rate) in each test task after 0, 1, ... gradient steps,
-                         by method and seed; or what was measured
-    NAME_training.csv    what training returned, by method, seed and iteration
+                         by method and seed; or the measured values
+    NAME_training.csv    returns in training, by method, seed and iteration
     NAME.svg             learning curves over environment steps
     weights/             the policies' parameters
 
-and tables into docs/papers.md and the README. What other methods and seeds left there stays.
+and tables are written to docs/papers.md and the README. Results of other methods and seeds are kept.
 """
 import argparse
 import importlib
@@ -25,12 +25,13 @@ from typing import Optional, Sequence
 
 import numpy as np
 
+import meta_policy_search as mps
 from experiments import sweep
 from experiments.command import INTERRUPTED, run_tool
 from experiments.flags import Parser, text_table
 from experiments.results import reproduced
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
-from experiments.settings import RunConfig, find_script
+from experiments.settings import find_script
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.threads import available_cores
@@ -39,27 +40,27 @@ TEST_TASKS, TEST_SEED = 40, 1
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Does what the flags say; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
+    """Reproduces an entry; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
     return run_tool(make_parser(), reproduce, argv)
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("name", metavar="NAME", nargs="?", choices=[*ENTRIES, *MEASUREMENTS],
                         help=f"an entry, {', '.join([*ENTRIES, *MEASUREMENTS])}")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="some of the entry's methods (default: all)")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="INT", help="default: those of the entry")
     parser.add_argument("--processes", type=int, metavar="INT",
-                        help="runs at a time, which share the cores (default: as many as there are cores)")
+                        help="number of runs at a time, which share the cores (default: the number of cores)")
     parser.add_argument("--output", metavar="DIR", default=os.path.join("data", "reproduce"),
-                        help="where the run folders go, in a folder for each entry (default: data/reproduce)")
-    parser.add_argument("--tables", action="store_true", help="only write tables and pictures, from what is there")
+                        help="folder for the run folders, with a folder for each entry (default: data/reproduce)")
+    parser.add_argument("--tables", action="store_true", help="only write tables and pictures, from existing data")
     return parser
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    """Trains what is left of an entry, tests all of it, and writes the files; returns the exit status."""
+    """Trains the remaining runs of an entry, tests all its policies and writes the files; returns the exit status."""
     if arguments.name is None and not arguments.tables:
         print(_overview())
         return 0
@@ -78,7 +79,7 @@ def _seeds(arguments: argparse.Namespace) -> Optional[list[int]]:
 
 
 def _measure(name: str, measurement: Measurement, seeds: Optional[Sequence[int]]) -> None:
-    """Measures what is not there yet, or what is asked for."""
+    """Measures with the given seeds, by default with those that have no data yet."""
     kept = reproduced.read_measured(name)
     for seed in seeds or [seed for seed in measurement.seeds if seed not in next(iter(kept.values()), {})]:
         measured = importlib.import_module(f"experiments.results.{measurement.module}").measure(seed)
@@ -99,7 +100,7 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
         sweep.Sweep(os.path.join(arguments.output, name), list(runs.values())), min(processes, len(runs)))
     for run_name, lines in failed.items():
         print(f"\n{run_name} failed; its log ends with", *lines, sep="\n    ")
-    done = {key: run for key, run in runs.items() if sweep.is_done(run)}
+    done = {key: run for key, run in runs.items() if run.is_done}
     if not was_interrupted:
         for key, run in done.items():
             _test(name, entry, *key, run)
@@ -109,15 +110,13 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
 def _make_run(entry: Entry, method: Method, seed: int, output: str) -> sweep.Run:
     settings = {**entry.settings, **method.settings}
     name = f"{method.name},seed={seed}"
-    return sweep.make_run(name, find_script(method.script, RunConfig), settings, {"seed": seed}, output)
+    return sweep.make_run(name, find_script(method.script), settings, {"seed": seed}, output)
 
 
 def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> None:
-    """Tests the policy of a run in new tasks, and keeps what it returned, how it was trained, and its parameters."""
-    from experiments.evaluate import load_evaluator  # loads TensorFlow
-
+    """Tests the policy of a run in new tasks; stores its returns there and in training, and its parameters."""
     snapshot = next(each.snapshot for each in entry.methods if each.name == method)
-    evaluator = load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
+    evaluator = mps.load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
     if entry.score == "success rate":
         from experiments.metaworld_evaluation import evaluate_on_metaworld
 

@@ -1,24 +1,23 @@
-"""Which runs there are: a table of those below a folder, with what came of them and how to go on.
+"""A table of the runs below a folder, with their results and the command that resumes each.
 
     python experiments/runs.py
     python experiments/runs.py data/pro_mp --since yesterday --env "HalfCheetah*"
     python experiments/runs.py --best gain --state finished
     python experiments/runs.py --since "2026-11-20 10:30" --json
 
-The gain is what adaptation added to the return, the return is that after adaptation or, in a single task, just the
-return; both are means of the last ten iterations. A run is `running` while a process holds its folder, `finished` when
-it has done all its iterations, or a callback has stopped it, else `interrupted`; below the table stands how to go on
-with those.
+The gain is the difference that adaptation makes to the return. The return is that after adaptation or, in a single
+task, of the policy. Both are means over the last ten iterations. A run is `running` while a process holds the lock of
+its folder, `finished` when it has done all its iterations or was stopped by a callback, else `interrupted`. Below the
+table are the commands that resume interrupted runs.
 """
 import argparse
-import datetime
 import fnmatch
 import json
 import math
 import os
 import shlex
 import sys
-from typing import Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
@@ -26,56 +25,25 @@ from experiments import record, times
 from experiments.command import run_tool
 from experiments.flags import Parser, similar, text_table
 from meta_policy_search import run_folder
-from meta_policy_search.plotting import mean_gain, read_progress, return_columns
+from meta_policy_search.plotting import mean_gain, return_columns
 from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.snapshotter import holds_snapshot
 
-FOLDER = "data"  # where scripts write
+FOLDER = "data"  # the folder that scripts write to
 STATES = ("running", "finished", "interrupted")
 SORTS = ("started", "experiment", "environment", "seed", "iterations", "gain", "return", "state")
 LAST = 10  # rows that gains and returns are averaged over
-
-
-class Run(NamedTuple):
-    """What is known of a run; None is what is not."""
-
-    folder: str
-    experiment: Optional[str]
-    environment: Optional[str]
-    seed: Optional[int]
-    started: Optional[datetime.datetime]
-    ended: Optional[datetime.datetime]
-    iterations: int  # that it has done
-    n_itr: Optional[int]  # that it is to do
-    gain: Optional[float]
-    gain_ci95: Optional[float]
-    mean_return: Optional[float]
-    state: str
-    resume: Optional[str]  # the command that goes on with it
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON has them."""
-        fields = {"return" if name == "mean_return" else name: value for name, value in self._asdict().items()}
-        return {name: times.as_text(value) if isinstance(value, datetime.datetime) else value
-                for name, value in fields.items()}
-
-    def as_row(self) -> list[str]:
-        """Returns the cells of the table."""
-        started = "" if self.started is None else f"{self.started.astimezone():%Y-%m-%d %H:%M}"
-        age = "" if self.started is None else times.age(self.started)
-        gain = "" if self.gain is None else f"{self.gain:+.2f}"
-        mean_return = "" if self.mean_return is None else f"{self.mean_return:.2f}"
-        iterations = f"{self.iterations}/{'?' if self.n_itr is None else self.n_itr}"
-        names = ["" if name is None else str(name) for name in (self.experiment, self.environment, self.seed)]
-        return [*names, started, age, iterations, gain, mean_return, self.state, record.shortest(self.folder)]
-
-
 HEADER = ["experiment", "environment", "seed", "started", "age", "iterations", "gain", "return", "state", "folder"]
 RIGHT = [HEADER.index(name) for name in ("seed", "age", "iterations", "gain", "return")]
+Run = dict[str, Any]
+"""The folder of a run, the settings and results that the table shows, its times, and the command that resumes it.
+
+None stands for what is not known.
+"""
 
 
 def read_run(folder: str) -> Run:
-    """Reads what is known of a run, which may be going on."""
+    """Reads the files of a run, which another process may be writing to."""
     try:
         params = record.read_params(folder) if record.is_run(folder) else {}
     except ValueError as error:
@@ -85,27 +53,36 @@ def read_run(folder: str) -> Run:
     settings = settings if isinstance(settings, dict) else {}
     try:
         state = "finished" if record.is_done(folder, settings) else "interrupted"
-    except (KeyError, TypeError):  # nobody knows how many iterations it was to have
+    except (KeyError, TypeError):  # there is no valid n_itr
         state = "finished" if "ended" in params else "interrupted"
-    if is_locked(folder):
-        state = "running"
-    gain, half_width, mean_return = _results(folder)
-    return Run(
-        folder, params.get("script"), settings.get("env"), settings.get("seed"), times.read_time(params.get("started")),
-        times.read_time(params.get("ended")), record.count_rows(folder), settings.get("n_itr"), gain, half_width,
-        mean_return, state, _resume_command(folder, params, settings) if state == "interrupted" else None)
+    state = "running" if is_locked(folder) else state
+    return {
+        "folder": folder,
+        "experiment": params.get("script"),
+        "environment": settings.get("env"),
+        "seed": settings.get("seed"),
+        "started": times.read_time(params.get("started")),
+        "ended": times.read_time(params.get("ended")),
+        "iterations": record.count_rows(folder),
+        "n_itr": settings.get("n_itr"),
+        **_results(folder),
+        "state": state,
+        "resume": _resume_command(folder, params, settings) if state == "interrupted" else None,
+    }
 
 
-def _results(folder: str) -> tuple[Optional[float], Optional[float], Optional[float]]:
-    """Returns gain, half its interval, and return; None for what a run does not have."""
+def _results(folder: str) -> dict[str, Optional[float]]:
+    """Returns the gain, half of its interval, and the return."""
+    results: dict[str, Optional[float]] = {"gain": None, "gain_ci95": None, "return": None}
+    progress = record.read_rows(folder)
     try:
-        progress = read_progress(folder)
-        mean_return = float(np.mean(progress[list(return_columns(progress).values())[-1]][-LAST:]))
-        gain = mean_gain(progress, LAST) if "AdaptationGain" in progress else None
-    except ValueError:  # no row yet, or none of these columns
-        return None, None, None
-    found = (gain.mean, gain.half_width, mean_return) if gain is not None else (None, None, mean_return)
-    return tuple(None if value is None or not math.isfinite(value) else value for value in found)  # type: ignore
+        results["return"] = float(np.mean(progress[list(return_columns(progress).values())[-1]][-LAST:]))
+        if "AdaptationGain" in progress:
+            gain = mean_gain(progress, LAST)
+            results.update(gain=gain.mean, gain_ci95=gain.half_width)
+    except (KeyError, ValueError):  # there is no row, or no column of returns
+        pass
+    return {name: value if value is not None and math.isfinite(value) else None for name, value in results.items()}
 
 
 def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any]) -> Optional[str]:
@@ -121,40 +98,49 @@ def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any
     return record.resume_command(os.path.join(here, script), folder)
 
 
-# Which runs, and in which order ------------------------------------------------------------------------------------
+def as_cells(run: Run) -> list[str]:
+    """Returns a row of the table."""
+    started, n_itr = run["started"], run["n_itr"]
+    shown = {
+        **run,
+        "started": started and f"{started.astimezone():%Y-%m-%d %H:%M}",
+        "age": started and times.age(started),
+        "iterations": f"{run['iterations']}/{'?' if n_itr is None else n_itr}",
+        "gain": None if run["gain"] is None else f"{run['gain']:+.2f}",
+        "return": None if run["return"] is None else f"{run['return']:.2f}",
+        "folder": record.shortest(run["folder"]),
+    }
+    return ["" if shown[name] is None else str(shown[name]) for name in HEADER]
+
+
+# Selecting and sorting ---------------------------------------------------------------------------------------------
 
 
 def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
-    """Returns the runs that the flags ask for, in their order."""
-    runs = _matching(runs, "--experiment", arguments.experiment, lambda run: run.experiment)
-    runs = _matching(runs, "--env", arguments.env, lambda run: run.environment)
+    """Returns the runs that the flags ask for, sorted."""
+    runs = _matching(runs, "--experiment", arguments.experiment, "experiment")
+    runs = _matching(runs, "--env", arguments.env, "environment")
     if arguments.since is not None:
         since = times.parse_time("--since", arguments.since)
-        runs = [run for run in runs if run.started is not None and run.started >= since]
+        runs = [run for run in runs if run["started"] is not None and run["started"] >= since]
     if arguments.until is not None:
         until = times.parse_time("--until", arguments.until)
-        runs = [run for run in runs if run.started is not None and run.started < until]
+        runs = [run for run in runs if run["started"] is not None and run["started"] < until]
     if arguments.state is not None:
-        runs = [run for run in runs if run.state == arguments.state]
-    name, is_best = (arguments.sort, False) if arguments.best is None else (arguments.best, True)
-    known = [run for run in runs if _value(run, name) is not None]
-    unknown = [run for run in runs if _value(run, name) is None]
-    known = sorted(known, key=lambda run: _value(run, name), reverse=is_best)
-    return known + unknown if is_best else unknown + known
+        runs = [run for run in runs if run["state"] == arguments.state]
+    name = arguments.best or arguments.sort
+    unknown = [run for run in runs if run[name] is None]
+    known = [run for run in runs if run[name] is not None]
+    known.sort(key=lambda run: run[name], reverse=arguments.best is not None)
+    return unknown + known if arguments.best is None else known + unknown
 
 
-def _value(run: Run, name: str) -> Any:
-    return getattr(run, {"return": "mean_return"}.get(name, name))
-
-
-def _matching(
-    runs: Sequence[Run], flag: str, pattern: Optional[str], name_of: Callable[[Run], Optional[str]]
-) -> Sequence[Run]:
-    """Returns the runs whose name fits a pattern; raises `ValueError`, which names similar ones, if there is none."""
+def _matching(runs: Sequence[Run], flag: str, pattern: Optional[str], name: str) -> Sequence[Run]:
+    """Returns the runs whose `name` matches a pattern; raises `ValueError` with similar names if there is none."""
     if pattern is None:
         return runs
-    found = [run for run in runs if fnmatch.fnmatch(str(name_of(run)).lower(), pattern.lower())]
-    known = sorted({name for run in runs if (name := name_of(run)) is not None})
+    found = [run for run in runs if fnmatch.fnmatch(str(run[name]).lower(), pattern.lower())]
+    known = sorted({run[name] for run in runs} - {None})
     if not found and known:
         raise ValueError(f"{flag}: there is no run of {pattern!r}; {similar(pattern, known)}")
     return found
@@ -168,28 +154,28 @@ def show(arguments: argparse.Namespace) -> None:
     folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
     runs = select([read_run(folder) for folder in record.find_runs(folders)], arguments)
     if arguments.json:
-        print(json.dumps([run.as_json() for run in runs], indent=2))
+        print(json.dumps(runs, indent=2, default=times.as_text))
         return
     if not runs:
         print("There is no such run" if folders else f"There is no run in {FOLDER}")
         return
-    print(text_table([HEADER, *(run.as_row() for run in runs)], RIGHT))
-    commands = [run.resume for run in runs if run.resume is not None]
+    print(text_table([HEADER, *(as_cells(run) for run in runs)], RIGHT))
+    commands = [run["resume"] for run in runs if run["resume"] is not None]
     if commands:
-        print("\nTo go on with those that were interrupted:\n" + "\n".join(f"    {command}" for command in commands))
+        print("\nTo resume interrupted runs:\n" + "\n".join(f"    {command}" for command in commands))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Shows runs as the flags say; returns the exit status."""
+    """Prints the table of runs; returns the exit status."""
     return run_tool(make_parser(), show, argv)
 
 
 def make_parser() -> Parser:
-    """Returns the parser of the flags above."""
+    """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
-        help=f"run folder, or one that runs are in or below; patterns such as 'data/*' too (default: {FOLDER})")
+        help=f"run folder, or one that contains runs at any depth; or a pattern such as 'data/*' (default: {FOLDER})")
     add("--since", metavar="TIME", help="only runs that were started then or later: 2026-11-20, '2026-11-20 10:30', "
         "'20 Nov', yesterday, Friday, '3 days ago', ...; in the zone of this machine, unless it names one")
     add("--until", metavar="TIME", help="only runs that were started before")
@@ -199,7 +185,7 @@ def make_parser() -> Parser:
     order = parser.add_mutually_exclusive_group()
     order.add_argument("--sort", choices=SORTS, default="started", help="what grows down the table (default: started)")
     order.add_argument("--best", choices=("gain", "return"), help="have the run with the most of it come first")
-    add("--json", action="store_true", help="print the runs as a list in JSON, with all that is known of them")
+    add("--json", action="store_true", help="print the runs as a JSON list, with all that is known of them")
     return parser
 
 

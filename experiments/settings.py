@@ -1,6 +1,7 @@
-"""Settings of experiments: which there are, their types, and files of them."""
+"""The settings that scripts share, their types and defaults, and the files that hold settings."""
 import dataclasses
 import importlib
+import inspect
 import json
 import os
 import typing
@@ -24,7 +25,7 @@ SMOKE = {
     "max_path_length": 10,
     "hidden_sizes": (8,),
 }
-"""Settings of a run that takes seconds and learns nothing: it shows that everything works."""
+"""Settings of a run that takes seconds and only tests that everything works."""
 
 NONLINEARITY_NAMES = sorted(NONLINEARITIES)
 BASELINES = sorted(set(baselines.__all__) - {Baseline.__name__})
@@ -37,9 +38,9 @@ def setting(default: Any, help: str, choices: Optional[Sequence[str]] = None) ->
     """Declares a setting of an experiment, a field of its `Config` class.
 
     Args:
-        default: what it is if nothing is said.
-        help: what it means, with its unit.
-        choices: the values that it can have.
+        default: its default.
+        help: its meaning, with its unit.
+        choices: its possible values.
     """
     help += "" if choices is None else f"; one of {', '.join(choices)}"
     return dataclasses.field(default_factory=lambda: default, metadata={"help": help, "choices": choices})
@@ -47,12 +48,12 @@ def setting(default: Any, help: str, choices: Optional[Sequence[str]] = None) ->
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """The settings that all runs have, whatever is trained.
+    """The settings of every script that trains.
 
     Raises:
-        TypeError: a setting of the wrong type; lists are taken for tuples, and integers for floats.
-        ValueError: a name that does not exist; lists those that do. Ranges are checked by the classes that take the
-            numbers.
+        TypeError: a setting has the wrong type; lists are accepted as tuples, and integers as floats.
+        ValueError: a setting is none of its choices, which the message lists. The classes that receive numbers check
+            their ranges.
     """
 
     env: str = setting("HalfCheetahRandDirecEnv", "class of the environment", available_envs())
@@ -63,11 +64,11 @@ class RunConfig:
     snapshot_mode: str = setting("last_gap", "which snapshots to keep", MODES)
     snapshot_gap: int = setting(100, "iterations between those kept by the modes gap and last_gap")
     plot_gap: int = setting(20, "iterations between two drawings of the learning curve; 0 for one at the end")
-    progress_bar: bool = setting(True, "show how far training is, where standard error is a terminal")
+    progress_bar: bool = setting(True, "show a progress bar if standard error is a terminal")
     parallel: Union[bool, str] = setting(False, "step environments in worker processes; 'ray' for workers on a Ray "
                                          "cluster, started on this machine if there is none")
-    ray_address: Optional[str] = setting(None, "host:port of the cluster, or auto; none for RAY_ADDRESS, else this "
-                                         "machine")
+    ray_address: Optional[str] = setting(None, "host:port of the cluster, or auto; none for RAY_ADDRESS or, if that "
+                                         "is not set, this machine")
     ray_workers: Optional[int] = setting(None, "workers on Ray; none for as many as there are CPUs")
     ray_cpus_per_worker: Optional[float] = setting(None, "CPUs, and threads, of each worker on Ray; none for 1")
 
@@ -86,7 +87,7 @@ class RunConfig:
         self.parallel_option()
 
     def parallel_option(self) -> Union[bool, RayOptions]:
-        """Returns what samplers take for `parallel`."""
+        """Returns the argument `parallel` of samplers."""
         given = {name: getattr(self, name) for name in PARALLEL_SETTINGS[1:] if getattr(self, name) is not None}
         if self.parallel == "ray":
             return RayOptions(self.ray_address, self.ray_workers, self.ray_cpus_per_worker)
@@ -97,15 +98,15 @@ class RunConfig:
 
 @dataclasses.dataclass(frozen=True)
 class MetaConfig(RunConfig):
-    """The settings that all experiments in meta-learning have; raises like `RunConfig`."""
+    """The settings of every script that meta-learns; raises like `RunConfig`."""
 
-    observe_task: bool = setting(False, "tell the policy its task, as further observations: an upper bound")
-    normalization_scale: float = setting(10.0, "bound of the policy's actions, which the environment's are scaled to")
+    observe_task: bool = setting(False, "append the task to the observations of the policy, which gives an upper bound")
+    normalization_scale: float = setting(10.0, "bound of the policy's actions, which are scaled to the environment's")
     meta_batch_size: int = setting(40, "tasks per iteration")
     rollouts_per_meta_task: int = setting(20, "paths per task, each before and after every adaptation step")
     max_path_length: int = setting(100, "steps of a path, at most")
-    envs_per_task: Optional[int] = setting(None, "paths of a task under way at the same time; none for all")
-    baseline: str = setting("LinearFeatureBaseline", "class of the reward baseline", BASELINES)
+    envs_per_task: Optional[int] = setting(None, "paths of a task that are sampled at the same time; none for all")
+    baseline: str = setting("LinearFeatureBaseline", "class of the baseline of the rewards", BASELINES)
     discount: float = setting(0.99, "discount factor per step, in [0, 1]")
     gae_lambda: float = setting(1.0, "lambda of the advantage estimation, in [0, 1]")
     normalize_adv: bool = setting(True, "give each task's advantages mean zero and standard deviation one")
@@ -120,7 +121,7 @@ class MetaConfig(RunConfig):
     num_inner_grad_steps: int = setting(1, "adaptation steps per iteration; 0 trains one policy for all tasks")
     trainable_inner_step_size: bool = setting(False, "also learn a step size for each of the policy's parameters")
     first_order: bool = setting(False, "leave out second derivatives")
-    diagnostics: bool = setting(False, "log how noisy each meta-gradient is, and what adaptation does to it")
+    diagnostics: bool = setting(False, "log the noise of each meta-gradient and its change by adaptation")
 
 
 _TYPE_NAMES = {str: "a string", int: "an integer", float: "a number", dict: "an object (names and values)"}
@@ -128,7 +129,7 @@ _MAX_DEPTH = 50
 
 
 def _as_type(name: str, value: Any, kind: Any) -> Any:
-    """Returns a value in the type of its setting, or raises `TypeError`."""
+    """Converts a value to the type of its setting; raises `TypeError` if that is not possible."""
     container, inner = typing.get_origin(kind), typing.get_args(kind)
     if inner == (bool, str):
         return check_choice(name, value, (False, True, "ray"))
@@ -160,20 +161,20 @@ def _check_depth(name: str, value: Any, left: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class FirstOrderConfig(MetaConfig):
-    """The settings of algorithms whose meta-update is made of first-order steps."""
+    """The settings of algorithms whose meta-update takes first-order steps."""
 
     learning_rate: float = setting(1e-3, "step size on the meta-objective")
     learning_rate_schedule: str = setting(
-        "constant", "whether it stays, or goes in a straight line to 0 after n_itr iterations", ("constant", "linear")
+        "constant", "constant, or linear decay to 0 after n_itr iterations", ("constant", "linear")
     )
     meta_optimizer: str = setting(
-        "Adam", "takes the steps; a tf.train.Optimizer", ("Adam", "GradientDescent", "RMSProp", "Adagrad")
+        "Adam", "optimizer of the meta-objective, from tf.train", ("Adam", "GradientDescent", "RMSProp", "Adagrad")
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class ExploringConfig(MetaConfig):
-    """The settings of algorithms with a choice of inner objective, and with E-MAML's exploration term."""
+    """The settings of algorithms with a choice of inner objectives and with E-MAML's exploration term."""
 
     inner_type: str = setting(
         "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood", "dice")
@@ -185,11 +186,11 @@ class ExploringConfig(MetaConfig):
 
 
 def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> ConfigT:
-    """Makes the settings of an experiment from those that differ from its defaults.
+    """Returns the settings of a script, from those that differ from its defaults.
 
     Raises:
-        ValueError: there is no such setting (lists those that exist), or no such name.
-        TypeError: a setting of the wrong type.
+        ValueError: there is no such setting (the message lists those that exist), or a value is none of its choices.
+        TypeError: a setting has the wrong type.
     """
     known = [field.name for field in dataclasses.fields(config_class)]
     unknown = [name for name in settings if name not in known]
@@ -199,12 +200,24 @@ def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> Con
     return config_class(**settings)
 
 
-def find_script(name: Any, config_class: type[RunConfig]) -> Any:
-    """Returns the module of a script beside this file.
+def arguments_for(cls: type, config: RunConfig, **others: Any) -> dict[str, Any]:
+    """Returns arguments for a class: the settings that it takes under the same name, overridden by `others`."""
+    names = _argument_names(cls)
+    return {**{name: value for name, value in vars(config).items() if name in names}, **others}
+
+
+def _argument_names(cls: type) -> set[str]:
+    """Returns the names of a class's arguments; if it takes `**kwargs`, with those of its base class."""
+    parameters = inspect.signature(cls).parameters
+    passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return {*parameters, *(_argument_names(cls.__base__) if passes_on and cls.__base__ else ())}
+
+
+def find_script(name: str) -> Any:
+    """Returns the module of a script that trains.
 
     Args:
-        name: the name of its file, without `.py`.
-        config_class: what its settings have to be.
+        name: the name of its file in this folder, without `.py`.
 
     Raises:
         ValueError: there is no such script.
@@ -212,17 +225,16 @@ def find_script(name: Any, config_class: type[RunConfig]) -> Any:
     here = os.path.dirname(os.path.abspath(__file__))
     if f"{name}.py" in os.listdir(here):
         module = importlib.import_module(f"{__package__}.{name}" if __package__ else name)
-        if hasattr(module, "build") and issubclass(module.Config, config_class):
+        if hasattr(module, "build"):
             return module
-    kind = "a meta-learning script" if config_class is MetaConfig else "a script"
-    raise ValueError(f"expected a run of {kind} in {here}, got one of {name!r}")
+    raise ValueError(f"script: expected the name of a script that trains in {here}, got {name!r}")
 
 
 def read_json(path: str) -> dict[str, Any]:
-    """Returns the object that a JSON file holds.
+    """Returns the object in a JSON file.
 
     Raises:
-        ValueError: there is no such file, or it holds something else.
+        ValueError: there is no such file, or its content is not a JSON object.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -235,5 +247,5 @@ def read_json(path: str) -> dict[str, Any]:
 
 
 def write_json(path: str, content: Mapping[str, Any]) -> None:
-    """Writes an object into a JSON file, at once."""
+    """Writes an object to a JSON file, atomically."""
     write_text(path, json.dumps(content, indent=2) + "\n")

@@ -1,9 +1,9 @@
-"""What the experiments share that learn a single task: settings, environments, running, and what came of it."""
+"""What the scripts that learn a single task share: settings, environment, policy, runner and summary."""
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
 from experiments import command
-from experiments.settings import BASELINES, NONLINEARITY_NAMES, RunConfig, setting
+from experiments.settings import BASELINES, NONLINEARITY_NAMES, RunConfig, arguments_for, setting
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, available_envs, make_env
 from meta_policy_search.envs.adapters import SingleTaskEnv
@@ -13,7 +13,6 @@ from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.plotting import plot_returns
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
@@ -30,7 +29,7 @@ NUM_FINAL_PATHS = 20
 
 @dataclass(frozen=True)
 class Config(RunConfig):
-    """The settings that experiments in a single task have; raises like `RunConfig`."""
+    """The settings of every script for a single task; raises like `RunConfig`."""
 
     env: str = setting("CartPole-v1", "class of an environment of this library, in a task drawn for the seed, or name "
                        "of one of Gymnasium")
@@ -43,10 +42,15 @@ class Config(RunConfig):
     hidden_nonlinearity: Optional[str] = setting("tanh", "of the hidden layers, or none", NONLINEARITY_NAMES)
     output_nonlinearity: Optional[str] = setting(None, "of the policy's output, or none", NONLINEARITY_NAMES)
 
+    @property
+    def steps_per_iteration(self) -> int:
+        """Environment steps that the runner asks for in an iteration."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class SearchConfig(Config):
-    """The settings that searches among policy parameters have."""
+    """The settings of every search among policy parameters."""
 
     n_samples: int = setting(40, "candidates per epoch")
     rollouts_per_candidate: int = setting(4, "paths of each candidate")
@@ -54,11 +58,16 @@ class SearchConfig(Config):
     baseline: str = setting("LinearFeatureBaseline", "class of the baseline, of which the log says how well it "
                             "predicts discounted returns", BASELINES)
 
+    @property
+    def steps_per_iteration(self) -> int:
+        """Environment steps of one candidate."""
+        return self.rollouts_per_candidate * self.max_path_length
+
 
 SEARCH_SMOKE = {"n_itr": 2, "n_samples": 20, "rollouts_per_candidate": 1, "max_path_length": 10, "hidden_sizes": ()}
 
 
-# The parts of an experiment --------------------------------------------------------------------------------------
+# Parts -----------------------------------------------------------------------------------------------------------
 
 
 class Parts(NamedTuple):
@@ -70,23 +79,17 @@ class Parts(NamedTuple):
 
 
 def build_parts(config: Config, wrap: Callable[[MetaEnv], MetaEnv] = lambda env: env) -> Parts:
-    """Seeds all random numbers, then builds environment and policy.
+    """Sets the seed, then builds environment and policy.
 
     Args:
         config: the settings.
-        wrap: is given the environment, and returns the one to use.
+        wrap: returns a wrapper of the environment.
     """
     set_seed(config.seed)
     env = wrap(_make_env(config))
     spec = EnvSpec.of(env)
-    policy = DeterministicMLPPolicy(
-        obs_dim=spec.obs_dim,
-        action_dim=spec.action_dim,
-        hidden_sizes=config.hidden_sizes,
-        hidden_nonlinearity=config.hidden_nonlinearity,
-        output_nonlinearity=config.output_nonlinearity,
-        is_discrete=spec.is_discrete,
-    )
+    policy = DeterministicMLPPolicy(**arguments_for(
+        DeterministicMLPPolicy, config, obs_dim=spec.obs_dim, action_dim=spec.action_dim, is_discrete=spec.is_discrete))
     return Parts(env, spec, policy)
 
 
@@ -104,82 +107,19 @@ def _make_env(config: Config) -> MetaEnv:
                          f"{config.env!r}: {error}{did_you_mean(config.env, available_envs())}") from error
 
 
-def search_arguments(config: SearchConfig, parts: Parts) -> dict[str, Any]:
-    """Returns the arguments that every search takes."""
-    return {
-        "env_spec": parts.env_spec,
-        "policy": parts.policy,
-        "baseline": getattr(baselines, config.baseline)(),
-        "n_samples": config.n_samples,
-        "discount": config.discount,
-        "max_path_length": config.max_path_length,
-    }
+def build_runner(config: Config, parts: Parts, algo: "RLAlgorithm", **sampler_args: Any) -> LocalRunner:
+    """Returns a runner that is set up to train; `sampler_args` are further arguments of the sampler."""
+    runner = LocalRunner(progress_bar=config.progress_bar)
+    runner.setup(algo, parts.env, sampler_args={"parallel": config.parallel_option(), **sampler_args})
+    return runner
 
 
-def build_search(config: SearchConfig, parts: Parts, algo: "RLAlgorithm") -> "Training":
-    """Puts the parts and a search together."""
-    return Training(config, parts, algo, batch_size=config.rollouts_per_candidate * config.max_path_length,
-                    candidates_at_once=config.candidates_at_once)
-
-
-class Training:
-    """A `LocalRunner` in the role of the trainer that `command.run` drives.
-
-    Args:
-        config: the settings.
-        parts: environment and policy.
-        algo: the algorithm.
-        batch_size: environment steps per iteration.
-        **sampler_args: arguments of the sampler, beside `parallel`.
-    """
-
-    def __init__(self, config: Config, parts: Parts, algo: "RLAlgorithm", batch_size: int, **sampler_args: Any) -> None:
-        self._config, self._batch_size = config, batch_size
-        self.runner = LocalRunner(progress_bar=config.progress_bar)
-        self.runner.setup(algo, parts.env, sampler_args={"parallel": config.parallel_option(), **sampler_args})
-
-    @property
-    def callbacks(self) -> list[Callback]:
-        """What is called after every epoch."""
-        return self.runner.callbacks
-
-    @property
-    def itr(self) -> int:
-        """Number of the next epoch."""
-        return self.runner.epoch
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a callback has ended training."""
-        return self.runner.stopped
-
-    @property
-    def sampler(self) -> Any:
-        """What collects the paths."""
-        return self.runner.sampler
-
-    def train(self) -> None:
-        """Trains to the end, from the beginning or from where the run was restored to."""
-        if self.itr:
-            self.runner.resume(self._config.n_itr)
-        else:
-            self.runner.train(self._config.n_itr, self._batch_size)
-
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Goes back to a snapshot; environments are stepped as the settings say."""
-        state = snapshot["state"]
-        state = {**state, "sampler_args": {**state["sampler_args"], "parallel": self._config.parallel_option()}}
-        self.runner.restore_snapshot({**snapshot, "state": state})
-
-    def final_returns(self) -> list[float]:
-        """Returns the undiscounted returns of new paths of the policy."""
-        if hasattr(self.sampler, "obtain_evaluation_samples"):
-            paths = self.sampler.obtain_evaluation_samples(self.runner.step_itr, NUM_FINAL_PATHS)
-        else:
-            num_steps = NUM_FINAL_PATHS * self._config.max_path_length
-            paths = self.runner.obtain_samples(self.runner.step_itr, num_steps)
-        self.sampler.close()
-        return [float(path["rewards"].sum()) for path in paths]
+def build_search(config: SearchConfig, algo_class: type["RLAlgorithm"]) -> LocalRunner:
+    """Builds a search and its runner; settings are passed to the class of the search by name."""
+    parts = build_parts(config)
+    algo = algo_class(**arguments_for(algo_class, config, env_spec=parts.env_spec, policy=parts.policy,
+                                      baseline=getattr(baselines, config.baseline)()))
+    return build_runner(config, parts, algo, candidates_at_once=config.candidates_at_once)
 
 
 # The command -----------------------------------------------------------------------------------------------------
@@ -187,31 +127,55 @@ class Training:
 
 def run(
     config_class: type[Config],
-    build: Callable[[Any], Training],
+    build: Callable[[Any], LocalRunner],
     smoke: Mapping[str, Any],
     argv: Optional[Sequence[str]] = None,
 ) -> int:
-    """Runs an experiment as its command line says.
+    """Runs a script with the flags of its command line.
 
     Args:
         config_class: its settings; the module that defines them is the script.
-        build: puts everything together from the settings.
+        build: makes the runner from the settings.
         smoke: settings of a run that takes seconds and learns nothing.
-        argv: flags; by default those that the process was started with.
+        argv: flags; by default those of this process.
 
     Returns:
         The exit status; see `command.run`, also for errors.
     """
-    run_type = command.RunType(Config, smoke, load_snapshot, lambda folder, config: plot_returns(folder), _describe,
-                               _summarize)
+    run_type = command.RunType(Config, smoke, load_snapshot, _restore, _train,
+                               lambda folder, config: plot_returns(folder), _describe, _summarize)
     return command.run(config_class, build, argv, run_type)
 
 
-def _describe(training: Training, config: Config) -> str:
-    return f"{type(training.runner.algo).__name__} with paths of at most {config.max_path_length} steps"
+def _restore(runner: LocalRunner, snapshot: Mapping[str, Any], config: Config) -> None:
+    """Restores a snapshot; parallel sampling is set by the settings, not by the snapshot."""
+    state = snapshot["state"]
+    state = {**state, "sampler_args": {**state["sampler_args"], "parallel": config.parallel_option()}}
+    runner.restore_snapshot({**snapshot, "state": state})
 
 
-def _summarize(training: Training, config: Config) -> str:
-    mean, half_width = mean_interval(training.final_returns())
+def _train(runner: LocalRunner, config: Config) -> None:
+    if runner.epoch:
+        runner.resume(config.n_itr)
+    else:
+        runner.train(config.n_itr, config.steps_per_iteration)
+
+
+def _describe(runner: LocalRunner, config: Config) -> str:
+    return f"{type(runner.algo).__name__} with paths of at most {config.max_path_length} steps"
+
+
+def _summarize(runner: LocalRunner, config: Config) -> str:
+    mean, half_width = mean_interval(_final_returns(runner, config))
     return (f"In the end the policy returns {mean:.2f} on average, 95% interval {mean - half_width:.2f} to "
             f"{mean + half_width:.2f} ({NUM_FINAL_PATHS} new paths)")
+
+
+def _final_returns(runner: LocalRunner, config: Config) -> list[float]:
+    """Returns the undiscounted returns of new paths of the policy."""
+    if hasattr(runner.sampler, "obtain_evaluation_samples"):
+        paths = runner.sampler.obtain_evaluation_samples(runner.step_itr, NUM_FINAL_PATHS)
+    else:
+        paths = runner.obtain_samples(runner.step_itr, NUM_FINAL_PATHS * config.max_path_length)
+    runner.sampler.close()
+    return [float(path["rewards"].sum()) for path in paths]

@@ -1,4 +1,5 @@
-"""Times: those that runs write down, and those that a user gives."""
+"""Reads and formats times: those in the files of runs, and those that a user gives."""
+import contextlib
 import datetime
 import re
 import warnings
@@ -23,7 +24,7 @@ def as_text(time: datetime.datetime) -> str:
 
 
 def read_time(text: object) -> Optional[datetime.datetime]:
-    """Returns a time that a run wrote down; None if it is none. One without a zone is in that of this machine."""
+    """Returns a time in the file of a run, None if it is not a time; without a zone it is in that of this machine."""
     try:
         return _in_a_zone(parser.isoparse(text))  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -62,10 +63,8 @@ def _parse(text: str) -> datetime.datetime:
     weekday = parser.parserinfo().weekday(text)
     if weekday is not None:
         return midnight + relativedelta(weekday=weekdays[weekday](-1))
-    try:
+    with contextlib.suppress(ValueError):
         return _in_a_zone(parser.isoparse(text))
-    except ValueError:
-        pass
     with warnings.catch_warnings():
         warnings.simplefilter("error", parser.UnknownTimezoneWarning)
         months = {parser.parse(text, default=midnight.replace(month=month, day=1)).month for month in (1, 3)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Sequence
 
 from experiments.command import run
-from experiments.parts import build_parts, build_trainer, exploring_arguments, first_order_arguments
+from experiments.parts import build_parts, build_trainer, first_order_arguments
 from experiments.settings import ExploringConfig, FirstOrderConfig
 
 if TYPE_CHECKING:
@@ -21,16 +21,14 @@ class Config(FirstOrderConfig, ExploringConfig):
 
 
 def build(config: Config) -> "Trainer":
-    """Builds VPG-MAML and everything that it trains with."""
+    """Builds VPG-MAML and its trainer."""
     from meta_policy_search.meta_algos import VPGMAML  # loads TensorFlow, which takes seconds
 
-    parts = build_parts(config)
-    algo = VPGMAML(**exploring_arguments(config, parts), **first_order_arguments(config))
-    return build_trainer(config, parts, algo)
+    return build_trainer(config, build_parts(config), VPGMAML, **first_order_arguments(config))
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains as the flags say; returns the exit status."""
+    """Trains with the settings of the command line; returns the exit status."""
     return run(Config, build, argv)
 
 

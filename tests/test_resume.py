@@ -366,7 +366,7 @@ def test_a_full_disk_stops_with_a_clear_error_and_leaves_what_was_saved(run, thr
     error, how_to_go_on = text.splitlines()[-2:]
     assert error.startswith(f"cem.py: error: could not write the snapshot {three_epochs}/itr_3.pkl: ")
     assert "File too large" in error and error.endswith(f"{three_epochs}/params.pkl (iteration 2)")
-    assert re.fullmatch(r"To go on after iteration 2: python .*cem.py --resume .*run", how_to_go_on)
+    assert re.fullmatch(r"To resume after iteration 2: python .*cem.py --resume .*run", how_to_go_on)
     assert load_snapshot(three_epochs)["itr"] == 2
     run("cem", "--resume", three_epochs)
     assert_same_run(three_epochs, six_epochs)
@@ -382,6 +382,6 @@ def test_a_folder_that_vanishes_stops_with_a_clear_error(servers, tmp_path):
     assert server.wait(pid) == 1
     error, how_to_go_on = (tmp_path / "output.txt").read_text().splitlines()[-2:]
     assert re.match(rf"cem.py: error: .*{folder}/.*", error) and "No such file" in error
-    assert how_to_go_on == "There is no snapshot to go on from"
+    assert how_to_go_on == "There is no snapshot to resume from"
     assert load_snapshot(tmp_path / "elsewhere")["itr"] >= 1
     assert not folder.exists()

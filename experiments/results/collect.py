@@ -1,8 +1,9 @@
-"""Turns the runs of one experiment, one per seed, into a small CSV file to keep.
+"""Writes the main columns of several runs, one per seed, to one CSV file.
 
     python experiments/results/collect.py NAME RUN_FOLDER [RUN_FOLDER ...]
 
-writes `NAME.csv` beside this file and says where the gain from adaptation is significant; `draw.py` draws its picture.
+writes `NAME.csv` beside this file; `draw.py` draws its picture. Of runs that meta-learn, it prints in which iterations
+the gain from adaptation is significant.
 """
 import argparse
 import os
@@ -17,29 +18,27 @@ from meta_policy_search.utils.statistics import half_width_of_mean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS = ("Itr", "n_timesteps", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
+SINGLE_TASK_COLUMNS = ("Epoch", "n_timesteps", "AverageReturn", "Evaluation-AverageReturn", "BestCandidateReturn")
 WINDOW = 20  # iterations whose gains are averaged to judge significance
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Collects the runs named on the command line."""
-    path, runs = read_runs(__doc__, argv)
-    write_columns(f"{path}.csv", runs, COLUMNS)
-    for number, run in enumerate(runs, 1):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="name of the file, without ending")
+    parser.add_argument("run_folders", nargs="+", help="run folders, one per seed")
+    arguments = parser.parse_args(argv)
+    runs = [read_progress(folder) for folder in arguments.run_folders]
+    meta_learns = "AdaptationGain" in runs[0]
+    columns = COLUMNS if meta_learns else [column for column in SINGLE_TASK_COLUMNS if column in runs[0]]
+    write_columns(os.path.join(HERE, f"{arguments.name}.csv"), runs, columns)
+    for number, run in enumerate(runs if meta_learns else [], 1):
         print(f"run {number}: {describe(run)}")
     return 0
 
 
-def read_runs(description: Optional[str], argv: Optional[Sequence[str]]) -> tuple[str, list[Progress]]:
-    """Returns the path of the files to write, without ending, and the runs that a command line names."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="name of the files, without ending")
-    parser.add_argument("run_folders", nargs="+", help="run folders, one per seed")
-    arguments = parser.parse_args(argv)
-    return os.path.join(HERE, arguments.name), [read_progress(folder) for folder in arguments.run_folders]
-
-
 def write_columns(path: str, runs: Sequence[Progress], columns: Sequence[str]) -> None:
-    """Writes some columns of runs to six digits, with the number of the run before them."""
+    """Writes some columns of runs with six digits; the first column is the number of the run."""
     rows = [(number, *(f"{value:.6g}" for value in row)) for number, run in enumerate(runs, 1)
             for row in zip(*(run[column] for column in columns))]
     write_csv(path, [("run", *columns), *rows])
@@ -55,7 +54,7 @@ def gain_and_interval(run: Progress) -> np.ndarray:
 
 
 def describe(run: Progress) -> str:
-    """Returns one line: where the gain's interval is above zero, and how the run ends."""
+    """Returns one line: the iterations in which the gain's interval is above zero, and the final returns."""
     mean, half_width = gain_and_interval(run)
     above = np.flatnonzero(mean - half_width > 0.0)
     where = f"first at {above[0]}, last at {above[-1]}" if len(above) else "nowhere"

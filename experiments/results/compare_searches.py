@@ -3,10 +3,10 @@
     python experiments/results/compare_searches.py                             # seeds 1 to 5
     python experiments/results/compare_searches.py --settings momentum --seeds 1
 
-writes `search_comparison.csv` beside this file: what the policy that was found returns on average in 100 new paths, and
-how many environment steps it took. Random search draws candidates from the distribution that CEM and CMA-ES begin with
-until it has taken as many steps as the one of them that took more, and keeps the candidate that returned most; each
-candidate has as many paths. Where paths end early, it tries many more candidates than they do.
+writes `search_comparison.csv` beside this file: the mean return of the policy that was found, in 100 new paths, and the
+environment steps of the search. Random search samples candidates from the initial distribution of CEM and CMA-ES until
+it has taken as many steps as the longer one of these, and keeps the candidate with the largest return. Each candidate
+has the same number of paths. Where paths end early, random search tries many more candidates than the others.
 """
 import argparse
 import os
@@ -35,7 +35,7 @@ FINAL_PATHS = 100
 
 
 class BatchedCartPole(BatchedEnv):
-    """A pole on a cart, which is pushed by a force of up to 10 N and starts anywhere in the inner half of its bounds.
+    """A pole on a cart that is pushed by a force of up to 10 N and starts in the inner half of its bounds.
 
     The dynamics are those of Gymnasium's `CartPole-v1` (Barto, Sutton & Anderson 1983, "Neuronlike adaptive elements
     that can solve difficult learning control problems"): gravity 9.8 m/s^2, cart 1 kg, pole 0.1 kg and 1 m long, no
@@ -53,7 +53,7 @@ class BatchedCartPole(BatchedEnv):
         self._states = np.zeros((self.num_envs, 4))
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> list[None]:
-        """Returns None, the only task, as often as is asked for."""
+        """Returns `n_tasks` times None, the only task."""
         return [None] * n_tasks
 
     def set_tasks(self, tasks: Sequence[None]) -> None:
@@ -89,14 +89,14 @@ class CartPole(BatchableMetaEnv):
 
 
 def make_momentum() -> MetaPointEnvMomentum:
-    """Makes a point with inertia that has to brake at a goal two units away in each direction."""
+    """Returns a point with inertia that has to brake at a goal two units away in each direction."""
     env = MetaPointEnvMomentum(reward_type="dense")
     env.set_task((-2.0, 2.0))
     return env
 
 
 class Setting(NamedTuple):
-    """What is searched for, and for how long."""
+    """The environment, the policy and the length of a search."""
 
     make_env: Callable[[], Any]
     hidden_sizes: tuple[int, ...]
@@ -112,7 +112,7 @@ SETTINGS = {
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Compares as the flags say."""
+    """Compares the searches and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="NAME",
                         help=f"of {', '.join(SETTINGS)} (default: all)")
@@ -131,31 +131,25 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
-    """Returns of each algorithm its name, the mean return of what it found, and how many environment steps it took."""
+    """Returns for each algorithm its name, the mean return of the policy it found, and its environment steps."""
     results: list[tuple[str, float, int]] = []
-    for name, search in (("CEM", search_cem), ("CMA-ES", search_cma_es), ("random", search_randomly)):
+    for name in ("CEM", "CMA-ES", "random"):
         set_seed(seed)
         env = setting.make_env()
         spec = EnvSpec.of(env)
         policy = DeterministicMLPPolicy(spec.obs_dim, spec.action_dim, setting.hidden_sizes,
                                         is_discrete=spec.is_discrete)
-        steps = search(setting, env, policy, max((steps for _, _, steps in results), default=0))
+        common = (spec, policy, ZeroBaseline(), CANDIDATES)
+        if name == "CEM":
+            steps = _train(setting, env, CEM(*common, best_frac=0.2, max_path_length=setting.max_path_length,
+                                             extra_decay_time=setting.epochs * CANDIDATES))
+        elif name == "CMA-ES":
+            steps = _train(setting, env, CMAES(*common, max_path_length=setting.max_path_length))
+        else:
+            steps = search_randomly(setting, env, policy, max(steps for _, _, steps in results))
         paths = _sampler(setting, env, policy).obtain_samples(10**6, FINAL_PATHS * setting.max_path_length)
         results.append((name, round(float(np.mean([path["rewards"].sum() for path in paths])), 2), steps))
     return results
-
-
-def search_cem(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:
-    """Trains with CEM; returns the environment steps taken."""
-    return _train(setting, env, CEM(EnvSpec.of(env), policy, ZeroBaseline(), CANDIDATES, best_frac=0.2,
-                                    max_path_length=setting.max_path_length,
-                                    extra_decay_time=setting.epochs * CANDIDATES))
-
-
-def search_cma_es(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:
-    """Trains with CMA-ES; returns the environment steps taken."""
-    return _train(setting, env, CMAES(EnvSpec.of(env), policy, ZeroBaseline(), CANDIDATES,
-                                      max_path_length=setting.max_path_length))
 
 
 def _train(setting: Setting, env: Any, algo: Any) -> int:
@@ -166,7 +160,7 @@ def _train(setting: Setting, env: Any, algo: Any) -> int:
 
 
 def search_randomly(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:
-    """Leaves the policy with the best of candidates drawn at random; returns the steps taken, at least `budget`."""
+    """Sets the policy to the best of random candidates; returns the environment steps, at least `budget`."""
     sampler, rng = _sampler(setting, env, policy), seeding.next_rng(seeding.Stream.SEARCH)
     start, best, best_return, steps, itr = policy.get_flat_params(), None, -np.inf, 0, 0
     while steps < budget:

@@ -1,14 +1,13 @@
-"""Derivatives of any order by sampling, next to the true ones: `experiments/reproduce.py derivatives`.
+"""Compares estimated derivatives of order one to three with exact ones: `experiments/reproduce.py derivatives`.
 
 A random Markov decision process with 5 states and 4 actions, a softmax policy of random logits, and paths of 50 steps,
 as in the demonstration that the authors of Loaded DiCE (arXiv:1909.10549) released: the reward of a state is
 10 (5 + normal), the discount 0.95, and an action leads from a state to random states with random probabilities.
 Values are exact. Derivatives of order two and three are those of the first component of the order below.
 
-The truth is the derivative of the exact value. Paths are cut after 50 steps, where the value of the last state stands
-for what would follow. The estimates come from the losses of the library: DiCE from rewards, Loaded DiCE from
-advantages, and the low-variance objective of ProMP is the likelihood ratio, which leaves out what earlier actions have
-contributed to a state.
+Paths end after 50 steps; the value of the last state is added in place of further rewards. The estimates are
+derivatives of the library's losses: DiCE with rewards, Loaded DiCE with advantages, and the low-variance objective of
+ProMP, the likelihood ratio, which ignores the effect of earlier actions on a state.
 """
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ ORDERS = (1, 2, 3)
 
 
 class Process(NamedTuple):
-    """A Markov decision process with a policy, drawn at random."""
+    """A random Markov decision process with a random policy."""
 
     transitions: np.ndarray  # [STATES, ACTIONS, STATES]
     rewards: np.ndarray  # [STATES]
@@ -31,7 +30,7 @@ class Process(NamedTuple):
 
 
 def draw_process(rng: np.random.Generator) -> Process:
-    """Draws a process and a policy."""
+    """Samples a process and a policy."""
     weights = rng.uniform(size=(STATES, ACTIONS, STATES))
     possible = rng.uniform(size=weights.shape) < rng.uniform(size=(STATES, ACTIONS, 1))
     possible[np.arange(STATES)[:, None], np.arange(ACTIONS), rng.integers(STATES, size=(STATES, ACTIONS))] = True
@@ -48,7 +47,7 @@ class Paths(NamedTuple):
 
 
 def sample_paths(process: Process, rng: np.random.Generator, number: int = PATHS) -> Paths:
-    """Draws paths that begin in any state with the same probability."""
+    """Samples paths whose first state is uniformly distributed."""
     probabilities = np.exp(process.logits)
     states, actions = np.empty((number, STEPS + 1), int), np.empty((number, STEPS), int)
     states[:, 0] = rng.integers(STATES, size=number)
@@ -59,7 +58,7 @@ def sample_paths(process: Process, rng: np.random.Generator, number: int = PATHS
 
 
 def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draws an index for each row of weights `[n, k]`."""
+    """Samples an index for each row of weights `[n, k]`."""
     sums = np.cumsum(weights, axis=1)
     return np.sum(rng.uniform(size=(len(sums), 1)) * sums[:, -1:] >= sums, axis=1)
 
@@ -69,8 +68,8 @@ def advantages_of(rewards: np.ndarray, values: np.ndarray, gae_lambda: float) ->
 
     Args:
         rewards: `[paths, STEPS]`.
-        values: of all states, the last one too, `[paths, STEPS + 1]`.
-        gae_lambda: 1 sums all rewards that follow, 0 takes the first and the value of the next state.
+        values: values of all states, with the last one, `[paths, STEPS + 1]`.
+        gae_lambda: 1 sums all later rewards, 0 uses the next reward and the value of the next state.
     """
     advantages = np.zeros_like(values)
     for t in reversed(range(STEPS)):
@@ -86,7 +85,7 @@ def true_value(process: Process, logits: tf.Tensor) -> tf.Tensor:
 
 
 def estimates(process: Process, paths: Paths, values: np.ndarray, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Builds an estimate of the value, averaged over first states, by each method; only derivatives say something."""
+    """Builds each method's estimate of the value, averaged over first states; only its derivatives are meaningful."""
     starts = tf.constant(np.repeat(np.arange(0, paths.actions.size, STEPS), STEPS)[None])
     flat = paths.states[:, :-1].ravel() * ACTIONS + paths.actions.ravel()
     log_prob = tf.gather(tf.reshape(tf.nn.log_softmax(logits), [-1]), flat)[None]
@@ -106,7 +105,7 @@ def estimates(process: Process, paths: Paths, values: np.ndarray, logits: tf.Ten
 
 
 def derivatives_of(value: tf.Tensor, logits: tf.Tensor) -> list[tf.Tensor]:
-    """Builds the derivatives by the logits, each beyond the first order of the first component of the one before."""
+    """Builds the derivatives by the logits; higher orders are those of the first component of the order before."""
     built: list[Any] = []
     for _ in ORDERS:
         built += tf.gradients(value, logits)
@@ -118,8 +117,8 @@ def measure(seed: int, number: int = PATHS) -> dict[str, dict[int, float]]:
     """Returns the correlation of estimated with true derivatives over their components, by method and order.
 
     Args:
-        seed: of process, policy and paths.
-        number: of paths.
+        seed: seed of process, policy and paths.
+        number: number of paths.
     """
     rng = np.random.default_rng(seed)
     process = draw_process(rng)

@@ -1,14 +1,14 @@
-"""Draws the pictures of the results from the CSV files beside this file, as SVG files.
+"""Draws the results in the CSV files beside this file as SVG pictures.
 
     python experiments/results/draw.py            # all
     python experiments/results/draw.py NAME ...   # some
 
-Several seeds are drawn as their mean with its 95% interval over seeds (Student's t), and each seed faintly behind.
+Several seeds are drawn as their mean with its 95% interval over seeds (Student's t), and a faint line for each seed.
 """
 import csv
 import os
 import sys
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ RUNS = {  # script, environment, size of the inner step
     "cma_es_cart_pole": ("cma_es", "CartPole-v1", None),
     "ddpg_pendulum": ("ddpg", "Pendulum-v1", None),
 }
-EVALUATIONS = {  # script, environment, what stands behind the published numbers of `PUBLISHED`
+EVALUATIONS = {  # label of the policy, title
     "pro_mp_half_cheetah_rand_direc_horizon_200_evaluation": ("ProMP, 1 seed", "Half cheetah, paths of 200 steps"),
     "trpo_maml_navigation_evaluation": ("TRPO-MAML", "2D navigation"),
     "trpo_maml_navigation_comparison": ("TRPO-MAML", "2D navigation, at equal environment steps"),
@@ -45,10 +45,15 @@ SINGLE = {"AverageReturn": "mean", "Evaluation-AverageReturn": "without explorat
 POINTS = 200  # of a curve, at most
 
 
+def read_table(path: str) -> List[Dict[str, str]]:
+    """Returns the rows of a CSV file, with their cells by column."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def read_runs(name: str) -> List[Dict[str, np.ndarray]]:
     """Returns the columns of `NAME.csv`, for each run."""
-    with open(os.path.join(HERE, f"{name}.csv"), encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(os.path.join(HERE, f"{name}.csv"))
     numbers = list(dict.fromkeys(row["run"] for row in rows))
     return [{key: np.array([float(row[key]) for row in rows if row["run"] == number]) for key in rows[0]}
             for number in numbers]
@@ -63,16 +68,16 @@ def draw_runs(name: str) -> str:
         panels = {"mean return of a path": _curves(runs, {BEFORE: "before adaptation", AFTER: "after one step"}),
                   "gain from adaptation": _curves(runs, {GAIN: "gain"})}
         plot_comparison(panels, _path(name), title)
-        return _path(name)
-    panels = {"return of a path": _curves(runs, SINGLE, "n_timesteps")}
-    plot_comparison(panels, _path(name), title, "environment steps")
+    else:
+        panels = {"return of a path": _curves(runs, SINGLE, "n_timesteps")}
+        plot_comparison(panels, _path(name), title, "environment steps")
     return _path(name)
 
 
 def draw_maml_next_to_e_maml() -> str:
-    """Draws what the exploration term changes; returns the path."""
+    """Draws TRPO-MAML and E-MAML, which differ in the exploration term; returns the path."""
     names = {"trpo_maml_point_env_corner": "TRPO-MAML", "e_maml_point_env_corner": "E-MAML"}
-    panels = {quantity: [_curve(label, read_runs(name), column) for name, label in names.items()]
+    panels = {quantity: [curve(label, read_runs(name), column) for name, label in names.items()]
               for quantity, column in (("return before adaptation", BEFORE), ("return after adaptation", AFTER))}
     path = _path("maml_and_e_maml_point_env_corner")
     plot_comparison(panels, path, f"{CORNER}, seeds 1, 2, 3, inner step 0.1")
@@ -80,12 +85,11 @@ def draw_maml_next_to_e_maml() -> str:
 
 
 def draw_evaluation(name: str) -> str:
-    """Draws returns in tasks that were not trained on, over adaptation; returns the path."""
+    """Draws returns in tasks that were not trained on, over adaptation steps; returns the path."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     (first, title), path = EVALUATIONS[name], _path(name)
-    with open(os.path.join(HERE, f"{name}.csv"), encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(os.path.join(HERE, f"{name}.csv"))
     over_steps = "timesteps" in rows[0]
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     with style.picture(path, f"{title}: 40 tasks that were not trained on", height=4.0) as all_axes:
@@ -111,12 +115,12 @@ def draw_evaluation(name: str) -> str:
 
 
 def _curves(runs: Sequence[Dict[str, np.ndarray]], columns: Dict[str, str], x: str = "Itr") -> List[Curve]:
-    return [_curve(label, runs, column, x) for column, label in columns.items() if column in runs[0]]
+    return [curve(label, runs, column, x) for column, label in columns.items() if column in runs[0]]
 
 
-def _curve(label: str, runs: Sequence[Dict[str, np.ndarray]], column: str, x: str = "Itr") -> Curve:
-    """Returns a curve of running means over about 2% of the rows, of which some are left out where there are many."""
-    every = -(-len(runs[0][x]) // POINTS)
+def curve(label: str, runs: Sequence[Dict[str, np.ndarray]], column: str, x: str = "Itr") -> Curve:
+    """Returns a curve of running means over about 2% of the rows, with at most about `POINTS` points per run."""
+    every = -(-max(len(run[x]) for run in runs) // POINTS)
     return Curve(label, [(run[x][::every], running_mean(run[column])[0][::every]) for run in runs])
 
 
@@ -125,18 +129,13 @@ def _path(name: str) -> str:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Draws the pictures that the command line names, or all."""
+    """Draws the pictures that the command line names, by default all."""
     wanted = list(sys.argv[1:] if argv is None else argv)
-    drawn: List[Tuple[str, str]] = []
-    for name in RUNS:
-        if not wanted or name in wanted:
-            drawn.append((name, draw_runs(name)))
-    for name in EVALUATIONS:
-        if not wanted or name in wanted:
-            drawn.append((name, draw_evaluation(name)))
+    paths = [draw_one(name) for names, draw_one in ((RUNS, draw_runs), (EVALUATIONS, draw_evaluation))
+             for name in names if not wanted or name in wanted]
     if not wanted:
-        drawn.append(("", draw_maml_next_to_e_maml()))
-    for _, path in drawn:
+        paths.append(draw_maml_next_to_e_maml())
+    for path in paths:
         print(f"{os.path.relpath(path)}: {os.path.getsize(path) / 1024:.0f} KiB")
     return 0
 

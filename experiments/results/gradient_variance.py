@@ -1,34 +1,35 @@
-"""How noisy meta-gradients are, with DiCE and with the low-variance objective.
+"""Measures the noise of meta-gradients with DiCE and with the low-variance objective.
 
-Measured by `experiments/reproduce.py gradient_variance`. ProMP trains a policy. At some iterations, each estimator
-draws ten times 20 tasks with 40 paths of 100 steps before and after adaptation (ProMP, arXiv:1810.06784, section 7.2),
-and computes the meta-gradient of a plain policy gradient from them. `VPGMAML` with the likelihood ratio inside has the
-low-variance curvature, `VPG_DICEMAML` that of DiCE; both have the same outer objective, the same policy and, as all
-draw with the same seed, the same tasks. The inner step of DiCE is some 24 times as long with the same step size, as it
-sums up rewards of standard deviation one, where the other has advantages of standard deviation one. That makes its
-meta-gradient noisier, too, so that DiCE is also measured with a step size 24 times as small.
+The command is `experiments/reproduce.py gradient_variance`. ProMP trains a policy. At some iterations, each estimator
+samples 20 tasks with 40 paths of 100 steps before and after adaptation, ten times (ProMP, arXiv:1810.06784, section
+7.2), and computes the meta-gradient of a policy gradient from them. `VPGMAML` with the likelihood ratio as inner
+objective has the low-variance curvature, `VPG_DICEMAML` that of DiCE. Both have the same outer objective, policy and
+seed, so also the same tasks. With the same step size, the inner step of DiCE is about 24 times as long, as DiCE sums
+rewards of standard deviation one where the other uses advantages of standard deviation one. Longer steps make the
+meta-gradient noisier, so DiCE is also measured with a step size 24 times as small.
 """
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.settings import MetaConfig, find_script, make_config
+from experiments import dice_maml, pro_mp, vpg_maml
+from experiments.settings import make_config
 
 if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 SETTINGS = {"env": "HalfCheetahRandDirecEnv", "meta_batch_size": 20, "rollouts_per_meta_task": 40, "n_itr": 1}
 ESTIMATORS = {
-    "low_variance": ("vpg_maml", {"inner_type": "likelihood_ratio"}),
-    "dice": ("dice_maml", {"outer_type": "log_likelihood"}),
-    "dice_short": ("dice_maml", {"outer_type": "log_likelihood", "inner_lr": 0.1 / 24.0}),
+    "low_variance": (vpg_maml, {"inner_type": "likelihood_ratio"}),
+    "dice": (dice_maml, {"outer_type": "log_likelihood"}),
+    "dice_short": (dice_maml, {"outer_type": "log_likelihood", "inner_lr": 0.1 / 24.0}),
 }
 CHECKPOINTS = (0, 10, 20, 40)  # meta-updates before it
 DRAWINGS = 10
 
 
 def relative_std(gradients: np.ndarray) -> float:
-    """Returns the standard deviation of a gradient estimate, in lengths of the mean one.
+    """Returns the standard deviation of a gradient estimate, relative to the length of its mean.
 
     That is `sqrt(sum_d var_d) / |mean|`, from independent estimates `[n, D]`.
     """
@@ -39,10 +40,10 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
     """Returns the relative standard deviations of the meta-gradient, by estimator and number of meta-updates.
 
     Args:
-        seed: of training and of all drawings.
-        **settings: in place of `SETTINGS`.
+        seed: seed of training and of all samples.
+        **settings: override `SETTINGS`.
     """
-    learner = _build("pro_mp", {"seed": seed, **settings})
+    learner = _build(pro_mp, {"seed": seed, **settings})
     estimators = {name: _build(script, {"seed": seed, **special, **settings})
                   for name, (script, special) in ESTIMATORS.items()}
     measured: dict[str, dict[int, float]] = {name: {} for name in estimators}
@@ -59,17 +60,16 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
     return measured
 
 
-def _build(script: str, settings: dict[str, Any]) -> "Trainer":
-    """Builds what a script trains, in a graph of its own."""
+def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
+    """Builds the trainer of a script in a graph of its own."""
     from meta_policy_search.tf_compat import tf  # takes seconds
 
-    module = find_script(script, MetaConfig)
     with tf.Graph().as_default():
-        return module.build(make_config(module.Config, {**SETTINGS, **settings}))
+        return script.build(make_config(script.Config, {**SETTINGS, **settings}))
 
 
 def _draw(trainer: "Trainer") -> list[Any]:
-    """Draws tasks and paths, adapts, and draws again; returns the samples before and after."""
+    """Samples tasks and paths before and after adaptation; returns both lists of samples."""
     trainer.sampler.update_tasks()
     trainer.policy.switch_to_pre_update()
     before = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())

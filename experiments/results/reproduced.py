@@ -1,16 +1,16 @@
-"""The files of `experiments/reproduce.py`: data by method and seed, and the tables and pictures made of them."""
-import csv
+"""The files of `experiments/reproduce.py`: data by method and seed, and the tables and pictures that show them."""
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Union
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 from scipy.stats import trim_mean
 
+from experiments.results.draw import curve, read_table
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
-from meta_policy_search.plotting import Curve, Progress, plot_comparison
+from meta_policy_search.plotting import Progress, plot_comparison
 from meta_policy_search.utils.files import write_csv, write_text
-from meta_policy_search.utils.statistics import mean_interval, running_mean
+from meta_policy_search.utils.statistics import mean_interval
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "papers")
@@ -20,7 +20,6 @@ README = os.path.join(ROOT, "README.md")
 IN_README = {"navigation": "2D navigation", "half_cheetah_direction": "half cheetah, forward or backward",
              "half_cheetah_velocity": "half cheetah, goal velocity"}
 RESAMPLINGS = 10_000
-POINTS = 200  # of a curve, at most
 Rows = dict[tuple[str, int], list[dict[str, str]]]
 
 
@@ -36,14 +35,14 @@ class Score(NamedTuple):
 
 
 def weights_path(name: str, method: str, seed: int) -> str:
-    """Returns the path of the file with a policy's parameters; its folder is there."""
+    """Returns the path of the file with a policy's parameters; makes its folder."""
     folder = os.path.join(FOLDER, "weights")
     os.makedirs(folder, exist_ok=True)
     return os.path.join(folder, f"{name},{method},seed={seed}.npz")
 
 
 def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progress) -> None:
-    """Adds a run to the data of an entry, in the place of an earlier one of the same method and seed.
+    """Adds a run to the data of an entry; replaces an earlier one of the same method and seed.
 
     Args:
         name: of the entry.
@@ -61,7 +60,7 @@ def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progre
 
 
 def keep_measured(name: str, seed: int, measured: Mapping[str, Mapping[int, float]]) -> None:
-    """Adds what was measured with a seed, numbers by method and key."""
+    """Adds the values that were measured with a seed, by method and key."""
     _add(_path(name, ".csv"), {
         (method, seed): [{"key": str(key), "value": f"{value:.6g}"} for key, value in by_key.items()]
         for method, by_key in measured.items()})
@@ -69,32 +68,31 @@ def keep_measured(name: str, seed: int, measured: Mapping[str, Mapping[int, floa
 
 def read_scores(name: str) -> dict[str, dict[int, np.ndarray]]:
     """Returns the scores of the policies of an entry, `[tasks, K + 1]`, by method and seed."""
-    returns: dict[str, dict[int, np.ndarray]] = {}
-    for (method, seed), rows in _read(_path(name, ".csv")).items():
-        columns = [column for column in rows[0] if column.startswith("after_")]
-        returns.setdefault(method, {})[seed] = np.array([[float(row[column]) for column in columns] for row in rows])
-    return returns
+    return _by_method(_read(_path(name, ".csv")), lambda rows: np.array(
+        [[float(cell) for column, cell in row.items() if column.startswith("after_")] for row in rows]))
 
 
 def read_training(name: str) -> dict[str, dict[int, Progress]]:
     """Returns the columns of training of an entry, by method and seed."""
-    training: dict[str, dict[int, Progress]] = {}
-    for (method, seed), rows in _read(_path(name, "_training.csv")).items():
-        training.setdefault(method, {})[seed] = {
-            column: np.array([float(row[column]) for row in rows]) for column, first in rows[0].items() if first}
-    return training
+    return _by_method(_read(_path(name, "_training.csv")), lambda rows: {
+        column: np.array([float(row[column]) for row in rows]) for column, first in rows[0].items() if first})
 
 
 def read_measured(name: str) -> dict[str, dict[int, dict[int, float]]]:
-    """Returns what was measured, by method, seed and key."""
-    measured: dict[str, dict[int, dict[int, float]]] = {}
-    for (method, seed), rows in _read(_path(name, ".csv")).items():
-        measured.setdefault(method, {})[seed] = {int(row["key"]): float(row["value"]) for row in rows}
-    return measured
+    """Returns the measured values, by method, seed and key."""
+    return _by_method(_read(_path(name, ".csv")), lambda rows: {int(row["key"]): float(row["value"]) for row in rows})
+
+
+def _by_method(runs: Rows, convert: Callable[[list[dict[str, str]]], Any]) -> dict[str, dict[int, Any]]:
+    """Returns the converted rows of each run, by method and seed."""
+    converted: dict[str, dict[int, Any]] = {}
+    for (method, seed), rows in runs.items():
+        converted.setdefault(method, {})[seed] = convert(rows)
+    return converted
 
 
 def _add(path: str, new: Rows) -> None:
-    """Adds rows to those of a file, in the place of those of the same method and seed."""
+    """Adds rows to a file; replaces those of the same method and seed."""
     os.makedirs(FOLDER, exist_ok=True)
     kept = {**_read(path), **new}
     header = list(dict.fromkeys(column for run in kept.values() for column in run[0]))
@@ -104,10 +102,8 @@ def _add(path: str, new: Rows) -> None:
 
 def _read(path: str) -> Rows:
     kept: Rows = {}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                kept.setdefault((row.pop("method"), int(row.pop("seed"))), []).append(row)
+    for row in read_table(path) if os.path.exists(path) else ():
+        kept.setdefault((row.pop("method"), int(row.pop("seed"))), []).append(row)
     return kept
 
 
@@ -121,9 +117,9 @@ def _path(name: str, ending: str) -> str:
 def interquartile_mean(scores: np.ndarray) -> Score:
     """Returns the mean of the middle half of all scores, with its 95% interval by the percentile bootstrap.
 
-    Policies and tasks are drawn again, each with replacement (Agarwal et al. 2021, arXiv:2108.13264, draw the runs of
-    each task by themselves; here a run is a policy that is tested in all tasks, so it is drawn as a whole). With one
-    seed the interval is over tasks alone.
+    Policies and tasks are resampled, each with replacement. (Agarwal et al. 2021, arXiv:2108.13264, resample the runs
+    of each task separately. Here a run is a policy that is tested in all tasks, so it is resampled as a whole.) With
+    one seed the interval is over tasks alone.
 
     Args:
         scores: `[seeds, tasks]`.
@@ -140,7 +136,7 @@ def interquartile_mean(scores: np.ndarray) -> Score:
 
 
 def write(*names: str) -> list[str]:
-    """Draws the pictures of some entries, and writes the tables of all that have data; returns the paths."""
+    """Draws the pictures of some entries and writes the tables of all entries that have data; returns the paths."""
     paths = [draw(name) for name in names if os.path.exists(_path(name, "_training.csv"))]
     write_text(PAGE, page())
     with open(README, encoding="utf-8") as file:
@@ -149,38 +145,39 @@ def write(*names: str) -> list[str]:
 
 
 def draw(name: str) -> str:
-    """Draws what an entry's methods return before and after adaptation, over environment steps; returns the path."""
+    """Draws the returns of an entry before and after adaptation, over environment steps; returns the path."""
     entry, training = ENTRIES[name], read_training(name)
     steps = entry.settings.get("num_inner_grad_steps", 1)
     panels = {}
     for step, label in ((0, "return before adaptation"), (steps, f"return after {_count(steps, 'step')}")):
         column = f"Step_{step}-AverageReturn"
-        panels[label] = [_curve(method.label, training[method.name], column) for method in entry.methods
+        panels[label] = [curve(method.label, list(training[method.name].values()), column, "n_timesteps")
+                         for method in entry.methods
                          if column in next(iter(training.get(method.name, {}).values()), ())]
     path, title = _path(name, ".svg"), f"{entry.settings['env']}, {entry.source}"
     plot_comparison(panels, path, title, "environment steps")
     return path
 
 
-def _curve(label: str, runs: dict[int, Progress], column: str) -> Curve:
-    every = -(-max(len(run["Itr"]) for run in runs.values()) // POINTS)
-    return Curve(label, [(run["n_timesteps"][::every], running_mean(run[column])[0][::every]) for run in runs.values()])
-
-
 def page() -> str:
     """Returns the page of all entries that have data, in Markdown."""
-    parts = ["# Claims of papers, repeated", _PREFACE]
-    for name, entry in ENTRIES.items():
-        if os.path.exists(_path(name, ".csv")):
-            parts.append("\n".join(_section(name, entry)))
-    for name, measurement in MEASUREMENTS.items():
-        if os.path.exists(_path(name, ".csv")):
-            parts.append("\n".join(_section_of_measurement(name, measurement)))
+    sections = [*((name, _section(name, entry)) for name, entry in ENTRIES.items()),
+                *((name, _section_of_measurement(name, entry)) for name, entry in MEASUREMENTS.items())]
+    parts = ["# Claims of papers, repeated", _read_text("README").rstrip("\n"),
+             *("\n".join(section) for name, section in sections if os.path.exists(_path(name, ".csv")))]
     return "\n\n".join(parts) + "\n"
 
 
+def _read_text(name: str) -> str:
+    """Returns the text of a Markdown file in the folder of the data; an empty one if there is no such file."""
+    if not os.path.exists(_path(name, ".md")):
+        return ""
+    with open(_path(name, ".md"), encoding="utf-8") as file:
+        return file.read()
+
+
 def readme(text: str) -> str:
-    """Returns the text of the README with its table of returns in new tasks, which stands between two comments."""
+    """Replaces the table of returns in new tasks, between two comments, in the text of the README."""
     rows = ["| experiment | seeds | 0 | 1 | 2 | 3 |", "|---" * 6 + "|"]
     for name, label in IN_README.items():
         returns, methods = read_scores(name), ENTRIES[name].methods
@@ -190,15 +187,6 @@ def readme(text: str) -> str:
                  for method in methods if method.name in returns]
     begin, end = "<!-- returns in new tasks -->\n", "\n<!-- end -->"
     return text[:text.index(begin)] + begin + "\n".join(rows) + text[text.index(end):]
-
-
-_PREFACE = """\
-`python experiments/reproduce.py NAME` trains, tests, measures and writes all that follows; data and weights are in
-`experiments/results/papers`. Policies are tested in 40 tasks that they were not trained on, the same for all. Columns
-0, 1, ... are means over tasks and seeds after so many gradient steps. The last column is the interquartile mean after
-as many steps as in training, over all seeds and tasks, with its 95% bootstrap interval over seeds and tasks (over tasks
-alone where there is one seed; with three seeds such intervals are too narrow rather than too wide). Minutes are those
-that training took, beside whatever else the machine did."""
 
 
 def _section(name: str, entry: Entry) -> Iterator[str]:
@@ -238,8 +226,7 @@ def _intervals(measured: dict[int, dict[int, float]], keys: Sequence[int]) -> li
 def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator[str]:
     yield f"## {entry.claim}: `{name}`\n"
     yield f"{source}." + (f" Different here: {entry.differs}." if entry.differs else "") + "\n"
-    if entry.outcome:
-        yield f"{entry.outcome}\n"
+    yield from filter(None, [_read_text(name)])
 
 
 def _row(entry: Entry, method: Method, returns: dict[int, np.ndarray], training: dict[int, Progress]) -> str:

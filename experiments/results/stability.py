@@ -1,15 +1,13 @@
-"""How ProMP unlearns to adapt on the half cheetah, and with which settings it does not.
+"""ProMP loses its adaptation on the half cheetah in long runs; this compares settings that prevent it.
 
     python experiments/results/stability.py pro_mp_stability           # draws the data beside this file
     python experiments/results/stability.py pro_mp_stability --train   # trains again, an hour of one core
 
-The preset of `make train` is trained for longer. From its iteration 75 on, the same run goes on with other settings, in
-the same tasks and with the same random numbers. `NAME.csv` holds the returns of forward and backward tasks by
-themselves, what the meta-update made of the loss, and how far it moved the adapted policies.
+The preset of `make train` is trained for longer. From its iteration 75 on, the same run continues with other settings,
+in the same tasks and with the same random numbers. `NAME.csv` holds the separate returns of forward and backward tasks,
+the loss after the meta-update, and the divergence of the adapted policies by the meta-update.
 """
 import argparse
-import csv
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -17,8 +15,10 @@ from typing import Any, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from experiments.results.entries import CONFIGS
-from experiments.settings import MetaConfig, find_script, make_config
+from experiments import pro_mp
+from experiments.results.draw import read_table
+from experiments.results.entries import preset
+from experiments.settings import make_config
 from meta_policy_search.plotting import Curve, plot_comparison
 from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.statistics import running_mean
@@ -32,19 +32,17 @@ PANELS = {"forward tasks before adaptation": "forward_before", "forward tasks af
 
 
 class State(NamedTuple):
-    """What a run goes on from."""
+    """The state of a run that a variant continues."""
 
     params: Any
     algo: Any
 
 
 def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator[tuple[list[float], State]]:
-    """Trains a variant, from its beginning or from a state at iteration `BEGIN`; yields rows and states after them."""
-    with open(os.path.join(CONFIGS, "train_half_cheetah.json"), encoding="utf-8") as file:
-        tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
-        settings = {**json.load(file), "n_itr": ENDS[name], **tasks, **settings}
-    module = find_script("pro_mp", MetaConfig)
-    trainer = module.build(make_config(module.Config, settings))
+    """Trains a variant from the start or from a state at iteration `BEGIN`; yields a row and a state per iteration."""
+    tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
+    settings = {**preset("train_half_cheetah"), "n_itr": ENDS[name], **tasks, **settings}
+    trainer = pro_mp.build(make_config(pro_mp.Config, settings))
     algo, policy, sampler, process = trainer.algo, trainer.policy, trainer.sampler, trainer.sample_processor
     paths = settings["rollouts_per_meta_task"]
     if state:
@@ -70,7 +68,7 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
 
 
 def train_all(path: str) -> None:
-    """Trains all variants; writes their rows."""
+    """Trains all variants and writes their rows."""
     rows, state = [], None
     for name in ENDS:
         for row, after in train(name, state):
@@ -83,8 +81,7 @@ def train_all(path: str) -> None:
 
 def draw(name: str) -> str:
     """Draws the variants; returns the path."""
-    with open(os.path.join(HERE, f"{name}.csv"), encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_table(os.path.join(HERE, f"{name}.csv"))
     panels = {}
     for title, column in PANELS.items():
         panels[title] = []
@@ -99,9 +96,9 @@ def draw(name: str) -> str:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Does what the command line says."""
+    """Draws the variants, and trains them first if the flags ask for it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="of the files beside this one")
+    parser.add_argument("name", help="name of the files beside this one, without ending")
     parser.add_argument("--train", action="store_true", help="train all variants first")
     arguments = parser.parse_args(argv)
     if arguments.train:

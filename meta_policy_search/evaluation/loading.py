@@ -6,7 +6,7 @@ from meta_policy_search.evaluation.evaluator import MetaEvaluator
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_int_at_least
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import load_snapshot
 
@@ -49,7 +49,12 @@ def load_evaluator(
             raise ValueError(f"run_folder: expected the run of a Trainer whose parts are of this package, and say how "
                              f"they were built, got {run_folder}")
         name = f"{run_folder}, iteration {content['itr']}"
-        recipe = parts["algo"]
+        recipe, processor, sampler = parts["algo"], parts["sample_processor"], dict(parts["sampler"].arguments)
+        if rollouts_per_meta_task is not None:
+            sampler["rollouts_per_meta_task"] = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
+        if max_path_length is not None:
+            sampler["max_path_length"] = check_positive_int("max_path_length", max_path_length)
+            recipe, processor = (_with_length(part, max_path_length) for part in (recipe, processor))
         if snapshot is None:
             name = "random initialisation"
             seeding.set_root(content["state"]["seeding"]["root"])
@@ -61,13 +66,19 @@ def load_evaluator(
         env = content["env"] if env is None else env
         if render_mode is not None:
             _draw(env, render_mode)
-        sampler = parts["sampler"].arguments
-        rollouts = rollouts_per_meta_task or sampler["rollouts_per_meta_task"]
+        rollouts = sampler["rollouts_per_meta_task"]
         envs_per_task = sampler.get("envs_per_task")
         return MetaEvaluator(
-            algo, env, parts["sample_processor"].build(), rollouts,
-            max_path_length or sampler["max_path_length"], envs_per_task and min(envs_per_task, rollouts),
+            algo, env, processor.build(), rollouts, sampler["max_path_length"],
+            envs_per_task and min(envs_per_task, rollouts),
             sampler.get("parallel", False) if parallel is None else parallel, name)
+
+
+def _with_length(recipe: Any, max_path_length: int) -> Any:
+    """Returns the recipe of an object with another length of paths, where it was given one, as those of DiCE are."""
+    if recipe.arguments.get("max_path_length") is None:
+        return recipe
+    return recipe._replace(arguments={**recipe.arguments, "max_path_length": max_path_length})
 
 
 def _draw(env: Any, render_mode: str) -> None:

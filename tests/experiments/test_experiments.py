@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from experiments import command, dice_maml, e_maml, maml_trpo, pro_mp, record, vpg_maml
-from experiments.settings import SMOKE, make_config
+from experiments.settings import SMOKE, arguments_for, make_config
 from meta_policy_search import __version__
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.utils import logger
@@ -265,6 +265,21 @@ def test_the_choices_of_inner_objective_and_exploration_reach_the_algorithm(scri
     assert (algo.inner_type, algo.exploration, algo.exploration_coeff) == ("likelihood_ratio", exploration, coeff)
 
 
+def test_settings_are_passed_to_the_arguments_of_the_same_name():
+    """Given classes with explicit arguments and with `**kwargs`, then each gets the settings that it takes."""
+    class Explicit:
+        def __init__(self, policy, inner_lr=0.1, scale=1.0):
+            pass
+
+    class PassesOn(Explicit):
+        def __init__(self, *args, clip_eps=0.2, **kwargs):
+            pass
+
+    config = pro_mp.Config(inner_lr=0.7, clip_eps=0.5)
+    assert arguments_for(Explicit, config, scale=2.0) == {"inner_lr": 0.7, "scale": 2.0}
+    assert arguments_for(PassesOn, config, inner_lr=3) == {"inner_lr": 3, "clip_eps": 0.5}
+
+
 def test_flags_override_smoke_which_overrides_the_file(tmp_path, monkeypatch, capsys):
     config_file = write_json(tmp_path / "a.json", {"n_itr": 500, "hidden_sizes": [32], "inner_lr": 0.2, "seed": 7})
     config = config_of(pro_mp, "--config_file", config_file, "--smoke", "--n_itr", 6, "--inner_lr", 0.3, "--dump_path",
@@ -481,7 +496,7 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
         return mistake(capsys, script, "--resume", finished_copy, *arguments)
 
     assert refusal("--n_itr", 13, "--inner_lr", 0.2, "--seed", 1, "--hidden_sizes", 8, 8).endswith(
-        "but inner_lr is 1.0 there, 0.2 here; hidden_sizes is (8,) there, (8, 8) here\n")
+        "but hidden_sizes is (8,) there, (8, 8) here; inner_lr is 1.0 there, 0.2 here\n")
     config_file = write_json(tmp_path / "a.json", {"discount": 0.5, "inner_lr": 1})
     assert refusal("--config_file", config_file).endswith("but discount is 0.99 there, 0.5 here\n")
     assert "n_itr is 12 there, 11 here" in refusal("--n_itr", 11)
@@ -602,7 +617,7 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
     snapshot = load_snapshot(tmp_path / "run")
     assert len(rows(tmp_path / "run")) >= snapshot["itr"] + 1 >= 2  # row 2 is printed before it is saved
     script = min(os.path.relpath(pro_mp.__file__, tmp_path), pro_mp.__file__, key=len)
-    assert out.endswith(f"To go on after iteration {snapshot['itr']}: python {script} --resume run\n")
+    assert out.endswith(f"To resume after iteration {snapshot['itr']}: python {script} --resume run\n")
 
 
 def test_ctrl_c_before_there_is_anything_to_go_on_from(tmp_path, monkeypatch, capsys):
@@ -611,4 +626,4 @@ def test_ctrl_c_before_there_is_anything_to_go_on_from(tmp_path, monkeypatch, ca
 
     monkeypatch.setattr(pro_mp, "build", interrupt)
     assert run(pro_mp, "--dump_path", tmp_path / "run") == 130
-    assert capsys.readouterr().out == "There is no snapshot to go on from\n"
+    assert capsys.readouterr().out == "There is no snapshot to resume from\n"

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import meta_policy_search as mps
 from experiments import metaworld_evaluation, pro_mp
 from experiments.metaworld_evaluation import MetaWorldAgent, evaluate_on_metaworld, make_test_envs
 from meta_policy_search.envs import MetaEnv, MetaPointEnv, MetaWorldML1, MetaWorldML10, meta_world, normalize
@@ -253,7 +254,7 @@ def version(package):
 
 @pytest.mark.thorough
 def test_the_evaluation_depends_on_its_seed_and_sizes(run_folder):
-    evaluator = metaworld_evaluation.evaluate.load_evaluator(run_folder)
+    evaluator = mps.load_evaluator(run_folder)
     sizes = {"num_goals": 2, "adaptation_episodes": 2, "evaluation_episodes": 1, "max_path_length": 4}
     np.random.seed(5)
     first = evaluate_on_metaworld(evaluator, **sizes)

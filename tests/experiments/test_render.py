@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import meta_policy_search as mps
 from experiments import maml_trpo, render
 from experiments.command import INTERRUPTED
-from experiments.evaluate import load_evaluator
 from meta_policy_search.envs import make_env
 from meta_policy_search.envs.mujoco_envs.engines import camera
 from meta_policy_search.evaluation import MetaEvaluator
@@ -89,7 +89,7 @@ def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
         assert (small.n_frames, small.width) == (14, 640)
     meta, pictures = video(path)
     assert meta["size"] == (WIDTH, HEIGHT) and meta["fps"] == 10.0 and pictures.shape == (14, HEIGHT, WIDTH, 3)
-    recording = load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)
+    recording = mps.load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)
     for task in range(2):
         for step, panels in zip((0, 2), sides(pictures), strict=True):
             trajectory = recording.trajectories(step, task)[0]
@@ -116,13 +116,13 @@ def test_the_same_seed_gives_the_same_video(point, tmp_path):
 
 def test_frames_and_captions(point, monkeypatch):
     """Given a path that ends early, then its last picture stays, and captions say what was earned so far."""
-    evaluator = load_evaluator(str(point), max_path_length=4, render_mode="rgb_array")
+    evaluator = mps.load_evaluator(str(point), max_path_length=4, render_mode="rgb_array")
     recording = evaluator.record(1, num_steps=1)
     for key in ("rewards", "actions"):
         recording.rounds[1][0][0][key] = recording.rounds[1][0][0][key][:2]
     captions = []
     monkeypatch.setattr(render, "_captioned", lambda picture, lines: captions.append(lines) or picture)
-    envs = evaluator.env, load_evaluator(str(point), render_mode="rgb_array").env
+    envs = evaluator.env, mps.load_evaluator(str(point), render_mode="rgb_array").env
     pictures = list(render.frames(recording, 0, envs))
     assert len(pictures) == 5
     np.testing.assert_array_equal(pictures[2][:, -SIDE:], pictures[4][:, -SIDE:])
@@ -225,7 +225,7 @@ def test_environments_without_pictures_and_folders_that_are_no_runs(tmp_path, ca
     folder = train(tmp_path / "bandit", "--env", "MetaBernoulliBanditEnv")
     capsys.readouterr()
     assert "there are no pictures (rgb_array) of MetaBernoulliBanditEnv" in mistake(capsys, folder)
-    assert "run_folder: expected the folder of a run, got nowhere" in mistake(capsys, "nowhere")
+    assert "could not read the snapshot nowhere" in mistake(capsys, "nowhere")
 
 
 @pytest.mark.thorough

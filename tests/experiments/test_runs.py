@@ -67,7 +67,7 @@ def test_the_table(three, capsys):
     assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+ +24 h +1/3 +-1.00 +-1.00  interrupted +data/c", c)
     assert re.fullmatch(rf"pro_mp +HalfCheetahRandDirecEnv +7  {today} .* \d s +3/3 +\+3.50 +3.50  finished +data/b", b)
     command = f"python {record.shortest(ROOT / 'experiments' / 'pro_mp.py')} --resume data/c"
-    assert rest == ["", "To go on with those that were interrupted:", f"    {command}"]
+    assert rest == ["", "To resume interrupted runs:", f"    {command}"]
 
 
 @pytest.mark.parametrize("arguments, expected", [
@@ -181,7 +181,7 @@ def test_a_run_made_in_python_goes_on_there_and_is_finished_where_a_callback_sto
     assert (run["state"], run["iterations"], run["n_itr"], run["resume"]) == ("finished", 1, 9, None)
     with pytest.raises(SystemExit):
         cem.main(["--resume", "data/run"])
-    assert 'goes on there: mps.load_run("data/run").resume(n_itr=...)' in capsys.readouterr().err
+    assert 'resume it there: mps.load_run("data/run").resume(n_itr=...)' in capsys.readouterr().err
     mps.load_run("data/run").resume(n_itr=2)
     params = record.read_params("data/run")
     run_folder.write_params("data/run", {**params, "settings": {**params["settings"], "n_itr": 3}})

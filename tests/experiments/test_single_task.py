@@ -71,11 +71,11 @@ def test_settings_reach_the_algorithm(tmp_path):
                         extra_decay_time=7.0, max_path_length=9, discount=0.5, hidden_sizes=(4,),
                         baseline="ZeroBaseline", candidates_at_once=3)
     trainer = cem.build(config)
-    algo = trainer.runner.algo
+    algo = trainer.algo
     assert (algo.n_samples, algo.n_best, algo.init_std, algo.extra_std, algo.extra_decay_time) == (10, 3, 0.2, 0, 7)
     assert (algo.max_path_length, algo.discount, algo.policy.hidden_sizes) == (9, 0.5, (4,))
     assert type(algo.baseline).__name__ == "ZeroBaseline" and trainer.sampler._candidates_at_once == 3
-    assert cma_es.build(cma_es.Config(env="MetaPointEnv", sigma0=0.7)).runner.algo.sigma0 == 0.7
+    assert cma_es.build(cma_es.Config(env="MetaPointEnv", sigma0=0.7)).algo.sigma0 == 0.7
 
 
 def test_settings_reach_ddpg():
@@ -83,7 +83,7 @@ def test_settings_reach_ddpg():
              "min_buffer_size": 6, "use_target": False, "target_update_tau": 0.3, "policy_lr": 0.01, "qf_lr": 0.02,
              "reward_scale": 3.0, "smooth_return": False, "max_path_length": 9, "discount": 0.5}
     algo = ddpg.build(ddpg.Config(env="MetaPointEnv", noise="GaussianNoisePolicy", sigma=0.7, buffer_size=50,
-                                  hidden_sizes=(4,), **given)).runner.algo
+                                  hidden_sizes=(4,), **given)).algo
     assert {name: getattr(algo, name) for name in given} == given
     assert type(algo.exploration_policy).__name__ == "GaussianNoisePolicy" and algo.exploration_policy.sigma == 0.7
     assert algo.replay_buffer.size_in_transitions == 50
@@ -91,7 +91,7 @@ def test_settings_reach_ddpg():
 
 
 def test_the_task_is_drawn_for_the_seed():
-    goals = [cem.build(cem.Config(env="MetaPointEnv", seed=seed)).runner.env.get_task() for seed in (1, 1, 2)]
+    goals = [cem.build(cem.Config(env="MetaPointEnv", seed=seed)).env.get_task() for seed in (1, 1, 2)]
     np.testing.assert_array_equal(goals[0], goals[1])
     assert (goals[0] != goals[2]).any()
 
@@ -109,7 +109,7 @@ def test_mistakes(arguments, message, tmp_path, capsys):
 def test_runs_of_a_search_are_not_for_the_evaluation_of_meta_learning(tmp_path, capsys):
     run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
     capsys.readouterr()
-    assert "expected a run of a meta-learning script" in mistake(capsys, evaluate, tmp_path / "run")
+    assert "expected the run of a Trainer" in mistake(capsys, evaluate, tmp_path / "run")
 
 
 def test_neither_tensorflow_nor_gymnasium_nor_cma_is_loaded_before_it_is_needed(tmp_path):

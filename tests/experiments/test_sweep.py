@@ -84,7 +84,7 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     assert sweep.main([*arguments, "--columns", "NumTrajs", "AverageReturn", "AverageReturm"]) == 1
     said = capsys.readouterr().out
     assert "No run has a column 'AverageReturm'; similar ones are AverageReturn" in said
-    assert "4 runs, of which 2 are done" in said and f"{names[0]}: begins" not in said and f"{names[2]}: begins" in said
+    assert "4 runs, of which 2 are done" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
     assert list(rows(output / "summary.csv")[0])[-3:] == ["NumTrajs", "AverageReturn", "AverageReturm"]
     assert float(rows(output / "summary.csv")[0]["NumTrajs"]) > 0.0
@@ -98,7 +98,7 @@ def test_more_iterations_go_on_where_the_runs_ended(tmp_path, capsys):
     grid = write_grid(tmp_path, {"seed": [1]}, n_itr=5)
     capsys.readouterr()
     assert sweep.main([str(grid), *arguments]) == 0
-    assert "seed=1: goes on" in capsys.readouterr().out
+    assert "seed=1: resumes" in capsys.readouterr().out
     assert sweep.main([str(grid), "--output", str(tmp_path / "at_once")]) == 0
     resumed, at_once = (
         [{key: value for key, value in row.items() if "Time" not in key}
@@ -203,14 +203,14 @@ def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(number, tmp_pat
     process.send_signal(number)
     said, errors = process.communicate(timeout=90)
     assert process.returncode == INTERRUPTED and errors == ""
-    assert "Stopping 2 runs" in said and "Interrupted; the same command goes on" in said
+    assert "Stopping 2 runs" in said and "Interrupted; run the same command to resume" in said
     assert len(children) >= 2 and not any(child.is_running() and child.status() != "zombie" for child in children)
     assert [row["status"] for row in rows(output / "summary.csv")] == ["not done"] * 3
     assert not (output / "seed=3").exists()
 
     again = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "seed=1: goes on" in again.stdout and "seed=3: begins" in again.stdout
+    assert "seed=1: resumes" in again.stdout and "seed=3: starts" in again.stdout
     for seed in (1, 2, 3):
         epochs = [int(row["Epoch"]) for row in rows(output / f"seed={seed}" / "progress.csv")]
         assert epochs == list(range(200))
@@ -273,8 +273,8 @@ def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
     ([], "expected a JSON object, got list"),
     ({"script": "cem.py"}, r"expected an object with the keys script (the name of a file), settings and grid"),
     ({"script": 1, "settings": {}, "grid": {}}, "expected an object with the keys script"),
-    ({"script": "gone.py", "settings": {}, "grid": {}}, "got one of 'gone'"),
-    ({"script": "parts.py", "settings": {}, "grid": {}}, "got one of 'parts'"),
+    ({"script": "gone.py", "settings": {}, "grid": {}}, "got 'gone'"),
+    ({"script": "parts.py", "settings": {}, "grid": {}}, "got 'parts'"),
     ({"script": "cem.py", "settings": {"inner_lr": 1}, "grid": {}}, "unknown setting 'inner_lr'; there are env, "),
     ({"script": "cem.py", "settings": {}, "grid": {"sead": [1]}}, "unknown setting 'sead'; there are env, "),
     ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected an integer, got '2'"),

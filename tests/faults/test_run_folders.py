@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from experiments import cem, command, record, vpg_maml
-from experiments.settings import make_config
 from meta_policy_search import run_folder
 from meta_policy_search.utils import logger, snapshotter
 from meta_policy_search.utils.files import FolderLock, is_locked
@@ -166,8 +165,7 @@ def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatc
 def test_runs_that_begin_in_the_same_second_have_folders_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run_folder, "now", lambda: datetime.datetime(2026, 1, 2, 3, 4, 5))
-    config = make_config(cem.Config, {"env": "MetaPointEnv", "seed": 7})
-    folders = [record.make_default_folder("cem", config) for _ in range(3)]
+    folders = [run_folder.make_run_folder("cem", "MetaPointEnv", 7) for _ in range(3)]
     assert [os.path.basename(folder) for folder in folders] == [
         "2026-01-02_03-04-05_seed7", "2026-01-02_03-04-05_seed7_2", "2026-01-02_03-04-05_seed7_3"]
     assert all(os.path.isdir(folder) for folder in folders)
@@ -238,7 +236,7 @@ def test_an_interruption_before_the_logger_is_configured_names_the_snapshot(tmp_
     monkeypatch.setattr(record, "resumed_config", interrupt)
     capsys.readouterr()
     assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == command.INTERRUPTED
-    assert re.fullmatch(r"To go on after iteration 1: python .*cem\.py --resume .*run\n", capsys.readouterr().out)
+    assert re.fullmatch(r"To resume after iteration 1: python .*cem\.py --resume .*run\n", capsys.readouterr().out)
 
 
 # Pictures, and files of settings -----------------------------------------------------------------------------------
