@@ -264,8 +264,8 @@ class Humanoid(Robot):
 
     def observations(self, state: State) -> np.ndarray:
         derived = state.derived
-        parts = (super().observations(state), _flattened(derived["cinert"]), _flattened(derived["cvel"]),
-                 derived["qfrc_actuator"], _contact_forces(state))
+        parts = (state.qpos[:, self.first_observed:], state.qvel, _flattened(derived["cinert"]),
+                 _flattened(derived["cvel"]), derived["qfrc_actuator"], _contact_forces(state))
         return np.concatenate(parts, axis=1)
 
     def position(self, state: State) -> np.ndarray:

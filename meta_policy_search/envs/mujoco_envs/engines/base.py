@@ -273,14 +273,15 @@ class Engine(abc.ABC):
         compute = _compute_forces if "cfrc_ext" in self.derived else _compute_motion
         functions = self._functions
         with _borrowed(self._idle_memory, self._new_memory) as data:
-            qpos, qvel, ctrl, results = data.qpos, data.qvel, data.ctrl, arrays_of(data, self.derived)  # views
+            qpos, qvel, ctrl = data.qpos, data.qvel, data.ctrl  # views
+            results = [(self._derived[name], view) for name, view in arrays_of(data, self.derived).items()]
             for i, model in zip(ids, self._models_of(env_ids)):
                 qpos[:] = self._states[i, 1:1 + self.nq]
                 qvel[:] = self._states[i, 1 + self.nq:]
                 ctrl[:] = self._controls[i]
                 compute(functions, model, data)
-                for name, result in results.items():
-                    self._derived[name][i] = result
+                for rows, view in results:
+                    rows[i] = view
 
     def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
         model = self._copy_of_model()
