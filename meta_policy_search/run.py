@@ -1,8 +1,7 @@
 """The one-call API: trains, loads, evaluates, plots and resumes runs with one call each."""
 import contextlib
-import inspect
 import os
-from typing import Any, Dict, Optional, Sequence, Set, Type, Union
+from typing import Any, Dict, Optional, Sequence, Type, Union
 
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, make_env, normalize
@@ -22,6 +21,7 @@ from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_choice, check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.log_outputs import check_formats
+from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
 
@@ -85,7 +85,7 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
     processor_class = DiceMetaSampleProcessor if is_dice else MetaSampleProcessor
     classes = (NormalizedEnv, policy_class, MetaSampler, processor_class, algo_class, Trainer)
-    taken = {cls: _argument_names(cls) - _GIVEN for cls in classes}
+    taken = {cls: argument_names(cls) - _GIVEN for cls in classes}
     known = set().union(*taken.values())
     for name in settings.keys() - known:
         raise TypeError(f"train: unknown argument {name!r} with {algo_class.__name__}{did_you_mean(name, known)}")
@@ -102,18 +102,6 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     given[Trainer]["num_inner_grad_steps"] = algo.num_inner_grad_steps
     return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]), processor_class(**given[processor_class]),
                    policy, n_itr, callbacks=callbacks, **given[Trainer])
-
-
-def _argument_names(cls: type) -> Set[str]:
-    """Returns the names of a constructor's arguments, those included that a subclass passes on by `**kwargs`."""
-    names: Set[str] = set()
-    for base in cls.__mro__:
-        if "__init__" in vars(base):
-            parameters = inspect.signature(base).parameters
-            names.update(parameters)
-            if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-                break
-    return names
 
 
 def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":

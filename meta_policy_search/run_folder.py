@@ -1,4 +1,4 @@
-"""What a run writes down about itself in `params.json`: settings, command, versions, machine, and when it began."""
+"""The file `params.json` of a run: settings, command, versions, machine and times."""
 import datetime
 import importlib.metadata
 import itertools
@@ -25,7 +25,7 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
 
 
 def make_run_folder(experiment: str, env: str, seed: int) -> str:
-    """Makes the folder of a run that begins now, which no other run gets; returns its path."""
+    """Creates a new folder for a run that begins now; returns its path."""
     first = os.path.join("data", experiment, env, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
     for number in itertools.count(1):
         path = first if number == 1 else f"{first}_{number}"
@@ -38,26 +38,26 @@ def make_run_folder(experiment: str, env: str, seed: int) -> str:
 
 
 def write_params(folder: str, params: Mapping[str, Any]) -> None:
-    """Writes `params.json` into a run folder, at once."""
+    """Writes `params.json` into a run folder."""
     write_text(os.path.join(folder, PARAMS_FILE), json.dumps(params, indent=2) + "\n")
 
 
 def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) -> None:
-    """Writes down that a run begins, or goes on with iteration `itr` above 0, which was not started by a script.
+    """Records in `params.json` that a run outside of the scripts begins, or resumes with iteration `itr` above 0.
 
     Args:
-        folder: the run's.
-        name: what stands in the place of the script: the algorithm.
-        settings: by name, in the types that JSON has.
+        folder: the run folder.
+        name: name of the algorithm, in place of the script.
+        settings: settings by name, in types of JSON.
         itr: the next iteration.
     """
     process = describe_process([sys.executable, *sys.argv], os.getcwd())
     params = {"script": name, "made_by": MADE_BY_TRAINER, "settings": settings, **process, "resumed": []}
     before = _read(folder)
-    if before is not None and "settings" not in before:  # of somebody's own script
+    if before is not None and "settings" not in before:  # written by a user's script
         return
     if before is not None and itr:
-        if before.get("made_by") != MADE_BY_TRAINER:  # a script's: the settings are those that it knows
+        if before.get("made_by") != MADE_BY_TRAINER:  # of a script, which knows the settings
             settings = {**before["settings"], "n_itr": settings["n_itr"]}
         before.pop("ended", None)
         resumed = [*before["resumed"], {"itr": itr, **process}]
@@ -66,7 +66,7 @@ def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) 
 
 
 def record_end(folder: str, stopped: bool) -> None:
-    """Adds that the run ended now, its training at least, and whether a callback has stopped it."""
+    """Records the end of training, and whether a callback stopped it."""
     params = _read(folder)
     if params is not None and "settings" in params:
         write_params(folder, {**params, "ended": now().isoformat(timespec="seconds"), "stopped": stopped})
@@ -76,12 +76,12 @@ def _read(folder: str) -> Optional[Dict[str, Any]]:
     try:
         with open(os.path.join(folder, PARAMS_FILE), encoding="utf-8") as file:
             return json.load(file)
-    except (OSError, ValueError):  # there is none, or none that can be read
+    except (OSError, ValueError):  # missing or unreadable
         return None
 
 
 def settings_of(*parts: Any) -> Dict[str, Any]:
-    """Returns the arguments of objects that say them, in the types that JSON has; those of later ones count."""
+    """Returns the arguments of all `Configurable` objects in types of JSON; later objects override earlier ones."""
     return {name: as_json(value) for part in parts if isinstance(part, Configurable)
             for name, value in present_arguments(part).items() if name != "name"}
 
@@ -92,7 +92,7 @@ def innermost(env: Any) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """Returns a setting in the types that JSON has: objects and functions by their names."""
+    """Returns a setting in types of JSON; objects and functions become their names."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
@@ -105,16 +105,16 @@ def as_json(value: Any) -> Any:
 
 
 def now() -> datetime.datetime:
-    """Returns the time, in the zone of this machine."""
+    """Returns the time in the time zone of this machine."""
     return datetime.datetime.now().astimezone()
 
 
 def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
-    """Returns what, beside the settings, the numbers of a run may depend on, and how it was started.
+    """Returns everything besides the settings that the results of a run may depend on, and its command.
 
     Args:
-        command: that started the process.
-        code_folder: whose git revision is that of the run.
+        command: the command that started the process.
+        code_folder: folder with the git repository of the code.
     """
     return {
         "command": command,
@@ -142,7 +142,7 @@ def _version(package: str) -> Optional[str]:
 
 
 def _git_revision(folder: str) -> Optional[str]:
-    """Returns the commit that a folder is of, with `-dirty` if files have changed since; None without git."""
+    """Returns the commit of a folder, with `-dirty` if files differ from it; None without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10.0, check=True)
@@ -152,7 +152,7 @@ def _git_revision(folder: str) -> Optional[str]:
 
 
 def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
-    """Warns of what differs between the process that began a run and the one that goes on with it."""
+    """Warns of differences between the process that began a run and the one that resumes it."""
     before, now = (
         {"git_revision": said.get("git_revision"), **said["versions"], **said["machine"], **said["tensorflow_flags"]}
         for said in (params, process)

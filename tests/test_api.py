@@ -396,7 +396,7 @@ def call_baseline(documented, world):
         for method, *args in (("fit", paths), ("predict", paths[0]), ("set_params", None)):
             with pytest.raises(NotImplementedError):
                 getattr(baseline, method)(*args)
-        assert baseline.log_diagnostics(paths, "Step_0-") is None
+        assert baseline.get_param_values() is None and baseline.log_diagnostics(paths, "Step_0-") is None
         return baseline
     assert baseline.fit(paths, target_key="returns") is None
     predictions = baseline.predict(paths[0])

@@ -239,6 +239,37 @@ def test_a_sampler_of_another_make_will_do():
     trainer.restore(trainer.get_itr_snapshot(1))
 
 
+class MinimalAlgorithm:
+    """An algorithm with the documented methods alone, around another."""
+
+    num_inner_grad_steps = 1
+
+    def __init__(self, algo):
+        self._algo = algo
+
+    def adapt(self, samples):
+        self._algo.adapt(samples)
+
+    def optimize_policy(self, all_samples_data, log=True):
+        self._algo.optimize_policy(all_samples_data, log)
+
+
+def test_an_algorithm_and_an_environment_of_another_make_will_do(trainer):
+    """Given objects with the documented methods alone, then they train, and are the attributes of the trainer."""
+    algo, env, before = MinimalAlgorithm(trainer.algo), SimpleNamespace(), flat(trainer)
+    other = Trainer(algo, env, trainer.sampler, trainer.sample_processor, trainer.policy, n_itr=1)
+    assert other.algo is algo and other.env is env
+    row = other.train_itr()
+    assert (flat(other) != before).any() and "Step_0-AdaptationKL" not in row
+    other.restore(other.get_itr_snapshot(0))
+
+
+def test_diagnostics_of_an_algorithm_without_any_are_refused(trainer):
+    with pytest.raises(ValueError, match="diagnostics: expected False"):
+        Trainer(MinimalAlgorithm(trainer.algo), trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy,
+                n_itr=1, diagnostics=True)
+
+
 @pytest.fixture
 def on_terminal(monkeypatch):
     """Calls a function with standard error on a terminal; returns what is shown there."""

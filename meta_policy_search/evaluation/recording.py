@@ -1,4 +1,4 @@
-"""What a policy did in some tasks before and after adaptation, to look at: positions in the plane, and pictures."""
+"""Recorded paths of a policy before and after adaptation, for trajectories in the plane and videos."""
 import copy
 import dataclasses
 import itertools
@@ -19,25 +19,25 @@ from meta_policy_search.utils.statistics import task_returns
 
 
 def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
-    """Returns the generators `[M][P]` of the paths that a sampler collects next, as the environments will get them."""
+    """Returns the generators `[M][P]` that the environments get for the paths that a sampler collects next."""
     actor = sampler.make_actor()
     noise = np.empty((min(sampler.max_path_length, MANY_STEPS), actor.noise_dim), np.float32)
     rngs = [[sampler.path_rng(m, p) for p in range(sampler.batch_size)] for m in range(sampler.meta_batch_size)]
     for rng in itertools.chain(*rngs):
-        draw_path_noise(actor, rng, sampler.max_path_length, noise)  # it comes first
+        draw_path_noise(actor, rng, sampler.max_path_length, noise)  # the policy's noise is drawn first
     return rngs
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Recording:
-    """Paths in `M` tasks before and after each adaptation step, `P` in each; they can be repeated.
+    """Paths in `M` tasks before and after each adaptation step, `P` paths in each; `replay` repeats them.
 
     Args:
-        name: of the policy.
+        name: name of the policy.
         env: the environment; `replay` uses copies of it.
         tasks: the `M` tasks.
         rounds: the paths after 0, 1, ..., `K` adaptation steps.
-        start_rngs: of each round, the generators `[M][P]` that the environments drew from, as they were at the start.
+        start_rngs: for each round, the generators `[M][P]` of the environments at the start of the paths.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Recording:
         Args:
             step: adaptation steps before the path.
             task: index of the task.
-            path: which path of the task.
-            env: environment to do it in, which is changed; default None, a copy.
+            path: index of the path.
+            env: environment to step, which is modified; default None, a copy.
 
         Raises:
-            RuntimeError: a reward is not that of the first time, as the environment has random numbers that are not
-                from its own generator.
+            RuntimeError: a reward differs from the recorded one, because the environment draws random numbers from
+                another source than its own generator.
         """
         env = copy.deepcopy(self.env) if env is None else env
         recorded = self.rounds[step][task][path]

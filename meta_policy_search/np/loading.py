@@ -1,4 +1,4 @@
-"""Trained policies without TensorFlow: the policy of a run, or weights that were saved, as a policy on NumPy."""
+"""Loads the policy of a run, or saved weights, as a NumPy policy that does not need TensorFlow."""
 import inspect
 import os
 import pickle
@@ -31,18 +31,18 @@ _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "h
 def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> Policy:
     """Returns a trained policy that acts without TensorFlow, with the parameters before adaptation.
 
-    `policy.act(observation)` is its action. A policy whose class is not of this package is loaded as it is. Run folders
-    and snapshots run code when they are loaded, `.npz` files do not.
+    `policy.act(observation)` returns its action. NumPy policies of a user's own class are returned unchanged. Loading
+    run folders and snapshots runs code; loading `.npz` files does not.
 
     Args:
-        path: a run folder, a snapshot, or an `.npz` file that `policy.save_npz` wrote.
-        itr: iteration of the snapshot, for a run folder; default None, the last one.
-        **arguments: of the policy, in place of those in the file. An `.npz` file holds none but the sizes: give the
-            others that were not the default, such as `hidden_nonlinearity="relu"`.
+        path: a run folder, a snapshot, or an `.npz` file of `policy.save_npz`.
+        itr: iteration of the snapshot in a run folder; default None, the last one.
+        **arguments: arguments of the policy that replace those in the file. An `.npz` file contains only the sizes:
+            pass other arguments that differ from their defaults, such as `hidden_nonlinearity="relu"`.
 
     Raises:
         SnapshotError: there is no such snapshot, or it is damaged.
-        ValueError: it is not that of a policy of this package, or the file has other parameters.
+        ValueError: the snapshot is not of a policy of this package, or the file has other parameters.
     """
     path = os.fspath(path)
     if path.endswith(".npz"):
@@ -67,7 +67,7 @@ def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> 
 
 
 class _Kept:
-    """Stands for an object whose class needs TensorFlow, and keeps what was pickled of it."""
+    """Stands for an object whose class needs TensorFlow, and keeps its pickled state."""
 
     state: Any = None
 
@@ -83,7 +83,7 @@ class _Kept:
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Returns a class or function by its module and name; what needs TensorFlow by something in its place."""
+        """Returns a class or function by its module and name; a `_Kept` class for one that needs TensorFlow."""
         if module.startswith(_WITH_TENSORFLOW):
             return type(name, (_Kept,), {})
         return super().find_class(module, name)

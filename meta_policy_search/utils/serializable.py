@@ -1,7 +1,7 @@
 """Objects that remember the arguments of their constructor call."""
 import inspect
 import reprlib
-from typing import Any, Dict, Mapping, TypeVar
+from typing import Any, Dict, Mapping, Set, TypeVar
 
 S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
@@ -124,6 +124,13 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
         if value is not p.empty and not (only_changed and _equals_default(value, p.default)):
             found[p.name] = value
     return found
+
+
+def argument_names(cls: type) -> Set[str]:
+    """Returns the names of a class's arguments; if it takes `**kwargs`, with those of its base class."""
+    parameters = inspect.signature(cls).parameters
+    passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return {*parameters, *(argument_names(cls.__base__) if passes_on and cls.__base__ else ())}
 
 
 def _equals_default(value: Any, default: Any) -> bool:

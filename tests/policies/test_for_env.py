@@ -56,10 +56,9 @@ def test_a_sampler_and_a_trainer_take_what_is_said_already():
     sampler = mps.MetaSampler(BOX, policy, 2, None, 4)
     assert len(sampler.obtain_samples()) == 3
     processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
-    trainer = mps.Trainer(algo, BOX, sampler, processor, policy, n_itr=1)
-    assert trainer.num_inner_grad_steps == 2
-    with pytest.raises(ValueError, match="num_inner_grad_steps=1 and algo.num_inner_grad_steps=2"):
-        mps.Trainer(algo, BOX, sampler, processor, policy, n_itr=1, num_inner_grad_steps=1)
+    assert mps.Trainer(algo, BOX, sampler, processor, policy, 1, num_inner_grad_steps=2).num_inner_grad_steps == 2
+    with pytest.raises(ValueError, match="the value of algo.num_inner_grad_steps, got 1; pass num_inner_grad_steps=2"):
+        mps.Trainer(algo, BOX, sampler, processor, policy, n_itr=1)
 
     class Anyone:
         def get_actions(self, observations):
