@@ -11,7 +11,7 @@ from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
-from meta_policy_search.samplers.rollouts import Rollouts
+from meta_policy_search.samplers.paths import concatenate_paths, path_returns
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int
@@ -214,7 +214,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
               or `['success']`) at any step, else 0.
             * `complete` (list of bool): whether the path has come to its end.
         """
-        return {"undiscounted_returns": Rollouts.of({None: paths}).path_returns(0).tolist(),
+        return {"undiscounted_returns": path_returns(concatenate_paths(paths)).tolist(),
                 "success_history": [float(_has_success(path)) for path in paths],
                 "complete": [bool(path.get("complete", True)) for path in paths]}
 

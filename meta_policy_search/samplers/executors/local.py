@@ -1,7 +1,7 @@
 """Executors that step environments in this process."""
 import copy
 import pickle
-from typing import Any, List, Sequence, Union
+from typing import Any, Callable, List, Optional, Sequence, Union
 
 import numpy as np
 
@@ -74,12 +74,12 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
     error names these environments, otherwise all that took part.
 
     Raises:
-        TypeError: `env` has no batched form, see `envs.gym_compat.batched_form`; else as for `MetaEnvExecutor`.
+        TypeError: `env` has no batched form, see `find_make_batched`; else as for `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        make_batched = batched_form(env)
+        make_batched = find_make_batched(env)
         if make_batched is None:
             raise TypeError(f"env: expected an environment with a make_batched that steps as it does itself, got "
                             f"{type(env).__name__}; MetaIterativeEnvExecutor takes any environment")
@@ -129,9 +129,14 @@ def _flags(name: str, values: Any, count: int) -> np.ndarray:
     return array.astype(bool)
 
 
+def find_make_batched(env: MetaEnv) -> Optional[Callable[[int], BatchedEnv]]:
+    """Returns `env.make_batched` if stepping the result is the same as stepping `env`, else None."""
+    return batched_form(env)
+
+
 def make_local_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int,
                         max_path_length: int) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
     """Returns the fastest executor within this process: the batched one if `env` has a batched form."""
-    kind = MetaIterativeEnvExecutor if batched_form(env) is None else MetaBatchedEnvExecutor
+    kind = MetaIterativeEnvExecutor if find_make_batched(env) is None else MetaBatchedEnvExecutor
     return kind(env, meta_batch_size, envs_per_task, max_path_length)
 

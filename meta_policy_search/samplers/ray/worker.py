@@ -8,11 +8,11 @@ from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.errors import FAULTS, Failure, failure_of
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.samplers.ray.packing import Packed, pack
-from meta_policy_search.samplers.rollout_loop import collect
+from meta_policy_search.samplers.rollout_loop import collect_shares
 from meta_policy_search.utils.cores import THREAD_VARIABLES
 
 
-class Share(NamedTuple):
+class Assignment(NamedTuple):
     """The tasks that one worker samples in a round, and what it needs to have environments for them."""
 
     tasks: range  # their numbers
@@ -35,16 +35,16 @@ class Worker:
         """Says where it runs."""
         return f"process {os.getpid()} on {socket.gethostname()}"
 
-    def collect(self, share: Share, request_and_actor: Packed) -> Union[Packed, Failure]:
-        """Collects a share of a round; returns `Rollouts`, packed, or what went wrong."""
+    def collect(self, share: Assignment, request_and_actor: Packed) -> Union[Packed, Failure]:
+        """Collects the paths of some tasks; returns a list of `rollout_loop.Share`, packed, or what went wrong."""
         try:
             request, actor = request_and_actor.unpack()
-            executor = self._executor(share)
-            return pack(collect(executor, request, actor.for_tasks(share.tasks.start, share.tasks.stop), share.tasks))
+            actor = actor.for_tasks(share.tasks.start, share.tasks.stop)
+            return pack(collect_shares(self._executor(share), request, actor, share.tasks))
         except FAULTS as error:
             return failure_of(error)
 
-    def _executor(self, share: Share) -> MetaEnvExecutor:
+    def _executor(self, share: Assignment) -> MetaEnvExecutor:
         """Returns environments that have the tasks of a share."""
         key = (share.sampler, share.tasks)
         if key not in self._executors:

@@ -1,0 +1,153 @@
+"""Stacks the processed samples of a meta-batch to arrays `[M, N, ...]`, which are fed to the graph."""
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.types import TaskSamples
+
+
+def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[str, np.ndarray]:
+    """Stacks entries of all tasks' samples as they are now.
+
+    Tasks with fewer samples than others are padded by repeating their first sample, where the mask is zero. Samples of
+    a `DiceSampleProcessor`, `[P, T, ...]`, are flattened to the steps that their `mask` marks, and
+    `adjusted_rewards_after_end` is added to the last adjusted reward of each path: the magic box is the same. Entries
+    that are not asked for are ignored.
+
+    Args:
+        samples: `M` dicts, see `TaskSamples`.
+        keys: names of entries, such as `advantages` or `agent_infos/mean`, and of these:
+
+            * `mask`, float32 `[M, N]`: one for samples, zero on padding;
+            * `path_starts`, int32 `[M, N]`: index of the first sample of the same path;
+            * `longest_path`, int: steps of the longest path of all tasks.
+
+    Returns:
+        Dict of these keys; entries are float32 `[M, N, ...]`.
+
+    Raises:
+        ValueError: an entry is missing, does not have one value per observation, differs in shape between tasks, or is
+            not finite in float32; `path_lengths` do not add up to the samples, or `mask` and `path_lengths` of DiCE
+            samples do not agree. The message names task and entry.
+    """
+    tasks = [_Task(task, f"task {m}, ", _mask_of(task, m)) for m, task in enumerate(samples)]
+    counts = [_num_samples(task) for task in tasks]
+    keys, stacked = list(keys), {}
+    paths = {"path_starts", "longest_path"}.intersection(keys)
+    lengths = [_checked_lengths(task, count) for task, count in zip(tasks, counts)] if paths else []
+    for key in keys:
+        if key == "mask":
+            stacked[key] = task_mask(counts)
+        elif key == "path_starts":
+            stacked[key] = stack_tasks([path_starts(of_task) for of_task in lengths], np.int32)
+        elif key == "longest_path":
+            stacked[key] = np.array(max(of_task.max() for of_task in lengths))
+        else:
+            stacked[key] = _stack_entry(tasks, key, counts)
+    return stacked
+
+
+def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
+    """Stacks `M` arrays `[N_m, ...]` of at least one sample to `[M, max N_m, ...]`.
+
+    The shorter ones are padded by repeating their first sample: a real sample keeps likelihood ratios finite.
+    """
+    longest = max(len(array) for array in arrays)
+    stacked: np.ndarray = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
+    for row, array in zip(stacked, arrays):
+        row[: len(array)] = array
+        row[len(array):] = array[0]
+    return stacked
+
+
+def task_mask(lengths: Sequence[int]) -> np.ndarray:
+    """Returns float32 `[M, max length]`: one for samples, zero on padding.
+
+    Example:
+        >>> task_mask([3, 1])
+        array([[1., 1., 1.],
+               [1., 0., 0.]], dtype=float32)
+    """
+    return (np.arange(max(lengths)) < np.asarray(lengths)[:, None]).astype(np.float32)
+
+
+def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
+    """Returns the index of the first sample of each sample's path, int `[N]`, for paths of these lengths, int `[P]`."""
+    lengths = np.asarray(path_lengths)
+    return np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+class _Task(NamedTuple):
+    samples: Mapping[str, Any]
+    name: str  # prefix of error messages
+    mask: Optional[np.ndarray]  # bool [P, T] of padded samples, else None
+
+
+def _stack_entry(tasks: Sequence[_Task], key: str, counts: Sequence[int]) -> np.ndarray:
+    arrays = [_read(task, key) for task in tasks]
+    for task, array, count in zip(tasks, arrays, counts):
+        if len(array) != count:
+            raise ValueError(f"{task.name}{key}: expected {count} samples, as many as observations, got {len(array)}")
+        if array.shape[1:] != arrays[0].shape[1:]:
+            raise ValueError(f"{task.name}{key}: expected shape {arrays[0].shape[1:]} after the axis of samples, as in "
+                             f"task 0, got {array.shape[1:]}")
+    with np.errstate(over="ignore"):  # the result is checked
+        stacked = stack_tasks(arrays)
+    finite = np.isfinite(stacked)
+    if not finite.all():
+        m, n = np.argwhere(~finite)[0, :2].tolist()
+        raise ValueError(f"{tasks[m].name}{key}: expected finite float32 numbers, got {arrays[m][n]} in sample {n}")
+    return stacked
+
+
+def _read(task: _Task, key: str) -> np.ndarray:
+    """Returns an entry as an array of numbers `[N, ...]`."""
+    if task.mask is None:
+        return _array(task, key)
+    values = _array(task, key, task.mask.shape)[task.mask]
+    if key == "adjusted_rewards":
+        values[np.cumsum(task.mask.sum(axis=1)) - 1] += _array(task, "adjusted_rewards_after_end", task.mask.shape[:1])
+    return values
+
+
+def _array(task: _Task, key: str, shape: Tuple[int, ...] = ()) -> np.ndarray:
+    """Returns an entry as an array of numbers, whose first axes must have the given shape."""
+    kind, _, info = key.partition("/")
+    if kind not in task.samples or info and info not in task.samples[kind]:
+        raise ValueError(f"{task.name}{key}: the samples lack this entry")
+    array = np.asarray(task.samples[kind][info] if info else task.samples[kind])
+    if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:
+        expected = f"of shape {shape} and possibly more axes" if shape else "with an axis of samples"
+        raise ValueError(f"{task.name}{key}: expected an array of numbers {expected}, got one of shape {array.shape} "
+                         f"and dtype {array.dtype}")
+    return array
+
+
+def _num_samples(task: _Task) -> int:
+    count = len(_read(task, "observations"))
+    if count == 0:
+        raise ValueError(f"{task.name}observations: expected at least one sample, got none")
+    return count
+
+
+def _checked_lengths(task: _Task, count: int) -> np.ndarray:
+    lengths = _array(task, "path_lengths")
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1 or lengths.sum() != count:
+        raise ValueError(f"{task.name}path_lengths: expected integers of at least 1 that sum to the {count} samples, "
+                         f"got {lengths}")
+    return lengths
+
+
+def _mask_of(samples: Mapping[str, Any], m: int) -> Optional[np.ndarray]:
+    """Returns the mask of padded samples, bool `[P, T]`, which must agree with their path lengths; None of others."""
+    if "mask" not in samples:
+        return None
+    task = _Task(samples, f"task {m}, ", None)
+    mask, lengths = _array(task, "mask"), _array(task, "path_lengths")
+    agree = mask.ndim == 2 and lengths.shape == mask.shape[:1] and np.array_equal(
+        mask, np.arange(mask.shape[1]) < lengths[:, None])
+    if not agree or lengths.min() < 1 or lengths.max() > mask.shape[1]:
+        raise ValueError(f"task {m}, mask and path_lengths: expected a mask [P, T] with ones on the first path_lengths "
+                         f"steps of each path and zeros after them, got path_lengths {lengths} and a mask of shape "
+                         f"{mask.shape} with the row sums {mask.sum(axis=-1)}")
+    return mask > 0
