@@ -52,10 +52,10 @@ class DICEMAML(FirstOrderMAMLAlgo):
             if "mask" not in task:
                 raise ValueError("samples: expected those of a DiceMetaSampleProcessor, with entries such as 'mask', "
                                  f"got {', '.join(map(repr, sorted(task)))}")
-            if np.shape(task["mask"])[1:] != (self.max_path_length,):
+            if np.ndim(task["mask"]) == 2 and np.shape(task["mask"])[1] != self.max_path_length:
                 raise ValueError(f"samples: expected paths padded to max_path_length={self.max_path_length} steps, as "
-                                 "by a DiceMetaSampleProcessor with the same number, got a mask of shape "
-                                 f"{np.shape(task['mask'])}")
+                                 "by a DiceMetaSampleProcessor with the same number, got "
+                                 f"{np.shape(task['mask'])[1]}")
 
     def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the DiCE loss that an inner step descends, `[M]`."""

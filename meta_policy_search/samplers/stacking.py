@@ -30,7 +30,7 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
             not finite in float32; `path_lengths` do not add up to the samples, or `mask` and `path_lengths` of DiCE
             samples do not agree. The message names task and entry.
     """
-    tasks = [_Task(task, f"task {m}, ", _mask_of(task, m)) for m, task in enumerate(samples)]
+    tasks = [_Task(task, m, _mask_of(task, m)) for m, task in enumerate(samples)]
     counts = [_num_samples(task) for task in tasks]
     keys, stacked = list(keys), {}
     paths = {"path_starts", "longest_path"}.intersection(keys)
@@ -79,7 +79,7 @@ def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
 
 class _Task(NamedTuple):
     samples: Mapping[str, Any]
-    name: str  # prefix of error messages
+    number: int  # for error messages
     mask: Optional[np.ndarray]  # bool [P, T] of padded samples, else None
 
 
@@ -87,16 +87,16 @@ def _stack_entry(tasks: Sequence[_Task], key: str, counts: Sequence[int]) -> np.
     arrays = [_read(task, key) for task in tasks]
     for task, array, count in zip(tasks, arrays, counts):
         if len(array) != count:
-            raise ValueError(f"{task.name}{key}: expected {count} samples, as many as observations, got {len(array)}")
+            raise _unequal(task, key, count, len(array))
         if array.shape[1:] != arrays[0].shape[1:]:
-            raise ValueError(f"{task.name}{key}: expected shape {arrays[0].shape[1:]} after the axis of samples, as in "
-                             f"task 0, got {array.shape[1:]}")
+            raise ValueError(f"task {task.number}, {key}: expected shape {arrays[0].shape[1:]} after the sample axis, "
+                             f"as in task 0, got {array.shape[1:]}")
     with np.errstate(over="ignore"):  # the result is checked
         stacked = stack_tasks(arrays)
     finite = np.isfinite(stacked)
     if not finite.all():
         m, n = np.argwhere(~finite)[0, :2].tolist()
-        raise ValueError(f"{tasks[m].name}{key}: expected finite float32 numbers, got {arrays[m][n]} in sample {n}")
+        raise ValueError(f"task {m}, {key}: expected finite float32 numbers, got {arrays[m][n]} in sample {n}")
     return stacked
 
 
@@ -114,35 +114,42 @@ def _array(task: _Task, key: str, shape: Tuple[int, ...] = ()) -> np.ndarray:
     """Returns an entry as an array of numbers, whose first axes must have the given shape."""
     kind, _, info = key.partition("/")
     if kind not in task.samples or info and info not in task.samples[kind]:
-        raise ValueError(f"{task.name}{key}: the samples lack this entry")
+        lacking = key if kind in task.samples else kind
+        raise ValueError(f"the samples of task {task.number} lack the entry {lacking!r}")
     array = np.asarray(task.samples[kind][info] if info else task.samples[kind])
     if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:
         expected = f"of shape {shape} and possibly more axes" if shape else "with an axis of samples"
-        raise ValueError(f"{task.name}{key}: expected an array of numbers {expected}, got one of shape {array.shape} "
-                         f"and dtype {array.dtype}")
+        raise ValueError(f"task {task.number}, {key}: expected an array of numbers {expected}, got one of shape "
+                         f"{array.shape} and dtype {array.dtype}")
     return array
 
 
 def _num_samples(task: _Task) -> int:
     count = len(_read(task, "observations"))
     if count == 0:
-        raise ValueError(f"{task.name}observations: expected at least one sample, got none")
+        raise _unequal(task, "observations", 0, 0)
     return count
 
 
 def _checked_lengths(task: _Task, count: int) -> np.ndarray:
     lengths = _array(task, "path_lengths")
-    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1 or lengths.sum() != count:
-        raise ValueError(f"{task.name}path_lengths: expected integers of at least 1 that sum to the {count} samples, "
-                         f"got {lengths}")
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1:
+        raise ValueError(f"task {task.number}, path_lengths: expected integers of at least 1, got {lengths}")
+    if lengths.sum() != count:
+        raise _unequal(task, "path_lengths", count, int(lengths.sum()))
     return lengths
+
+
+def _unequal(task: _Task, key: str, count: int, given: int) -> ValueError:
+    return ValueError(f"expected equally many samples, at least one, of task {task.number}, got {count} observations "
+                      f"and {given} of {key}")
 
 
 def _mask_of(samples: Mapping[str, Any], m: int) -> Optional[np.ndarray]:
     """Returns the mask of padded samples, bool `[P, T]`, which must agree with their path lengths; None of others."""
     if "mask" not in samples:
         return None
-    task = _Task(samples, f"task {m}, ", None)
+    task = _Task(samples, m, None)
     mask, lengths = _array(task, "mask"), _array(task, "path_lengths")
     agree = mask.ndim == 2 and lengths.shape == mask.shape[:1] and np.array_equal(
         mask, np.arange(mask.shape[1]) < lengths[:, None])
