@@ -1,5 +1,5 @@
 """An environment whose policy is told the task: what a policy that need not find out can reach, an upper bound."""
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import numpy as np
@@ -9,6 +9,7 @@ from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.normalized_env import NormalizedEnv
 from meta_policy_search.envs.spaces import is_box
 from meta_policy_search.types import BatchedStep, Task
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 
 
@@ -29,11 +30,11 @@ class TaskObservingEnv(NormalizedEnv):
         (task,) = gym_compat.sample_tasks(env, 1, np.random.default_rng(0))
         self.observation_space = _with_task(self.observation_space, as_numbers(task))
 
-    @property
-    def make_batched(self) -> Callable[[int], BatchedEnv]:
+    @replaces("reset", "step", "set_task", "get_task")
+    def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
         """See `NormalizedEnv.make_batched`."""
-        make_normalized, space = super().make_batched, self.observation_space
-        return lambda num_envs: _BatchedTaskObservingEnv(make_normalized(num_envs), space)
+        batched = super().make_batched(num_envs)
+        return None if batched is None else _BatchedTaskObservingEnv(batched, self.observation_space)
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> tuple[np.ndarray, dict[str, Any]]:
         """See `NormalizedEnv.reset`."""

@@ -7,13 +7,12 @@ import numpy as np
 
 from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.spaces import check_action, is_box, is_discrete
-from meta_policy_search.envs.wrapping import WrappingEnv
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.gym_import import gym
 
 
-class SingleTaskEnv(WrappingEnv):
+class SingleTaskEnv(gym_compat.WrappingEnv):
     """An environment without tasks as a meta-environment that has a single one, None.
 
     Stepping follows gym 0.26. Attributes that are not found here are those of the wrapped environment.
@@ -30,7 +29,7 @@ class SingleTaskEnv(WrappingEnv):
     @property
     def unwrapped(self) -> Any:
         """The environment inside all wrappers, whose generator paths draw from."""
-        return self.innermost
+        return gym_compat.innermost(self.wrapped_env)
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
         """Returns a list of `n_tasks` times None."""
@@ -54,7 +53,7 @@ class SingleTaskEnv(WrappingEnv):
         return gym_compat.step_env(self.wrapped_env, action)
 
 
-class GymnasiumMetaEnv(WrappingEnv):
+class GymnasiumMetaEnv(gym_compat.WrappingEnv):
     """A Gymnasium environment with a distribution of tasks as a meta-environment.
 
     - Tasks are whatever `sample_task` draws and `set_task` takes.
@@ -91,11 +90,12 @@ class GymnasiumMetaEnv(WrappingEnv):
         self._make_env = _factory(env)  # None for an environment that was given itself
         self._sample_task, self._set_task = sample_task, set_task
         self._task: Task = None
-        self._path: List[Tuple[Any, ...]] = []  # what has been done since the last reset, as methods and arguments
+        self._path: List[Tuple[Any, ...]] = []  # calls since the last reset: methods and arguments
         self._wrap(_steppable(env if self._make_env is None else self._make_env()))
-        if set_task is None and not callable(getattr(self.innermost, "set_task", None)):
-            raise TypeError(f"set_task: expected a function (env, task), as {type(self.innermost).__name__} has no "
-                            "method set_task, got None")
+        inner = gym_compat.innermost(self.wrapped_env)
+        if set_task is None and gym_compat.method_of(inner, "set_task") is None:
+            raise TypeError(f"set_task: expected a function (env, task), as {type(inner).__name__} has no method "
+                            "set_task, got None")
         self.observation_space = _observation_space(self.wrapped_env.observation_space)
         self.action_space = _action_space(self.wrapped_env.action_space)
 
@@ -107,7 +107,7 @@ class GymnasiumMetaEnv(WrappingEnv):
     def set_task(self, task: Task) -> None:
         """See `MetaEnv.set_task`; raises what the environment does if it does not take the task."""
         task = copy.deepcopy(task)
-        self._do("_apply_task", task)
+        self._do(GymnasiumMetaEnv._apply_task, task)
         self._task = task
 
     def get_task(self) -> Task:
@@ -121,25 +121,25 @@ class GymnasiumMetaEnv(WrappingEnv):
         """
         super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
         seed = int(self.np_random.integers(2**31) if seed is None else seed)
-        self._path = [] if self._task is None else [("_apply_task", self._task)]
-        observation, info = self._do("_reset_wrapped", seed, options)
+        self._path = [] if self._task is None else [(GymnasiumMetaEnv._apply_task, self._task)]
+        observation, info = self._do(GymnasiumMetaEnv._reset_wrapped, seed, options)
         return self._as_vector(observation), info
 
     def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
-        observation, *rest = self._do("_step_wrapped", self._wrapped_action(action))
+        observation, *rest = self._do(GymnasiumMetaEnv._step_wrapped, self._wrapped_action(action))
         return (self._as_vector(observation), *rest)
 
-    def _do(self, method: str, *arguments: Any) -> Any:
+    def _do(self, method: Callable, *arguments: Any) -> Any:
         """Calls a method, and remembers the call for copies."""
-        answer = getattr(self, method)(*arguments)
+        answer = method(self, *arguments)
         if self._make_env is not None:
             self._path.append((method, *arguments))
         return answer
 
     def _apply_task(self, task: Task) -> None:
         if self._set_task is None:
-            self.innermost.set_task(copy.deepcopy(task))
+            gym_compat.innermost(self.wrapped_env).set_task(copy.deepcopy(task))
         else:
             self._set_task(self.wrapped_env, copy.deepcopy(task))
 
@@ -165,7 +165,7 @@ class GymnasiumMetaEnv(WrappingEnv):
         index = np.asarray(action)
         if index.shape != () or index.dtype.kind not in "iu" or not 0 <= index < space.n:
             raise ValueError(f"action: expected an integer from 0 to {space.n - 1}, got {action!r}")
-        return space.dtype.type(int(index) + int(getattr(space, "start", 0)))
+        return space.dtype.type(int(index) + int(space.start))
 
     def __getstate__(self) -> Dict[str, Any]:
         state = self.__dict__.copy()
@@ -178,11 +178,11 @@ class GymnasiumMetaEnv(WrappingEnv):
         if self._make_env is not None:
             self.wrapped_env = self._make_env()
             for method, *arguments in self._path:
-                getattr(self, method)(*arguments)
+                method(self, *arguments)
 
 
 def _steppable(env: Any) -> Any:
-    if isinstance(env, type) or not all(callable(getattr(env, method, None)) for method in ("reset", "step")):
+    if isinstance(env, type) or not (gym_compat.method_of(env, "reset") and gym_compat.method_of(env, "step")):
         raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
     return env
 
@@ -190,7 +190,8 @@ def _steppable(env: Any) -> Any:
 def _factory(env: Any) -> Optional[Callable[[], Any]]:
     """Returns the function that makes the environment; None for an environment."""
     if not isinstance(env, str):
-        return None if hasattr(env, "step") and not isinstance(env, type) or not callable(env) else env
+        is_env = not isinstance(env, type) and gym_compat.method_of(env, "step") is not None
+        return env if callable(env) and not is_env else None
     import gymnasium
 
     try:

@@ -3,7 +3,7 @@ from typing import Any, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.spaces import is_discrete
+from meta_policy_search.envs.spaces import check_has_shape, is_discrete
 
 
 class EnvSpec:
@@ -12,14 +12,14 @@ class EnvSpec:
     Args:
         observation_space: a space with a shape, such as a `Box`.
         action_space: a `Box`, or a `Discrete` from 0.
+
+    Raises:
+        TypeError: a space has no shape.
     """
 
     def __init__(self, observation_space: Any, action_space: Any) -> None:
-        for name, space in (("observation_space", observation_space), ("action_space", action_space)):
-            if getattr(space, "shape", None) is None:
-                raise TypeError(f"{name}: expected a space with a shape, such as a Box, got {space!r}")
-        self.observation_space = observation_space
-        self.action_space = action_space
+        self.observation_space = check_has_shape("observation_space", observation_space)
+        self.action_space = check_has_shape("action_space", action_space)
 
     @classmethod
     def of(cls, env: Any) -> "EnvSpec":

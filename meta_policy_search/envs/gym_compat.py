@@ -1,42 +1,44 @@
-"""One form for every kind of environment: gym 0.26, Gymnasium, and the classic four-tuple `step`.
+"""One interface for every kind of environment: gym 0.26, Gymnasium, and the classic four-tuple `step`.
 
-Executors and wrappers call single environments through these functions only.
+Executors and wrappers call environments of unknown origin through these functions only.
 """
 import inspect
 import random
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
-from meta_policy_search.types import Task
+from meta_policy_search.types import Path, Task
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import fast_path
 
 
 def check_meta_env(env: Any, name: str = "env") -> None:
     """Raises a `TypeError`, which calls `env` by `name`, unless `env` implements `sample_tasks` and `set_task`."""
     if isinstance(env, type):
         raise TypeError(f"{name}: expected an environment, got the class {env.__name__} itself; call it first")
-    missing = [method for method in ("sample_tasks", "set_task") if not _has_method(env, method)]
+    missing = [method for method in ("sample_tasks", "set_task") if method_of(env, method) is None]
     if missing:
         raise TypeError(f"{name}: expected a meta-environment with sample_tasks and set_task, but "
                         f"{type(env).__name__} has no {' and no '.join(missing)}")
 
 
-def batched_form(env: Any) -> Optional[Callable[[int], BatchedEnv]]:
-    """Returns `env.make_batched` if stepping the result is the same as stepping `env`; otherwise None.
+def method_of(env: Any, name: str) -> Optional[Callable]:
+    """Returns a method of an environment, or None if it has none, or only the one of `MetaEnv` that raises."""
+    method = getattr(env, name, None)
+    is_missing = name in ("sample_tasks", "set_task") and getattr(method, "__func__", None) is vars(MetaEnv)[name]
+    return method if callable(method) and not is_missing else None
 
-    It is not the same where a wrapper (a `gym.Wrapper`, say) merely passes on the `make_batched` of what it wraps, and
-    where a subclass overrides `reset`, `step` or `set_task` without a `batched_class` or `make_batched` of its own.
+
+def make_batched(env: Any, num_envs: int) -> Optional[BatchedEnv]:
+    """Returns `num_envs` copies of an environment that step together, or None if it must be stepped by its own methods.
+
+    It has no vectorized form where it has no `make_batched`, where `reset`, `step` or `set_task` are not those that
+    `make_batched` replaces (see `utils.fast_paths`), and where a wrapper's environment has none.
     """
-    cls = type(env)
-    if not hasattr(cls, "make_batched"):
-        return None
-    ancestry = cls.__mro__
-    batched_at = min(_defined_at(ancestry, name) for name in ("batched_class", "make_batched"))
-    if any(_defined_at(ancestry, name) < batched_at for name in ("reset", "step", "set_task")):
-        return None
-    return getattr(env, "make_batched", None)
+    vectorized = fast_path(env, "make_batched")
+    return None if vectorized is None else vectorized(num_envs)
 
 
 def reset_env(env: Any) -> np.ndarray:
@@ -89,19 +91,36 @@ def set_rng(env: Any, rng: np.random.Generator) -> None:
     """
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng: expected a numpy.random.Generator, got {rng!r}")
-    target = getattr(env, "unwrapped", env)
-    own = getattr(target, "__dict__", {})
+    target = innermost(env)
+    own = _attributes(target)
     if not hasattr(type(target), "np_random") and "np_random" not in own:
         return
     current = own.get("_np_random", own.get("np_random"))
     target.np_random = np.random.RandomState(rng.bit_generator) if isinstance(current, np.random.RandomState) else rng
 
 
+def innermost(env: Any) -> Any:
+    """Returns the environment inside all wrappers."""
+    return getattr(env, "unwrapped", env)
+
+
+def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
+    """Calls `env.log_diagnostics` (see `MetaEnv`) if there is such a method."""
+    if method_of(env, "log_diagnostics"):
+        env.log_diagnostics(paths, prefix)
+
+
+def close_env(env: Any) -> None:
+    """Calls `env.close` if there is such a method."""
+    if method_of(env, "close"):
+        env.close()
+
+
 def own_generators(env: Any) -> List[str]:
     """Returns the names of the random generators that `env`, or an environment in it, holds beside `np_random`."""
     found: List[str] = []
     while env is not None:
-        own = getattr(env, "__dict__", {})
+        own = _attributes(env)
         found += [f"{type(env).__name__}.{name}" for name, value in own.items()
                   if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
                   and name not in ("np_random", "_np_random")]
@@ -136,15 +155,9 @@ def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = No
     return list(tasks)
 
 
-def _has_method(env: Any, method: str) -> bool:
-    """Whether `env` implements `method`, rather than inheriting the one of `MetaEnv` that raises."""
-    bound = getattr(env, method, None)
-    return callable(bound) and getattr(bound, "__func__", None) is not getattr(MetaEnv, method)
-
-
-def _defined_at(ancestry: Tuple[type, ...], name: str) -> int:
-    """Returns the place in a method resolution order of the class that `name` is taken from."""
-    return next((place for place, cls in enumerate(ancestry) if name in vars(cls)), len(ancestry))
+def _attributes(env: Any) -> Dict[str, Any]:
+    """Returns the attributes of the object itself; none for an object with slots."""
+    return getattr(env, "__dict__", {})
 
 
 def _as_number(reward: Any, env: Any) -> float:
@@ -153,3 +166,38 @@ def _as_number(reward: Any, env: Any) -> float:
         return float(np.asarray(reward).reshape(()))
     except (TypeError, ValueError):
         raise ValueError(f"step of {type(env).__name__}: expected one number as reward, got {reward!r}") from None
+
+
+class WrappingEnv(MetaEnv):
+    """An environment around another one, `wrapped_env`, whose attributes it takes where it has none of its own."""
+
+    wrapped_env: Any
+
+    def _wrap(self, env: Any) -> None:
+        """Makes `env` the wrapped environment."""
+        self.wrapped_env = env
+        hidden = ("metadata", "render_mode", "reward_range", "spec")  # by the defaults of gym.Env
+        vars(self).update({name: getattr(env, name) for name in hidden if hasattr(env, name)})
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns the wrapped environment's attribute.
+
+        Raises:
+            AttributeError: there is none; or a special method is asked for; or `make_batched`, as the vectorized form
+                of the wrapped environment would leave out what this one does.
+        """
+        if name.startswith("__") or name == "make_batched" or "wrapped_env" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.wrapped_env, name)
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Renders the wrapped environment."""
+        return self.wrapped_env.render(*args, **kwargs)
+
+    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
+        """See `MetaEnv.log_diagnostics`; logs what the wrapped environment logs."""
+        log_diagnostics(self.wrapped_env, paths, prefix)
+
+    def close(self) -> None:
+        """Closes the wrapped environment."""
+        close_env(self.wrapped_env)

@@ -1,15 +1,15 @@
 """The interfaces of meta-environments: one environment, and `n` of them stepped together as arrays."""
 import abc
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs.spaces import check_action, is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_choice, check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
-from meta_policy_search.utils.serializable import check_own_pickle
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.serializable import Configurable, check_own_pickle
 
 
 class PhysicsError(RuntimeError):
@@ -27,19 +27,18 @@ class PhysicsError(RuntimeError):
         return type(self), (str(self), self.env_ids)
 
 
-class MetaEnv(SharedArguments, gym.Env):
+class MetaEnv(Configurable, gym.Env):
     """A gym environment with a distribution of tasks.
 
-    Subclasses follow gym 0.26: `reset(seed=, options=) -> (observation, info)` and
-    `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers also accept the classic forms
-    (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments. An environment that can step many
-    copies of itself at once has `make_batched(num_envs)`, which returns a `BatchedEnv`; see `BatchableMetaEnv`.
+    Subclasses implement `sample_tasks` and `set_task`, and follow gym 0.26: `reset(seed=, options=) -> (observation,
+    info)` and `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers also accept the classic
+    forms (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments. An environment that can step
+    many copies of itself at once has `make_batched(num_envs)`, which returns a `BatchedEnv`; see `BatchableMetaEnv`.
     Subclasses that can be drawn name their `metadata["render_modes"]`, and implement `_draw` or `render`.
     """
 
     observation_space: Any  # gym's class `Space` knows neither `low` nor `n`
     action_space: Any
-    _draw: Callable[[], np.ndarray]
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
         """Returns a list of `n_tasks` tasks, drawn from the environment's distribution.
@@ -64,15 +63,16 @@ class MetaEnv(SharedArguments, gym.Env):
         """Returns a picture of the environment as it is now, uint8 `[H, W, 3]`, for `render_mode="rgb_array"`.
 
         Raises:
-            NotImplementedError: there are no pictures of this kind of environment.
+            NotImplementedError: this kind of environment does not support it.
             RuntimeError: there is no render mode, or this machine cannot draw (says what to install).
         """
-        if not (self.metadata.get("render_modes") and hasattr(self, "_draw")):
-            raise NotImplementedError(f"render: there are no pictures of {type(self).__name__}")
-        if self.render_mode is None:
+        if self.render_mode is None and self.metadata.get("render_modes"):
             raise RuntimeError(f'render: expected an environment made with render_mode="rgb_array", as in '
                                f'{type(self).__name__}(render_mode="rgb_array")')
         return self._draw()
+
+    def _draw(self) -> np.ndarray:
+        raise NotImplementedError(f'render: {type(self).__name__} does not support render_mode="rgb_array"')
 
     def __str__(self) -> str:
         return repr(self)
@@ -160,9 +160,15 @@ class BatchedEnv(abc.ABC):
 class BatchableMetaEnv(MetaEnv):
     """A `MetaEnv` that is a `BatchedEnv` with one environment in it, an object of `batched_class`.
 
+    A subclass names its `batched_class`. One that has arguments states them in its constructor, and passes them on by
+    name.
+
     Args:
         render_mode: one of `metadata["render_modes"]`, for pictures by `render`; None (default) for none.
         **kwargs: arguments of `batched_class`.
+
+    Attributes:
+        batched_class: the class of the vectorized form, called as `batched_class(num_envs, **kwargs)`.
     """
 
     batched_class: type
@@ -178,10 +184,7 @@ class BatchableMetaEnv(MetaEnv):
         check_own_pickle(self, state, "_batched")
         self.__dict__.update(state)
 
-    @classmethod
-    def _delegate(cls) -> Optional[type]:
-        return getattr(cls, "batched_class", None)
-
+    @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> BatchedEnv:
         """Returns `num_envs` copies of this environment that step together; tasks are not copied."""
         return self.batched_class(num_envs, **self._batched_kwargs)

@@ -13,9 +13,8 @@ import difflib
 import functools
 import pickle
 import weakref
-from collections import OrderedDict
 from types import ModuleType
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -39,38 +38,10 @@ class MetaWorldTask(NamedTuple):
     rand_vec: Tuple[float, ...]  # where object and goal are, m; how many numbers depends on the kind
 
 
-class _Split(NamedTuple):
-    """The tasks of a benchmark for training, or those for testing."""
-
-    benchmark: str  # "ML1", "ML10", "ML25" or "ML45"
-    env_name: Any  # of ML1, as the user gave it
-    split: str
-    seed: int
-
-    def tasks(self) -> "OrderedDict[str, List[MetaWorldTask]]":
-        return draw_tasks(tuple(self.kinds()), self.seed + (self.benchmark == "ML1" and self.split == "test"))
-
-    def kinds(self) -> Mapping[str, type]:
-        if self.benchmark == "ML1":
-            return {self.env_name: find_kind("env_name", self.env_name)}
-        return getattr(import_metaworld().env_dict, f"{self.benchmark}_V3")[self.split]
-
-
 class _MetaWorldEnv(GymnasiumMetaEnv):
-    """What the benchmarks share.
-
-    Args:
-        split: `"train"` (default) or `"test"`, tasks with other places than those for training.
-        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
-        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
-
-    Raises:
-        ImportError: `metaworld` is not installed.
-    """
+    """What the benchmarks share; see `MetaWorldML10` for arguments and errors."""
 
     _benchmark: str
-    _env_name: Optional[str] = None
     metadata = {"render_modes": ["rgb_array"], "render_fps": 80}
 
     def __init__(self, split: str = "train", seed: int = 0, reward_function_version: str = "v2",
@@ -78,21 +49,24 @@ class _MetaWorldEnv(GymnasiumMetaEnv):
         check_choice("split", split, SPLITS)
         check_int_at_least("seed", seed, 0)
         check_choice("reward_function_version", reward_function_version, ("v1", "v2"))
-        self._split = _Split(self._benchmark, self._env_name, split, seed)
-        self._split.kinds()
-        super().__init__(functools.partial(_Arm, self._split, reward_function_version),
-                         sample_task=functools.partial(_sample_task, self._split))
+        self._tasks = functools.partial(draw_tasks, *self._kinds_and_seed(split, seed))
+        super().__init__(functools.partial(_Arm, self._tasks, reward_function_version),
+                         sample_task=functools.partial(_sample_task, self._tasks))
         self.render_mode = check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+
+    def _kinds_and_seed(self, split: str, seed: int) -> Tuple[Tuple[str, ...], int]:
+        """Returns the arguments of `draw_tasks` for a split."""
+        return tuple(vars(import_metaworld().env_dict)[f"{self._benchmark}_V3"][split]), seed
 
     @property
     def env_names(self) -> List[str]:
         """The kinds of tasks in this split, in the benchmark's order."""
-        return list(self._split.kinds())
+        return list(self._tasks.args[0])
 
     @property
     def tasks(self) -> List[MetaWorldTask]:
         """All tasks of this split, 50 of each kind, in the benchmark's order."""
-        return [task for tasks in self._split.tasks().values() for task in tasks]
+        return [task for tasks in self._tasks().values() for task in tasks]
 
     def get_task(self) -> MetaWorldTask:
         """Returns the task; by default the first one of the split."""
@@ -135,18 +109,24 @@ class MetaWorldML1(_MetaWorldEnv):
 
     Args:
         env_name: the kind of tasks, one of the 50 of Meta-World; `"reach-v3"` by default.
+        split: `"train"` (default) or `"test"`, tasks with other places than those for training.
+        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
+        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     Raises:
         ImportError: `metaworld` is not installed.
         ValueError: there is no such kind of task (names those that are spelled alike).
     """
 
-    _benchmark = "ML1"
-
     def __init__(self, env_name: str = "reach-v3", split: str = "train", seed: int = 0,
                  reward_function_version: str = "v2", render_mode: Optional[str] = None) -> None:
+        find_kind("env_name", env_name)
         self._env_name = env_name
         super().__init__(split, seed, reward_function_version, render_mode)
+
+    def _kinds_and_seed(self, split: str, seed: int) -> Tuple[Tuple[str, ...], int]:
+        return (self._env_name,), seed + (split == "test")
 
 
 class MetaWorldML10(_MetaWorldEnv):
@@ -155,19 +135,42 @@ class MetaWorldML10(_MetaWorldEnv):
     A task is drawn uniformly by its kind, then uniformly among the 50 of that kind, which are the `train_tasks` or
     `test_tasks` of `metaworld.ML10(seed)`; to draw these takes a second, once per process (ML45: 5 seconds). Else as
     `MetaWorldML1`.
+
+    Args:
+        split: `"train"` (default) or `"test"`, tasks with kinds that are not among those for training.
+        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
+        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+
+    Raises:
+        ImportError: `metaworld` is not installed.
     """
 
     _benchmark = "ML10"
 
 
 class MetaWorldML25(_MetaWorldEnv):
-    """Meta-World's ML25: 25 kinds for training, 5 for testing, all but `basketball-v3` others; as `MetaWorldML10`."""
+    """Meta-World's ML25: 25 kinds for training, 5 for testing, all but `basketball-v3` others; as `MetaWorldML10`.
+
+    Args:
+        split: `"train"` (default) or `"test"`, tasks with other kinds than those for training.
+        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
+        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+    """
 
     _benchmark = "ML25"
 
 
 class MetaWorldML45(_MetaWorldEnv):
-    """Meta-World's ML45: 45 kinds for training, and 5 others for testing; else as `MetaWorldML10`."""
+    """Meta-World's ML45: 45 kinds for training, and 5 others for testing; else as `MetaWorldML10`.
+
+    Args:
+        split: `"train"` (default) or `"test"`, tasks with kinds that are not among those for training.
+        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
+        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+    """
 
     _benchmark = "ML45"
 
@@ -200,18 +203,18 @@ def package_task(task: MetaWorldTask) -> Any:
         "partially_observable": True}))
 
 
-def _sample_task(split: _Split, rng: np.random.Generator) -> MetaWorldTask:
-    tasks = split.tasks()
+def _sample_task(draw: Callable[[], Dict[str, List[MetaWorldTask]]], rng: np.random.Generator) -> MetaWorldTask:
+    tasks = draw()
     return tasks[list(tasks)[rng.integers(len(tasks))]][rng.integers(NUM_VARIATIONS)]
 
 
 @functools.lru_cache(maxsize=None)
-def draw_tasks(kinds: Tuple[str, ...], seed: int) -> "OrderedDict[str, List[MetaWorldTask]]":
+def draw_tasks(kinds: Tuple[str, ...], seed: int) -> Dict[str, List[MetaWorldTask]]:
     """Returns the tasks that the package's benchmarks draw with a seed, from NumPy's global generator."""
     global_state = np.random.get_state()
     np.random.seed(seed)
     try:
-        return OrderedDict((kind, _draw_tasks_of(kind)) for kind in kinds)
+        return {kind: _draw_tasks_of(kind) for kind in kinds}
     finally:
         np.random.set_state(global_state)
 
@@ -230,8 +233,8 @@ def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
 class _Arm:
     """The robot arm in the scene of its task, built when needed; a Gymnasium environment."""
 
-    def __init__(self, split: _Split, reward_function_version: str) -> None:
-        self._split, self._reward_function_version = split, reward_function_version
+    def __init__(self, tasks: Callable[[], Dict[str, List[MetaWorldTask]]], reward_function_version: str) -> None:
+        self._tasks, self._reward_function_version = tasks, reward_function_version
         self._simulator: Any = None
         self._camera: Optional[Camera] = None
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (39,), np.float64)
@@ -239,7 +242,7 @@ class _Arm:
 
     @functools.cached_property
     def task(self) -> MetaWorldTask:
-        return next(iter(self._split.tasks().values()))[0]
+        return next(iter(self._tasks().values()))[0]
 
     def set_task(self, task: Any) -> None:
         self.task = _checked_task(task)
@@ -332,7 +335,8 @@ def scene_class(kind: str) -> type:
 
         def warned(self) -> List[str]:
             """Returns the names of MuJoCo's warnings that the state is not finite or huge."""
-            kinds = (getattr(mujoco.mjtWarning, f"mjWARN_BADQ{of}") for of in ("POS", "VEL", "ACC"))
+            kind = mujoco.mjtWarning
+            kinds = (kind.mjWARN_BADQPOS, kind.mjWARN_BADQVEL, kind.mjWARN_BADQACC)
             return [kind.name for kind in kinds if self.data.warning[kind].number > 0]
 
         def reset_mocap_welds(self) -> None:

@@ -1,15 +1,14 @@
 """A wrapper that puts actions, and optionally observations and rewards, on one scale."""
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.interface import BatchedEnv
 from meta_policy_search.envs.spaces import check_action, check_has_spaces, is_box
-from meta_policy_search.envs.wrapping import WrappingEnv
 from meta_policy_search.types import BatchedStep, Path, Rows, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
-from meta_policy_search.utils.duck_typing import call_optional
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import check_own_pickle
 
@@ -17,7 +16,7 @@ _ONLY = slice(None)  # the row of a single environment
 _EPSILON = 1e-8  # keeps the division by a standard deviation finite
 
 
-class NormalizedEnv(WrappingEnv):
+class NormalizedEnv(gym_compat.WrappingEnv):
     """An environment with its action box rescaled, and running normalization of observations and rewards.
 
     Actions: the policy's box is `[-normalization_scale, normalization_scale]` in every dimension. It is mapped
@@ -33,7 +32,7 @@ class NormalizedEnv(WrappingEnv):
     each reset, so the data of a path depend on that path alone.
 
     Stepping follows gym 0.26. Attributes that are not found here are those of the wrapped environment.
-    `make_batched(num_envs)` exists where the wrapped environment has a batched form (`gym_compat.batched_form`).
+    `make_batched(num_envs)` returns None where the wrapped environment has no vectorized form.
 
     Args:
         env: the meta-environment to wrap, of gym 0.26, Gymnasium or the classic form.
@@ -75,7 +74,7 @@ class NormalizedEnv(WrappingEnv):
     @property
     def unwrapped(self) -> Any:
         """The environment inside all wrappers."""
-        return self.innermost
+        return gym_compat.innermost(self.wrapped_env)
 
     @property
     def np_random(self) -> np.random.Generator:
@@ -86,13 +85,11 @@ class NormalizedEnv(WrappingEnv):
     def np_random(self, rng: np.random.Generator) -> None:
         gym_compat.set_rng(self.wrapped_env, rng)
 
-    @property
-    def make_batched(self) -> Callable[[int], "BatchedNormalizedEnv"]:
-        """Function of `num_envs` that returns so many copies of this environment, to step together."""
-        make_wrapped = gym_compat.batched_form(self.wrapped_env)
-        if make_wrapped is None:
-            raise AttributeError("make_batched")  # answered by __getattr__
-        return lambda num_envs: BatchedNormalizedEnv(make_wrapped(num_envs), self.make_normalizer(num_envs))
+    @replaces("reset", "step", "set_task")
+    def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
+        """Returns `num_envs` copies that step together, or None if the wrapped environment has no vectorized form."""
+        batched = gym_compat.make_batched(self.wrapped_env, num_envs)
+        return None if batched is None else BatchedNormalizedEnv(batched, self.make_normalizer(num_envs))
 
     def make_normalizer(self, num_envs: int) -> "_Normalizer":
         """Returns this environment's arithmetic on the rows of `num_envs` wrapped ones that somebody else steps."""
@@ -123,10 +120,6 @@ class NormalizedEnv(WrappingEnv):
         observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
         reward = self._normalizer.rewards(np.array([reward]), _ONLY)[0]
         return observation, float(reward), terminated, truncated, info
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """See `MetaEnv.log_diagnostics`; nothing where the wrapped environment has none."""
-        call_optional(self.wrapped_env, "log_diagnostics", paths, prefix)
 
 
 normalize = NormalizedEnv

@@ -7,9 +7,14 @@ import numpy as np
 def check_has_spaces(env: Any) -> None:
     """Raises `TypeError` unless an environment has an observation and an action space, each with a shape."""
     for name in ("observation_space", "action_space"):
-        if getattr(getattr(env, name, None), "shape", None) is None:
-            raise TypeError(f"env: expected an environment whose {name} has a shape, such as a gym.spaces.Box, but "
-                            f"{type(env).__name__} has {getattr(env, name, None)!r}")
+        check_has_shape(f"env.{name}", getattr(env, name, None))
+
+
+def check_has_shape(name: str, space: Any) -> Any:
+    """Returns a space if it has a shape; else raises `TypeError`, which calls it `name`."""
+    if getattr(space, "shape", None) is None:
+        raise TypeError(f"{name}: expected a space with a shape, such as a gym.spaces.Box, got {space!r}")
+    return space
 
 
 def is_box(space: Any) -> bool:

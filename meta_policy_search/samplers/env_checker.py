@@ -3,10 +3,10 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, sample_tasks
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor, find_make_batched, make_local_executor
+from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor, make_local_executor
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 
 
@@ -46,7 +46,7 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
         executor.set_tasks(tasks)
         _compare(env, expected, play(executor, 0), "after a path in another task")
         _compare(env, expected, play(executor, 0, 1, 2, 3), "together with other copies")
-    if find_make_batched(env) is not None:
+    if make_batched(env, 1) is not None:
         with MetaIterativeEnvExecutor(env, 2, 1, num_steps) as executor:
             executor.set_tasks(tasks)
             _compare(env, expected, play(executor, 0), "without make_batched")

@@ -6,16 +6,12 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces
-from meta_policy_search.envs.gym_compat import check_meta_env, own_generators, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.local import (
-    MetaBatchedEnvExecutor,
-    MetaIterativeEnvExecutor,
-    find_make_batched,
-)
+from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.samplers.ray.executor import RayExecutor
 from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
@@ -210,15 +206,15 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
     parallel = check_parallel(parallel)
     if executor is None and isinstance(parallel, RayOptions):
         return RayExecutor(env, meta_batch_size, envs_per_task, max_path_length, parallel)
-    is_batchable = find_make_batched(env) is not None
-    generators = [] if is_batchable else own_generators(env)
+    is_vectorized = make_batched(env, 1) is not None
+    generators = [] if is_vectorized else own_generators(env)
     if generators:
         warnings.warn(
             f"{', '.join(generators)}: what paths draw from a generator of the environment's own depends on how many "
             "copies there are, and is not restored when a run is resumed; draw from self.np_random, which samplers "
             "seed for each path (samplers.check_env(env) shows what changes)", stacklevel=4)
     if executor is None:
-        executor = "parallel" if parallel else "batched" if is_batchable else "iterative"
+        executor = "parallel" if parallel else "batched" if is_vectorized else "iterative"
     if isinstance(executor, str):
         executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
     if not callable(executor):

@@ -13,7 +13,9 @@ vectorized method next to their documented ones. It declares which methods it re
 class overrides one of them, or whose class or instance was patched, is used through its documented methods.
 """
 import inspect
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, TypeVar
+
+F = TypeVar("F", bound=Callable)
 
 
 class replaces:  # noqa: N801 - used as a decorator
@@ -28,9 +30,9 @@ class replaces:  # noqa: N801 - used as a decorator
     def __init__(self, *names: str) -> None:
         self._names = names
 
-    def __call__(self, method: Callable) -> "replaces":
-        self._method = method
-        return self
+    def __call__(self, method: F) -> F:
+        self._method: Callable = method
+        return self  # type: ignore[return-value]  # `__set_name__` puts the method in its place
 
     def __set_name__(self, owner: type, name: str) -> None:
         recorded = {name: inspect.getattr_static(owner, name) for name in self._names}

@@ -9,7 +9,7 @@ import pytest
 from gymnasium import spaces
 
 from meta_policy_search.envs import GymnasiumMetaEnv, MetaEnv, SingleTaskEnv, normalize
-from meta_policy_search.envs.gym_compat import batched_form, check_meta_env, sample_tasks, set_rng
+from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, sample_tasks, set_rng
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
@@ -111,7 +111,7 @@ def walk(env, steps=5, seed=0):
 def test_it_is_a_meta_environment_in_the_form_of_gym(make):
     env = make()
     check_meta_env(env)
-    assert isinstance(env, MetaEnv) and batched_form(env) is None
+    assert isinstance(env, MetaEnv) and make_batched(env, 1) is None
     for space in (env.observation_space, env.action_space):
         assert isinstance(space, gym.spaces.Box) and space.dtype == np.float64
     observation, info = env.reset(seed=0)

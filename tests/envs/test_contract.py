@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize
-from meta_policy_search.envs.gym_compat import batched_form, set_rng
+from meta_policy_search.envs.gym_compat import make_batched, set_rng
 from meta_policy_search.envs.spaces import is_box, is_discrete
 from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor
 from meta_policy_search.utils import logger
@@ -89,7 +89,7 @@ def arrays_in(value):
 @FORMS_OF_ALL
 def test_what_is_returned_fits_the_spaces(name, form):
     env = FORMS[form](make_env(name))
-    assert isinstance(env, MetaEnv) and (batched_form(env) is None) == (name in NOT_BATCHED)
+    assert isinstance(env, MetaEnv) and (make_batched(env, 1) is None) == (name in NOT_BATCHED)
     assert is_box(env.observation_space) and env.observation_space.dtype == np.float64
     assert is_discrete(env.action_space) or (is_box(env.action_space) and env.action_space.dtype == np.float64)
 

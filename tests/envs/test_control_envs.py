@@ -28,7 +28,7 @@ def test_they_move_as_those_of_gym(cls, name, task):
     for path in range(5):
         env.reset(seed=path)
         theirs.reset(seed=path)
-        theirs.state = env._batched._states[0].copy()
+        theirs.state = env._batched.states[0].copy()
         for _ in range(50):
             action = rng.integers(2) if name == "CartPole-v1" else rng.uniform(-3.0, 3.0, 1)
             observation, reward, terminated, _, _ = env.step(action)
@@ -60,9 +60,9 @@ def test_heavier_bodies_are_moved_less(cls, action):
     for factor in (0.6, 1.0, 1.8):
         env.set_task(np.multiply(factor, cls().get_task()))
         env.reset(seed=3)
-        before = env._batched._states[0].copy()
+        before = env._batched.states[0].copy()
         env.step(action)
-        change = env._batched._states[0] - before
+        change = env._batched.states[0] - before
         speeds.append(change[1])
     assert speeds[0] > speeds[1] > speeds[2]
 

@@ -3,17 +3,21 @@ import gymnasium
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import BatchableMetaEnv, MetaEnv, MetaPointEnvCorner, normalize
+from meta_policy_search.envs import MetaEnv, MetaPointEnvCorner, NormalizedEnv, normalize
 from meta_policy_search.envs.gym_compat import (
-    batched_form,
     check_meta_env,
+    make_batched,
     reset_env,
     reset_with_info,
     sample_tasks,
     set_rng,
     step_env,
 )
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampler
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
+from meta_policy_search.utils.utils import set_seed
 
 
 class Scripted:
@@ -225,7 +229,7 @@ def test_check_meta_env_names_what_is_missing(env, complaint):
         check_meta_env(env, "task_env")
 
 
-# Batched form
+# Vectorized form
 
 
 class Slippery(MetaPointEnvCorner):
@@ -236,27 +240,117 @@ class Slippery(MetaPointEnvCorner):
 
 
 class SlipperyBoth(Slippery):
-    """The same with its batched form."""
+    """The same, with a vectorized form declared for its own `step`."""
 
+    @replaces("step")
     def make_batched(self, num_envs):
         return super().make_batched(num_envs)
 
 
-def test_batched_form_is_that_of_the_environment_itself():
+class Halving(NormalizedEnv):
+    """A wrapper with a `step` of its own."""
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return (observation, 0.5 * reward, *rest)
+
+
+def patched(name, env, inner=None):
+    """Returns `env` after a method of it, or of the environment inside it, was replaced on the object."""
+    target = env if inner is None else getattr(env, inner)
+    original = getattr(target, name)
+    setattr(target, name, lambda *args, **kwargs: original(*args, **kwargs))
+    return env
+
+
+def test_the_vectorized_form_has_the_settings_of_the_environment():
     env = MetaPointEnvCorner(reward_type="dense")
-    batched = batched_form(env)(3)
-    assert (batched.num_envs, batched.reward_type) == (3, "dense")
-    assert batched_form(normalize(env))(3).num_envs == 3
-    assert batched_form(SlipperyBoth())(3).num_envs == 3
+    batched = make_batched(env, 3)
+    assert batched.num_envs == 3
+    batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
+    assert (batched.step(np.zeros((3, 2))).rewards < -2.0).all()  # minus the distance, where the default is 0
+    assert make_batched(normalize(env), 3).num_envs == 3
+    assert make_batched(normalize(normalize(env)), 3).num_envs == 3
+    assert make_batched(SlipperyBoth(), 3).num_envs == 3
     renamed = type("Renamed", (MetaPointEnvCorner,), {"sample_tasks": lambda self, n_tasks: [(2.0, 2.0)] * n_tasks})
-    assert batched_form(renamed())(3).num_envs == 3  # another distribution of tasks, the same steps
-    own = type("Own", (BatchableMetaEnv,), {"batched_class": type(batched), "step": lambda self, action: None})
-    assert batched_form(own())(3).num_envs == 3  # both said in one class: it knows what it does
+    assert make_batched(renamed(), 3).num_envs == 3  # another distribution of tasks, the same steps
 
 
 @pytest.mark.parametrize("env", [
     OldMetaEnv(), GymMetaEnv(), Slippery(), gym.Wrapper(MetaPointEnvCorner()), normalize(Slippery()),
-    normalize(gym.wrappers.TimeLimit(MetaPointEnvCorner(), 5)),
+    normalize(gym.wrappers.TimeLimit(MetaPointEnvCorner(), 5)), Halving(MetaPointEnvCorner()),
+    normalize(Halving(MetaPointEnvCorner())),
+    *(patched(name, MetaPointEnvCorner()) for name in ("reset", "step", "set_task")),
+    *(patched(name, normalize(MetaPointEnvCorner())) for name in ("reset", "step", "set_task")),
+    *(patched(name, normalize(MetaPointEnvCorner()), "wrapped_env") for name in ("reset", "step", "set_task")),
 ])
-def test_there_is_no_batched_form_where_it_would_not_be_the_same(env):
-    assert batched_form(env) is None
+def test_there_is_no_vectorized_form_where_it_would_not_be_the_same(env):
+    assert make_batched(env, 3) is None
+
+
+@pytest.mark.parametrize("name", ["reset", "step", "set_task"])
+def test_there_is_none_while_the_class_is_patched(name, monkeypatch):
+    original = getattr(MetaPointEnvCorner, name)
+    monkeypatch.setattr(MetaPointEnvCorner, name, lambda self, *args, **kwargs: original(self, *args, **kwargs))
+    assert make_batched(MetaPointEnvCorner(), 3) is None and make_batched(normalize(MetaPointEnvCorner()), 3) is None
+    monkeypatch.undo()
+    assert make_batched(MetaPointEnvCorner(), 3) is not None
+
+
+def test_a_vectorized_form_declares_what_it_replaces():
+    undeclared = type("Undeclared", (MetaPointEnvCorner,), {"make_batched": lambda self, num_envs: None})
+    with pytest.raises(TypeError, match="Undeclared.make_batched: expected the decorator @replaces"):
+        make_batched(undeclared(), 3)
+
+
+def twice_the_reward(step):
+    def step_env(*arguments):
+        observation, reward, *rest = step(*arguments)
+        return (observation, 2.0 * reward, *rest)
+
+    return step_env
+
+
+def start_of(env):
+    """Returns the observations of a path's first steps as a sampler collects them, and the rewards."""
+    policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
+    set_seed(1)
+    with MetaSampler(env, policy, 3, 2, 4) as sampler:
+        path = sampler.obtain_samples()[1][2]
+    return path["observations"], path["rewards"]
+
+
+def patched_step():
+    env = MetaPointEnvCorner("dense")
+    env.step = twice_the_reward(env.step)
+    return env
+
+
+def patched_wrapper():
+    env = normalize(MetaPointEnvCorner("dense"))
+    env.step = twice_the_reward(env.step)
+    return env
+
+
+class Twice(MetaPointEnvCorner):
+    step = twice_the_reward(MetaPointEnvCorner.step)
+
+
+@pytest.mark.parametrize("make_env, plain", [
+    (patched_step, MetaPointEnvCorner), (lambda: normalize(patched_step()), lambda t: normalize(MetaPointEnvCorner(t))),
+    (patched_wrapper, lambda t: normalize(MetaPointEnvCorner(t))), (lambda: Twice("dense"), MetaPointEnvCorner),
+])
+def test_an_environment_with_its_own_step_is_sampled_by_it(make_env, plain):
+    np.testing.assert_array_equal(start_of(make_env())[1], 2.0 * start_of(plain("dense"))[1])
+
+
+def test_an_environment_whose_class_is_patched_is_sampled_by_its_own_step(monkeypatch):
+    expected = start_of(MetaPointEnvCorner("dense"))[1]
+    monkeypatch.setattr(MetaPointEnvCorner, "step", twice_the_reward(MetaPointEnvCorner.step))
+    np.testing.assert_array_equal(start_of(MetaPointEnvCorner("dense"))[1], 2.0 * expected)
+
+
+def test_an_environment_with_its_own_reset_is_sampled_by_it():
+    env = MetaPointEnvCorner()
+    env.reset = lambda: (np.array([7.0, 7.0]), {})
+    np.testing.assert_array_equal(start_of(env)[0][0], [7.0, 7.0])

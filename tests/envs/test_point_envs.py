@@ -363,14 +363,19 @@ def test_a_goal_that_is_no_corner_is_refused(env_class):
 
 
 @pytest.mark.parametrize("env_class", TO_CORNERS)
-def test_arguments_are_checked_and_reach_the_batched_form(env_class):
+def test_arguments_are_checked_and_reach_the_vectorized_form(env_class):
     with pytest.raises(ValueError, match="reward_type: expected one of 'dense', 'dense_squared', 'sparse', got 'dens'"):
         env_class(reward_type="dens")
     for radius in (0.0, -1.0, np.nan):
         with pytest.raises(ValueError, match="sparse_reward_radius: expected a finite number above 0"):
             env_class(sparse_reward_radius=radius)
-    batched = env_class("dense_squared", 0.25).make_batched(2)
-    assert (batched.reward_type, batched.sparse_reward_radius) == ("dense_squared", 0.25)
+    env = env_class("dense_squared", 0.25)
+    assert (env.reward_type, env.sparse_reward_radius) == ("dense_squared", 0.25)
+    dense = env_class("dense").make_batched(2)
+    for batched in (dense, env.make_batched(2)):
+        batched.reset(np.arange(2), [np.random.default_rng(i) for i in range(2)])
+    actions = np.full((2, 2), 0.1)
+    np.testing.assert_allclose(batched.step(actions).rewards, -dense.step(actions).rewards**2)
 
 
 @pytest.mark.parametrize("module, env_class, reward_type, radius", [
@@ -379,8 +384,23 @@ def test_arguments_are_checked_and_reach_the_batched_form(env_class):
     (point_env_2d_walls, MetaPointEnvWalls, "dense", 2.0),
 ])
 def test_defaults_are_the_published_ones(module, env_class, reward_type, radius):
-    batched = getattr(module, env_class.__name__)().make_batched(1)
-    assert (batched.reward_type, batched.sparse_reward_radius) == (reward_type, radius)
+    env = getattr(module, env_class.__name__)()
+    assert (env.reward_type, env.sparse_reward_radius) == (reward_type, radius)
+
+
+class Windy(MetaPointEnvCorner):
+    """A user's world with a rule of its own."""
+
+    def _push(self, states, pushes):
+        return super()._push(states, pushes) + [1.0, 0.0]
+
+
+def test_a_rule_of_a_subclass_holds_for_one_point_and_for_many():
+    env, batched = Windy("dense"), Windy("dense").make_batched(3)
+    start, _ = env.reset(seed=1)
+    starts = batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
+    np.testing.assert_array_equal(env.step(np.zeros(2))[0], start + [1.0, 0.0])
+    np.testing.assert_array_equal(batched.step(np.zeros((3, 2))).observations, starts + [1.0, 0.0])
 
 
 def test_corner_goals_module_holds_its_class():

@@ -37,7 +37,7 @@ def test_small_environments_are_in_the_package_itself(package):
 
 
 def test_arguments_are_the_classes_own():
-    assert make_env("MetaPointEnvCorner", reward_type="dense").make_batched(1).reward_type == "dense"
+    assert make_env("MetaPointEnvCorner", reward_type="dense").reward_type == "dense"
     with pytest.raises(ValueError, match="reward_type"):
         make_env("MetaPointEnvCorner", reward_type="none")
     with pytest.raises(TypeError, match="colour"):

@@ -202,10 +202,10 @@ def test_physics_with_a_missing_library_named_by_the_environment_says_so(monkeyp
 @pytest.mark.parametrize("name", POINTS)
 def test_a_point_is_drawn_with_its_way_and_its_goal(name):
     env = make_env(name, render_mode="rgb_array")
-    goals = {str(env._batched.scenery(0).goal): env.get_task()}
+    goals = {str(env.scenery().goal): env.get_task()}
     for task in env.sample_tasks(20, np.random.default_rng(0)):
         env.set_task(task)
-        goals[str(env._batched.scenery(0).goal)] = task
+        goals[str(env.scenery().goal)] = task
     first_task, *others = goals.values()
     env.set_task(first_task)
     with pytest.raises(RuntimeError, match=r"render: call reset\(\) first"):
@@ -240,14 +240,14 @@ def test_what_is_drawn_is_where_the_point_has_been(monkeypatch):
 
 
 def test_corners_and_walls_are_drawn_where_they_are():
-    scenery = MetaPointEnvCorner().make_batched(1).scenery(0)
+    scenery = MetaPointEnvCorner().scenery()
     assert sorted(map(tuple, scenery.other_goals)) == [(-2, -2), (-2, 2), (2, -2), (2, 2)]
-    batched = MetaPointEnvWalls().make_batched(2)
-    tasks = batched.sample_tasks(2, np.random.default_rng(0))
-    batched.set_tasks(tasks)
-    scenery = batched.scenery(1)
-    assert scenery.goal.tolist() == tasks[1]["goal"].tolist()
-    for wall, radius, gap in zip(scenery.walls, (1.0, 2.0), (tasks[1]["gap_1"], tasks[1]["gap_2"])):
+    env = MetaPointEnvWalls()
+    (task,) = env.sample_tasks(1, np.random.default_rng(0))
+    env.set_task(task)
+    scenery = env.scenery()
+    assert scenery.goal.tolist() == task["goal"].tolist()
+    for wall, radius, gap in zip(scenery.walls, (1.0, 2.0), (task["gap_1"], task["gap_2"])):
         np.testing.assert_allclose(np.linalg.norm(wall, axis=1), radius)
         to_gap = np.linalg.norm(wall - gap, axis=1)
         assert to_gap.min() == pytest.approx(1.0) and to_gap.max() == pytest.approx(2.0 * radius, rel=1e-3)
@@ -280,7 +280,7 @@ def test_without_a_render_mode_the_error_says_how_to_ask_for_it(name):
 
 @pytest.mark.parametrize("name", NOT_DRAWN)
 def test_environments_without_pictures_say_so(name):
-    with pytest.raises(NotImplementedError, match=f"render: there are no pictures of {name}"):
+    with pytest.raises(NotImplementedError, match=f'render: {name} does not support render_mode="rgb_array"'):
         make_env(name).render()
 
 
@@ -290,7 +290,7 @@ def test_an_environment_of_ones_own_without_pictures_says_so(metadata):
         render_mode = "rgb_array"
 
     OwnEnv.metadata = metadata
-    with pytest.raises(NotImplementedError, match="render: there are no pictures of OwnEnv"):
+    with pytest.raises(NotImplementedError, match='render: OwnEnv does not support render_mode="rgb_array"'):
         OwnEnv().render()
 
 

@@ -10,6 +10,7 @@ import pytest
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner
 from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.samplers import check_env
+from meta_policy_search.utils.fast_paths import replaces
 from tests.helpers.sampling import BatchedWanderer, EnvWithRareInfos, Scripted, Wanderer, sampler_of
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -69,7 +70,7 @@ class Shared(BatchedWanderer):
 
 
 class Unlike(Wanderer):
-    """The batched form is another one."""
+    """The vectorized form is another one."""
 
     batched_class = BatchedWanderer
 
@@ -77,6 +78,7 @@ class Unlike(Wanderer):
         observation, reward, *rest = super().step(action)
         return observation, reward + 1.0, *rest
 
+    @replaces("step")
     def make_batched(self, num_envs):
         return self.batched_class(num_envs)
 

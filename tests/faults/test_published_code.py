@@ -180,8 +180,8 @@ class Spaceless(MetaEnv):
 
 def test_an_environment_without_spaces_is_refused_in_words():
     for use in (normalize, lambda env: make_sampler(make_policy(), env)):
-        with pytest.raises(TypeError, match="env: expected an environment whose observation_space has a shape, such as "
-                                            "a gym.spaces.Box, but Spaceless has None"):
+        with pytest.raises(TypeError, match="env.observation_space: expected a space with a shape, such as a "
+                                            "gym.spaces.Box, got None"):
             use(Spaceless())
 
 

@@ -6,10 +6,7 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs.normalized_env import normalize
-from meta_policy_search.envs.point_envs.point_env_2d_navigation import (
-    BatchedMetaPointEnvNavigation,
-    MetaPointEnvNavigation,
-)
+from meta_policy_search.envs.point_envs.point_env_2d_navigation import MetaPointEnvNavigation
 from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, VPGMAML
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
@@ -93,7 +90,7 @@ def test_longer_padding_shrinks_the_objective_alone():
 @pytest.mark.parametrize("kind", ["DICEMAML", "VPG_DICEMAML", "inner_type"])
 @pytest.mark.thorough(but="VPG_DICEMAML")
 def test_a_run_with_paths_that_end_early(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(BatchedMetaPointEnvNavigation, "goal_tolerance", 0.1)
+    monkeypatch.setattr(MetaPointEnvNavigation, "goal_tolerance", 0.1)
     horizon, num_tasks = 30, 3
     set_seed(1)
     env = normalize(MetaPointEnvNavigation(), normalization_scale=1.0)

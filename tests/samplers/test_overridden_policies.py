@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
-from meta_policy_search.envs.gym_compat import batched_form
+from meta_policy_search.envs.gym_compat import make_batched
 from meta_policy_search.envs.normalized_env import NormalizedEnv
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler
@@ -37,8 +37,8 @@ def test_a_policy_that_overrides_get_actions_acts_through_it():
 
 
 def test_a_wrapper_that_overrides_step_is_not_stepped_as_arrays():
-    assert batched_form(NormalizedEnv(MetaPointEnvCorner())) is not None
-    assert batched_form(Doubled(MetaPointEnvCorner())) is None
+    assert make_batched(NormalizedEnv(MetaPointEnvCorner()), 1) is not None
+    assert make_batched(Doubled(MetaPointEnvCorner()), 1) is None
 
     policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=(4,))
     rewards = []

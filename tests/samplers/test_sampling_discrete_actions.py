@@ -8,14 +8,12 @@ import pytest
 
 from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, MetaTabularMDPEnv, normalize
-from meta_policy_search.envs.discrete_envs.tabular_mdp import BatchedMetaTabularMDPEnv
-from meta_policy_search.envs.interface import BatchableMetaEnv
+from meta_policy_search.envs.worlds import BatchedWorld
 from meta_policy_search.policies import CategoricalMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import assert_same, flat_paths, parallel, two_iterations
 
@@ -47,18 +45,18 @@ class GymnasiumCounter(gymnasium.Env):
         return np.array([self.sum]), self.task * self.sum, self.np_random.random() < 0.2, False, {"chosen": action}
 
 
-class BatchedEnding(BatchedMetaTabularMDPEnv):
-    """A process whose paths end by themselves in the last state, and which several threads may call."""
-
+class BatchedEnding(BatchedWorld):
     max_threads = 2
 
-    def step(self, actions, env_ids=None):
-        answer: BatchedStep = super().step(actions, env_ids)
-        return answer._replace(terminated=answer.observations[:, -1] == 1.0)
 
+class Ending(MetaTabularMDPEnv):
+    """A process whose paths end by themselves in the last state, and which several threads may step."""
 
-class Ending(BatchableMetaEnv):
     batched_class = BatchedEnding
+
+    def _move(self, states, actions, ids, tasks, rngs):
+        after, rewards, _ = super()._move(states, actions, ids, tasks, rngs)
+        return after, rewards, after[:, 0] == self.num_states - 1
 
 
 def make_policy(env, **arguments):

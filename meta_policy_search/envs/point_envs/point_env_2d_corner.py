@@ -3,25 +3,10 @@ from typing import Optional
 
 import numpy as np
 
-from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, distances
+from meta_policy_search.envs.point_envs.base import CornerTaskEnv, distances
 
 
-class BatchedMetaPointEnvCorner(BatchedCornerTaskEnv):
-    """Many `MetaPointEnvCorner`, stepped together; arguments as there."""
-
-    max_push = 0.2
-
-    def __init__(self, num_envs: int, reward_type: str = "sparse", sparse_reward_radius: float = 0.5) -> None:
-        super().__init__(num_envs, reward_type, sparse_reward_radius)
-
-    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        has_left = np.abs(after[:, 0]) + np.abs(after[:, 1]) >= self.sparse_reward_radius
-        # the goal is the nearest corner in its own quadrant, axes included
-        is_nearest = (after[:, 0] * goals[:, 0] >= 0.0) & (after[:, 1] * goals[:, 1] >= 0.0)
-        return np.where(has_left & is_nearest, distances(before, goals) - distances(after, goals), 0.0)
-
-
-class MetaPointEnvCorner(PointMetaEnv):
+class MetaPointEnvCorner(CornerTaskEnv):
     """A point that has to explore four corners to find the one that rewards coming closer.
 
     ===============  ============================================================================
@@ -48,13 +33,20 @@ class MetaPointEnvCorner(PointMetaEnv):
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
         sparse_reward_radius: L1 distance from the origin, above 0, below which the sparse reward is zero; default 0.5,
             just outside the square of start positions.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     References:
         Rothfuss, Lee, Clavera, Asfour, Abbeel: ProMP: Proximal Meta-Policy Search, 2018 (arXiv:1810.06784).
     """
 
-    batched_class = BatchedMetaPointEnvCorner
+    max_push = 0.2
 
     def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 0.5, *,
                  render_mode: Optional[str] = None) -> None:
-        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode)
+        super().__init__(reward_type, sparse_reward_radius, render_mode=render_mode)
+
+    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        has_left = np.abs(after[:, 0]) + np.abs(after[:, 1]) >= self.sparse_reward_radius
+        # the goal is the nearest corner in its own quadrant, axes included
+        is_nearest = (after[:, 0] * goals[:, 0] >= 0.0) & (after[:, 1] * goals[:, 1] >= 0.0)
+        return np.where(has_left & is_nearest, distances(before, goals) - distances(after, goals), 0.0)

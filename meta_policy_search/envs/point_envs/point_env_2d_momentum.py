@@ -3,32 +3,10 @@ from typing import Optional
 
 import numpy as np
 
-from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, distances
+from meta_policy_search.envs.point_envs.base import CornerTaskEnv, distances
 
 
-class BatchedMetaPointEnvMomentum(BatchedCornerTaskEnv):
-    """Many `MetaPointEnvMomentum`, stepped together; arguments as there."""
-
-    max_push = 0.1
-    state_size = 4  # x, y, and their velocities
-    start_speed_range = 0.1
-
-    def __init__(self, num_envs: int, reward_type: str = "sparse", sparse_reward_radius: float = 2.0) -> None:
-        super().__init__(num_envs, reward_type, sparse_reward_radius)
-
-    def _start(self, rng: np.random.Generator) -> np.ndarray:
-        position = super()._start(rng)
-        return np.concatenate([position, rng.uniform(-self.start_speed_range, self.start_speed_range, size=2)])
-
-    def _push(self, states: np.ndarray, pushes: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        velocities = states[:, 2:] + pushes
-        return np.concatenate([states[:, :2] + velocities, velocities], axis=1)
-
-    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        return np.maximum(self.sparse_reward_radius - distances(after, goals), 0.0)
-
-
-class MetaPointEnvMomentum(PointMetaEnv):
+class MetaPointEnvMomentum(CornerTaskEnv):
     """A point without friction that has to be steered, and braked, to one of four corners.
 
     ===============  ============================================================================
@@ -54,13 +32,27 @@ class MetaPointEnvMomentum(PointMetaEnv):
     Args:
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
         sparse_reward_radius: distance to the goal, above 0, at which the sparse reward begins; default 2.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
-    batched_class = BatchedMetaPointEnvMomentum
+    max_push = 0.1
+    start_speed_range = 0.1
+    state_size = 4  # x, y, and their velocities
 
     def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 2.0, *,
                  render_mode: Optional[str] = None) -> None:
-        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode)
+        super().__init__(reward_type, sparse_reward_radius, render_mode=render_mode)
+
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        position = super()._start(rng)
+        return np.concatenate([position, rng.uniform(-self.start_speed_range, self.start_speed_range, size=2)])
+
+    def _push(self, states: np.ndarray, pushes: np.ndarray) -> np.ndarray:
+        velocities = states[:, 2:] + pushes
+        return np.concatenate([states[:, :2] + velocities, velocities], axis=1)
+
+    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        return np.maximum(self.sparse_reward_radius - distances(after, goals), 0.0)

@@ -1,15 +1,5 @@
 """2D navigation in a square of four times the side: goals too far away to meet by chance."""
-from typing import Optional
-
 from meta_policy_search.envs.point_envs.base import PointMetaEnv
-from meta_policy_search.envs.point_envs.point_env_2d_navigation import BatchedMetaPointEnvNavigation
-
-
-class BatchedMetaPointEnvV2(BatchedMetaPointEnvNavigation):
-    """Many `MetaPointEnvV2`, stepped together."""
-
-    default_goal = (2.0, 2.0)
-    goal_range = 2.0
 
 
 class MetaPointEnvV2(PointMetaEnv):
@@ -29,12 +19,15 @@ class MetaPointEnvV2(PointMetaEnv):
 
     The public code of ProMP (arXiv:1810.06784), which this follows, ends a path within 0.01 of the origin, where an
     older variant had its goal; here a path ends at the goal.
+
+    Args:
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
     """
 
-    batched_class = BatchedMetaPointEnvV2
-
-    def __init__(self, *, render_mode: Optional[str] = None) -> None:
-        super().__init__(render_mode=render_mode)
+    max_push = 0.1
+    first_task = (2.0, 2.0)
+    goal_range = 2.0
+    goal_tolerance = 0.01
 
 
 MetaPointEnv = MetaPointEnvV2  # the name that existing scripts import from this module

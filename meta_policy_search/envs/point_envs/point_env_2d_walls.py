@@ -1,82 +1,16 @@
 """2D navigation to one of four corners, out of two circular walls whose gaps are part of the task."""
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import List, Optional
 
 import numpy as np
 
-from meta_policy_search.envs.point_envs.base import BatchedCornerTaskEnv, PointMetaEnv, as_point, distances
+from meta_policy_search.envs.point_envs.base import CornerTaskEnv, as_point, distances
 from meta_policy_search.envs.scenery import Scenery
 from meta_policy_search.types import Task
 
 _KEYS = ("goal", "gap_1", "gap_2")
 
 
-class BatchedMetaPointEnvWalls(BatchedCornerTaskEnv):
-    """Many `MetaPointEnvWalls`, stepped together; arguments as there."""
-
-    max_push = 0.2
-    wall_radii = (1.0, 2.0)
-    gap_radius = 1.0
-    clearance = 1e-6  # a stopped point stays inside its wall by this share of the radius, against rounding
-
-    def __init__(self, num_envs: int, reward_type: str = "dense", sparse_reward_radius: float = 2.0) -> None:
-        super().__init__(num_envs, reward_type, sparse_reward_radius)
-        self._gaps = np.tile([[[radius, 0.0]] for radius in self.wall_radii], (1, self.num_envs, 1))  # [2, num_envs, 2]
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` dicts with `goal`, `gap_1` and `gap_2`, each a float64 `[2]`."""
-        goals = super().sample_tasks(n_tasks, rng)
-        gaps_1, gaps_2 = (_on_circle(radius, n_tasks, rng) for radius in self.wall_radii)
-        return [dict(zip(_KEYS, points, strict=True)) for points in zip(goals, gaps_1, gaps_2, strict=True)]
-
-    def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """See `BatchedEnv.set_tasks`; a task is a dict with `goal`, `gap_1` and `gap_2`."""
-        self._check_count(tasks)
-        checked = [self._check_task(f"task {i}", task) for i, task in enumerate(tasks)]
-        points = np.array(checked).transpose(1, 0, 2)
-        self._goals, self._gaps = points[0], points[1:]
-
-    def get_tasks(self) -> List[Task]:
-        points = zip(self._goals.copy(), *self._gaps.copy(), strict=True)
-        return [dict(zip(_KEYS, of_one, strict=True)) for of_one in points]
-
-    def _stop(self, states: np.ndarray, moved: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        origin = np.zeros_like(states)
-        radius_before, radius_after = distances(states, origin), distances(moved, origin)
-        shrink = np.ones(len(states))
-        for wall, gaps in zip(self.wall_radii, self._gaps, strict=True):
-            crosses = (radius_before <= wall) & (radius_after > wall)
-            is_stopped = crosses & (distances(moved, gaps[ids]) > self.gap_radius)
-            shrink[is_stopped] = wall / (radius_after[is_stopped] + wall * self.clearance)
-        return moved * shrink[:, None]
-
-    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        distance = distances(after, goals)
-        return np.where(distance < self.sparse_reward_radius, distances(before, goals) - distance, 0.0)
-
-    def scenery(self, env_id: int) -> Scenery:
-        """See `BatchedPointEnv.scenery`; a wall is drawn where no step that ends on it gets through."""
-        walls = []
-        for radius, gaps in zip(self.wall_radii, self._gaps, strict=True):
-            gap_x, gap_y = gaps[env_id]
-            half_gap = 2.0 * np.arcsin(self.gap_radius / (2.0 * radius))  # rad, of a chord of length `gap_radius`
-            angles = np.arctan2(gap_y, gap_x) + np.linspace(half_gap, 2.0 * np.pi - half_gap, 200)
-            walls.append(radius * np.stack((np.cos(angles), np.sin(angles)), axis=1))
-        return super().scenery(env_id)._replace(walls=walls)
-
-    def _check_task(self, name: str, task: Any) -> Tuple[np.ndarray, ...]:
-        if not isinstance(task, dict) or set(task) != set(_KEYS):
-            raise ValueError(f"{name}: expected a dict with the keys goal, gap_1 and gap_2, got {task!r}")
-        gaps = []
-        for key, wall in zip(_KEYS[1:], self.wall_radii, strict=True):
-            gap = as_point(f"{name}, {key}", task[key])
-            if abs(np.hypot(*gap) - wall) > 1e-6:
-                raise ValueError(f"{name}, {key}: expected a point at distance {wall} from the origin, on its wall, "
-                                 f"got {task[key]!r}")
-            gaps.append(gap)
-        return self._check_goal(f"{name}, goal", task["goal"]), *gaps
-
-
-class MetaPointEnvWalls(PointMetaEnv):
+class MetaPointEnvWalls(CornerTaskEnv):
     """A point that has to find the gaps of two round walls on its way to one of four corners.
 
     ===============  ============================================================================
@@ -111,16 +45,65 @@ class MetaPointEnvWalls(PointMetaEnv):
         reward_type: `"dense"` (default), `"dense_squared"` or `"sparse"`.
         sparse_reward_radius: distance to the goal, above 0, within which the sparse reward is not zero; default 2, so
             that it begins just inside the inner wall, 0.83 from the origin.
+        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
-    batched_class = BatchedMetaPointEnvWalls
+    max_push = 0.2
+    first_task = dict(zip(_KEYS, [(2.0, 2.0), (1.0, 0.0), (2.0, 0.0)]))
+    wall_radii = (1.0, 2.0)
+    gap_radius = 1.0
+    clearance = 1e-6  # a stopped point stays inside its wall by this share of the radius, against rounding
 
     def __init__(self, reward_type: str = "dense", sparse_reward_radius: float = 2.0, *,
                  render_mode: Optional[str] = None) -> None:
-        super().__init__(reward_type=reward_type, sparse_reward_radius=sparse_reward_radius, render_mode=render_mode)
+        super().__init__(reward_type, sparse_reward_radius, render_mode=render_mode)
+
+    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        """Draws `n_tasks` dicts with `goal`, `gap_1` and `gap_2`, each a float64 `[2]`."""
+        goals = super()._draw_tasks(n_tasks, rng)
+        gaps_1, gaps_2 = (_on_circle(radius, n_tasks, rng) for radius in self.wall_radii)
+        return [dict(zip(_KEYS, points, strict=True)) for points in zip(goals, gaps_1, gaps_2, strict=True)]
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        if not isinstance(task, dict) or set(task) != set(_KEYS):
+            raise ValueError(f"{name}: expected a dict with the keys goal, gap_1 and gap_2, got {task!r}")
+        points = [super()._check_task(f"{name}, goal", task["goal"])[0]]
+        for key, wall in zip(_KEYS[1:], self.wall_radii, strict=True):
+            gap = as_point(f"{name}, {key}", task[key])
+            if abs(np.hypot(*gap) - wall) > 1e-6:
+                raise ValueError(f"{name}, {key}: expected a point at distance {wall} from the origin, on its wall, "
+                                 f"got {task[key]!r}")
+            points.append(gap)
+        return np.array(points)
+
+    def _as_task(self, row: np.ndarray) -> Task:
+        return dict(zip(_KEYS, row, strict=True))
+
+    def _stop(self, states: np.ndarray, moved: np.ndarray, points: np.ndarray) -> np.ndarray:
+        origin = np.zeros_like(states)
+        radius_before, radius_after = distances(states, origin), distances(moved, origin)
+        shrink = np.ones(len(states))
+        for i, wall in enumerate(self.wall_radii, 1):
+            crosses = (radius_before <= wall) & (radius_after > wall)
+            is_stopped = crosses & (distances(moved, points[:, i]) > self.gap_radius)
+            shrink[is_stopped] = wall / (radius_after[is_stopped] + wall * self.clearance)
+        return moved * shrink[:, None]
+
+    def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        distance = distances(after, goals)
+        return np.where(distance < self.sparse_reward_radius, distances(before, goals) - distance, 0.0)
+
+    def _scenery(self, points: np.ndarray) -> Scenery:
+        """See `PointMetaEnv._scenery`; a wall is drawn where no step that ends on it gets through."""
+        walls = []
+        for radius, (gap_x, gap_y) in zip(self.wall_radii, points[1:], strict=True):
+            half_gap = 2.0 * np.arcsin(self.gap_radius / (2.0 * radius))  # rad, of a chord of length `gap_radius`
+            angles = np.arctan2(gap_y, gap_x) + np.linspace(half_gap, 2.0 * np.pi - half_gap, 200)
+            walls.append(radius * np.stack((np.cos(angles), np.sin(angles)), axis=1))
+        return super()._scenery(points)._replace(walls=walls)
 
 
 def _on_circle(radius: float, n: int, rng: np.random.Generator) -> np.ndarray:

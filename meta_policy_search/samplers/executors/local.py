@@ -1,11 +1,11 @@
 """Executors that step environments in this process."""
 import copy
 import pickle
-from typing import Any, Callable, List, Optional, Sequence, Union
+from typing import Any, List, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.envs.gym_compat import batched_form, reset_env, set_rng, step_env
+from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_env, set_rng, step_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.samplers.executors.errors import FAULTS, EnvWorkerError
@@ -63,8 +63,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
 
     def _close(self) -> None:
         for env in self._envs:
-            if hasattr(env, "close"):
-                env.close()
+            close_env(env)
 
 
 class MetaBatchedEnvExecutor(MetaEnvExecutor):
@@ -74,17 +73,17 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
     error names these environments, otherwise all that took part.
 
     Raises:
-        TypeError: `env` has no batched form, see `find_make_batched`; else as for `MetaEnvExecutor`.
+        TypeError: `env` has no batched form, see `envs.gym_compat.make_batched`; else as for `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
-        make_batched = find_make_batched(env)
-        if make_batched is None:
+        batched = make_batched(env, self.num_envs)
+        if batched is None:
             raise TypeError(f"env: expected an environment with a make_batched that steps as it does itself, got "
                             f"{type(env).__name__}; MetaIterativeEnvExecutor takes any environment")
-        self._batched: BatchedEnv = make_batched(self.num_envs)
-        self.max_threads = getattr(self._batched, "max_threads", 1)
+        self._batched: BatchedEnv = batched
+        self.max_threads = self._batched.max_threads
 
     def _assign(self, tasks: List[Task]) -> None:
         try:
@@ -129,14 +128,9 @@ def _flags(name: str, values: Any, count: int) -> np.ndarray:
     return array.astype(bool)
 
 
-def find_make_batched(env: MetaEnv) -> Optional[Callable[[int], BatchedEnv]]:
-    """Returns `env.make_batched` if stepping the result is the same as stepping `env`, else None."""
-    return batched_form(env)
-
-
 def make_local_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int,
                         max_path_length: int) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
     """Returns the fastest executor within this process: the batched one if `env` has a batched form."""
-    kind = MetaIterativeEnvExecutor if find_make_batched(env) is None else MetaBatchedEnvExecutor
+    kind = MetaIterativeEnvExecutor if make_batched(env, 1) is None else MetaBatchedEnvExecutor
     return kind(env, meta_batch_size, envs_per_task, max_path_length)
 

@@ -1,0 +1,135 @@
+"""Classic control problems whose bodies have another mass in each task, as in the examples of RLlib's MAML."""
+from typing import List, Tuple
+
+import numpy as np
+
+from meta_policy_search.envs.spaces import as_array
+from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
+from meta_policy_search.types import Task
+from meta_policy_search.utils.gym_import import gym
+
+__all__ = ["CartPoleMassEnv", "PendulumMassEnv"]
+
+
+class _MassEnv(WorldMetaEnv):
+    """A system whose task is the masses of its bodies, float64 `[B]`, each above 0.
+
+    Attributes:
+        mass_ranges: lowest and highest mass of each body in kg, between which tasks are uniform.
+    """
+
+    mass_ranges: Tuple[Tuple[float, float], ...]
+
+    def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
+        low, high = np.transpose(self.mass_ranges)
+        return list(rng.uniform(low, high, size=(n_tasks, len(low))))
+
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        masses = as_array(name, task, (len(self.mass_ranges),))
+        if (masses <= 0.0).any():
+            raise ValueError(f"{name}: expected masses above 0, in kg, got {task!r}")
+        return masses
+
+
+class CartPoleMassEnv(_MassEnv):
+    """Gym's `CartPole-v1`, with another mass of cart and pole in each task.
+
+    ===============  ============================================================================
+    observation      position of the cart (m), its velocity (m/s), angle of the pole from upright
+                     (rad), its angular velocity (rad/s)
+    action           0 pushes the cart to the left, 1 to the right, by 10 N
+    task             `(mass of the cart, mass of the pole)` in kg, uniform in [0.5, 2] and
+                     [0.05, 0.2]; at first (1, 0.1), which is `CartPole-v1`
+    start            all four uniform in [-0.05, 0.05]
+    reward           1 for each step
+    end of episode   the cart is further than 2.4 m from the middle, or the pole further than
+                     12 degrees from upright
+    ===============  ============================================================================
+
+    A step takes 0.02 s (Euler's rule). In RLlib's environment of this name the masses of a task enter a part of the
+    equations only: those of the whole, and of the pole times its length, stay what they were. Here they enter all.
+
+    References:
+        `rllib/examples/env/cartpole_mass.py` of Ray 2; Barto, Sutton and Anderson: Neuronlike Adaptive Elements That
+        Can Solve Difficult Learning Control Problems, 1983.
+    """
+
+    first_task = (1.0, 0.1)
+    mass_ranges = ((0.5, 2.0), (0.05, 0.2))
+    state_size = 4
+    gravity, force, time_step = 9.8, 10.0, 0.02  # m/s^2, N, s
+    half_length = 0.5  # of the pole, m
+    max_position, max_angle = 2.4, np.radians(12.0)  # m, rad
+
+    def __init__(self) -> None:
+        high = np.array([2.0 * self.max_position, np.inf, 2.0 * self.max_angle, np.inf])
+        self.observation_space = gym.spaces.Box(-high, high, (4,), np.float64)
+        self.action_space = gym.spaces.Discrete(2)
+        super().__init__()
+
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-0.05, 0.05, size=4)
+
+    def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
+              rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        angle, spin = states[:, 2], states[:, 3]
+        cart, pole = tasks[ids].T
+        total = cart + pole
+        sine, cosine = np.sin(angle), np.cos(angle)
+        push = (np.where(actions == 1, self.force, -self.force) + pole * self.half_length * spin * spin * sine) / total
+        inertia = self.half_length * (4.0 / 3.0 - pole * cosine * cosine / total)
+        angular = (self.gravity * sine - cosine * push) / inertia
+        linear = push - pole * self.half_length * angular * cosine / total
+        after = states + self.time_step * np.stack([states[:, 1], linear, spin, angular], axis=1)
+        has_fallen = (np.abs(after[:, 0]) > self.max_position) | (np.abs(after[:, 2]) > self.max_angle)
+        return after, np.ones(len(after)), has_fallen
+
+
+class PendulumMassEnv(_MassEnv):
+    """Gym's `Pendulum-v1`, with another mass of the pendulum in each task.
+
+    ===============  ============================================================================
+    observation      cosine and sine of the angle from upright, angular velocity (rad/s)
+    action           torque, clipped to [-2, 2] N m
+    task             `(mass,)` in kg, uniform in [0.5, 2]; at first (1,), which is `Pendulum-v1`
+    start            angle uniform in [-pi, pi], angular velocity in [-1, 1] rad/s
+    reward           minus (angle^2 + 0.1 angular velocity^2 + 0.001 torque^2), before the step
+    end of episode   never; the sampler's path length cuts it off, 200 steps in the source
+    ===============  ============================================================================
+
+    A step takes 0.05 s; the angular velocity is clipped to [-8, 8] rad/s. The torque cannot lift a heavy pendulum at
+    once: it must be swung.
+
+    References:
+        `rllib/examples/env/pendulum_mass.py` of Ray 2, where a task is a number in place of an array of one.
+    """
+
+    first_task = (1.0,)
+    mass_ranges = ((0.5, 2.0),)
+    state_size = 2
+    gravity, length, time_step = 10.0, 1.0, 0.05  # m/s^2, m, s
+    max_torque, max_spin = 2.0, 8.0  # N m, rad/s
+
+    def __init__(self) -> None:
+        high = np.array([1.0, 1.0, self.max_spin])
+        self.observation_space = gym.spaces.Box(-high, high, (3,), np.float64)
+        self.action_space = gym.spaces.Box(-self.max_torque, self.max_torque, (1,), np.float64)
+        super().__init__()
+
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform([-np.pi, -1.0], [np.pi, 1.0])
+
+    def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
+              rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        angle, spin = states.T
+        torque = np.clip(actions[:, 0], -self.max_torque, self.max_torque)
+        from_upright = (angle + np.pi) % (2.0 * np.pi) - np.pi
+        rewards = -(from_upright * from_upright + 0.1 * spin * spin + 0.001 * torque * torque)
+        inertia = tasks[ids, 0] * self.length * self.length  # times 3
+        angular = 1.5 * self.gravity / self.length * np.sin(angle) + 3.0 / inertia * torque
+        spin = np.clip(spin + self.time_step * angular, -self.max_spin, self.max_spin)
+        after = np.stack([angle + self.time_step * spin, spin], axis=1)
+        return after, rewards, np.zeros(len(after), dtype=bool)
+
+    def _observe(self, states: np.ndarray) -> np.ndarray:
+        return np.stack([np.cos(states[:, 0]), np.sin(states[:, 0]), states[:, 1]], axis=1)
