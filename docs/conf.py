@@ -38,8 +38,6 @@ public_names_package = "meta_policy_search"
 public_names_internal = [  # what modules of the package share with each other
     "*Arguments",  # names and types of arguments; each class documents its own
     "*.actors.actor.join_tasks",
-    "*.actors.mlp_families.*",
-    "*.actors.of_policies.*",
     "*.actors.parameters.*",
     "*.envs.*.Batched*",  # forms on arrays; the environments themselves are documented
     "*.envs.env_spec.check_env_spec",

@@ -7,7 +7,7 @@ import typing
 from typing import Any, Mapping, Optional, Sequence, TypeVar, Union
 
 from meta_policy_search import baselines
-from meta_policy_search.actors.nonlinearities import NONLINEARITIES
+from meta_policy_search.actors.stacked_mlp import NONLINEARITIES
 from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import available_envs
 from meta_policy_search.samplers import RayOptions

@@ -41,7 +41,7 @@ class TrajectoryBatch:
         for name, kinds, what in (("lengths", "iu", "integers"), ("terminals", "b", "booleans"),
                                   ("observations", "fiu", "numbers"), ("last_observations", "fiu", "numbers"),
                                   ("actions", "fiu", "numbers"), ("rewards", "fiu", "numbers")):
-            array = np.asarray(getattr(self, name))
+            array = np.asarray(vars(self)[name])
             if array.dtype.kind not in kinds:
                 raise TypeError(f"{name}: expected an array of {what}, got one of dtype {array.dtype}")
             object.__setattr__(self, name, array)
@@ -57,13 +57,13 @@ class TrajectoryBatch:
             ("rewards", (num_steps,), "the sum of lengths"),
             ("terminals", (num_steps,), "the sum of lengths"),
         ):
-            array = getattr(self, name)
+            array = vars(self)[name]
             if array.shape != shape:
                 raise ValueError(f"{name}: expected shape {shape}, by {why}, got {array.shape}")
             if not np.isfinite(array).all():
                 raise ValueError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]} among them")
         for name in ("env_infos", "agent_infos"):
-            object.__setattr__(self, name, _checked_infos(name, getattr(self, name), num_steps))
+            object.__setattr__(self, name, _checked_infos(name, vars(self)[name], num_steps))
         is_last = np.zeros(num_steps, dtype=bool)
         is_last[np.cumsum(self.lengths) - 1] = True
         if (self.terminals & ~is_last).any():

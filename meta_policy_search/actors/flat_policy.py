@@ -1,4 +1,4 @@
-"""Policies whose parameters are one flat vector: what all policies for a single task have in common."""
+"""The interface of all policies of this library whose parameters are one flat vector."""
 import abc
 from typing import Any, Optional, Sequence, Tuple, Type, TypeVar
 
@@ -11,16 +11,20 @@ from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_bool, check_positive_int
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.fast_paths import replaces
+from meta_policy_search.utils.serializable import Configurable
 
 P = TypeVar("P", bound="FlatPolicy")
 
 
-class FlatPolicy(SharedArguments, abc.ABC):
+class FlatPolicy(Configurable, abc.ABC):
     """A policy whose parameters are one flat vector.
 
-    A subclass supplies `get_flat_params`, `set_flat_params` and `make_actors`; and `get_actions`, if `make_actors`
-    returns None.
+    A subclass supplies `get_flat_params` and `set_flat_params`, and either `get_actions` or the vectorized method
+    `make_actors`, which it declares::
+
+        @replaces("get_action", "get_actions")
+        def make_actors(self, flat_params): ...
 
     Args:
         obs_dim (int): size `O` of an observation.
@@ -62,19 +66,21 @@ class FlatPolicy(SharedArguments, abc.ABC):
     def set_flat_params(self, flat_params: np.ndarray) -> None:
         """Sets the parameters, `[D]`."""
 
-    @abc.abstractmethod
+    @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """Returns what acts as policies like this one do, with other parameters, each in a task of its own.
+        """Returns an actor for policies like this one with other parameters, each in its own task.
 
         Args:
             flat_params: `[M, D]`, the parameters of each.
 
         Returns:
-            An actor that runs without TensorFlow; None if the policy has no such form.
+            An actor that runs without TensorFlow; None, the default, if there is none.
         """
+        return None
 
+    @replaces("get_action", "get_actions")
     def make_actor(self) -> Optional[Actor]:
-        """Returns what acts as the policy does with its parameters as they are now, in one task; else None."""
+        """Returns an actor that acts as the policy does with its present parameters, in one task; None if none can."""
         return self.make_actors(self.get_flat_params()[None])
 
     def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
@@ -100,7 +106,13 @@ class FlatPolicy(SharedArguments, abc.ABC):
             `(actions [B, A], agent_infos)`, each info with the leading axis `B`; where actions are discrete, they are
             int64 `[B]`.
         """
-        return self._act(self._check_observations("observations", observations, ndim=2))
+        observations = self._check_observations("observations", observations, ndim=2)
+        actor = self.make_actor()
+        if actor is None:
+            raise NotImplementedError(f"{type(self).__name__} has neither get_actions nor make_actors")
+        noise = np.empty((len(observations), actor.noise_dim), np.float32)
+        actor.draw_noise(self._rng, noise)
+        return act_in_one_task(actor, observations, noise)
 
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
         """Returns an action `[A]` for an observation `[O]`; where actions are discrete, an integer.
@@ -121,21 +133,14 @@ class FlatPolicy(SharedArguments, abc.ABC):
             raise ValueError(f"{argument}: expected finite numbers, got {observations}")
         return observations
 
-    def _act(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Does what `get_actions` does, with observations that have been checked."""
-        actor = self.make_actor()
-        assert actor is not None, "`get_actions` is a subclass's own"
-        actions, infos = actor.act(observations[None], self._draw_noise(actor, len(observations))[None])
-        return actions[0], {key: value[0] for key, value in infos.items()}
-
-    def _draw_noise(self, actor: Actor, num_observations: int) -> np.ndarray:
-        """Draws what the actions for `[B, O]` take, float32 `[B, noise_dim]`."""
-        noise = np.empty((num_observations, actor.noise_dim), np.float32)
-        actor.draw_noise(self._rng, noise)
-        return noise
-
     def reset(self, dones: Any = None) -> None:
         """Is told that paths begin; by default nothing: a policy without a state has nothing to begin afresh."""
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs figures about the policy on paths that it acted in, each key after `prefix`; none by default."""
+
+
+def act_in_one_task(actor: Actor, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    """Returns the actions and infos, each `[B, ...]`, of the actor of one task at observations `[B, O]`."""
+    actions, infos = actor.act(observations[None], noise[None])
+    return actions[0], {key: value[0] for key, value in infos.items()}

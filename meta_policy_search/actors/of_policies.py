@@ -1,59 +1,42 @@
-"""Actors of policies: the one place that turns a policy, of whatever kind, into an `Actor`.
+"""Actors of policies: `actor_of` turns any policy into an `Actor`.
 
-A policy may have a form on arrays: `make_actor()` for the parameters as they are, `make_actors(flat_params)` for
-several sets of them. Where it has neither, or they return None, it is asked through its documented `get_actions`.
+A policy may have vectorized methods, declared by `utils.fast_paths.replaces`: `make_actor()` for its present
+parameters, `make_actors(flat_params)` for several sets of parameters. A policy without them, or one that overrides what
+they replace, acts through its documented `get_actions`.
 """
+import functools
 import reprlib
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor, join_tasks
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.types import Infos
+from meta_policy_search.utils.fast_paths import fast_path, replaces
 
 
-def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Actor:
-    """Returns what acts as a policy does, with its parameters as they are now.
+class PolicySizes(NamedTuple):
+    """What a policy says about itself; None where it does not."""
 
-    Args:
-        policy: a meta-policy (one with `meta_batch_size`), which acts in its `M` tasks; or a policy for one task
-            (`M = 1`).
-        action_shape: shape of an action; says that the policy is a meta-policy, though it may have nothing but
-            `get_actions`. Default: None.
-    """
-    is_meta_policy = action_shape is not None or hasattr(policy, "meta_batch_size")
-    if hasattr(policy, "make_actor"):
-        actor = _check_actor("make_actor", policy.make_actor())
-    elif is_meta_policy or not hasattr(policy, "get_flat_params"):
-        actor = None
-    else:
-        actor = make_actors(policy, policy.get_flat_params()[None])
-    if actor is None:
-        actor = MetaPolicyActor(policy, action_shape) if is_meta_policy else PolicyActor(policy)
-    return actor
+    obs_dim: Optional[int]
+    action_dim: Optional[int]
+    action_shape: Optional[Tuple[int, ...]]  # `(A,)`, or `()` where actions are discrete; by default `(action_dim,)`
+    meta_batch_size: Optional[int]  # number of tasks of a meta-policy, None for the policy of one task
 
 
-def actors_of(policy: Any, flat_params: np.ndarray) -> Actor:
-    """Returns what acts as a policy for one task does with each row of `flat_params` `[n, D]`, in a task of its own."""
-    actors = make_actors(policy, flat_params)
-    return SequentialActor(policy, flat_params) if actors is None else actors
-
-
-def make_actors(policy: Any, flat_params: np.ndarray) -> Optional[Actor]:
-    """Returns the same as `actors_of` where the policy has a form on arrays, else None."""
-    return _check_actor("make_actors", policy.make_actors(flat_params)) if hasattr(policy, "make_actors") else None
+def sizes_of(policy: Any) -> PolicySizes:
+    """Returns the sizes that any object with `get_actions` has as attributes."""
+    sizes = PolicySizes(*(getattr(policy, name, None) for name in PolicySizes._fields))
+    shape = sizes.action_shape
+    if shape is None and sizes.action_dim is not None:
+        shape = (sizes.action_dim,)
+    return sizes._replace(action_shape=None if shape is None else tuple(shape))
 
 
 def action_shape_of(policy: Any) -> Optional[Tuple[int, ...]]:
-    """Returns the shape of a policy's action: `(A,)`, or `()` where actions are discrete.
-
-    Its distribution or, where it has none, the policy says so (`action_shape`); by default it is `(action_dim,)`, or
-    None where the policy does not say that either.
-    """
-    default = (policy.action_dim,) if hasattr(policy, "action_dim") else None
-    shape = getattr(getattr(policy, "distribution", policy), "action_shape", default)
-    return None if shape is None else tuple(shape)
+    """Returns the shape of a policy's action: `(A,)`, or `()` where actions are discrete; None if it does not say."""
+    return sizes_of(policy).action_shape
 
 
 def check_spaces(policy: Any, env: Any) -> None:
@@ -61,21 +44,59 @@ def check_spaces(policy: Any, env: Any) -> None:
 
     A policy without `obs_dim`, or without `action_dim`, is taken to fit.
     """
-    space, is_index = env.action_space, is_discrete(env.action_space)
-    action_shape = action_shape_of(policy)
-    if action_shape is not None and is_index != (action_shape == ()):
+    space, is_index, sizes = env.action_space, is_discrete(env.action_space), sizes_of(policy)
+    if sizes.action_shape is not None and is_index != (sizes.action_shape == ()):
         fitting = "CategoricalMLPPolicy" if is_index else "GaussianMLPPolicy"
-        fitting = f"Meta{fitting}" if hasattr(policy, "meta_batch_size") else fitting
-        given = "integers" if action_shape == () else f"arrays of shape {action_shape}"
+        fitting = fitting if sizes.meta_batch_size is None else f"Meta{fitting}"
+        given = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
         raise ValueError(f"policy: expected one for the environment's action space {space}, such as a {fitting}, got a "
                          f"{type(policy).__name__}, whose actions are {given}")
     if is_index and getattr(space, "start", 0) != 0:
         raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
-    for name, shape in (("obs_dim", env.observation_space.shape),
-                        ("action_dim", (int(space.n),) if is_index else space.shape)):
-        size = getattr(policy, name, *shape[:1])
-        if tuple(shape) != (size,):
+    for name, shape, size in (("obs_dim", env.observation_space.shape, sizes.obs_dim),
+                              ("action_dim", (int(space.n),) if is_index else space.shape, sizes.action_dim)):
+        if len(shape) != 1 or size not in (None, shape[0]):
             raise ValueError(f"policy.{name}: expected {shape}, the size of the environment's space, got {size}")
+
+
+def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Actor:
+    """Returns an actor that acts as a policy does with its present parameters.
+
+    Samplers call it at the start of each round, so that a method that was overridden or replaced since is noticed.
+
+    Args:
+        policy: a meta-policy (one with `meta_batch_size`), which acts in its `M` tasks; or a policy for one task
+            (`M = 1`). Any object with `get_actions` will do.
+        action_shape: shape of an action; says that the policy is a meta-policy, though it may have nothing but
+            `get_actions`. Default: None.
+
+    Raises:
+        TypeError: `make_actor` does not declare what it replaces, or does not return an `Actor`.
+    """
+    make_actor, sizes = fast_path(policy, "make_actor"), sizes_of(policy)
+    actor = None if make_actor is None else _check_actor("make_actor", make_actor())
+    if actor is not None:
+        return actor
+    if action_shape is None and sizes.meta_batch_size is None:
+        return SlowActor(functools.partial(_act_in_one_task, policy))
+    shape: Any = sizes.action_shape if action_shape is None else action_shape
+    noise_dim = int(np.prod(shape)) if sizes.action_dim is None else sizes.action_dim
+    return SlowActor(functools.partial(_act_in_all_tasks, policy, shape), noise_dim)
+
+
+def actors_of(policy: Any, flat_params: np.ndarray) -> Actor:
+    """Returns an actor that acts as a policy for one task does with each row of `flat_params` `[n, D]`, in `n` tasks.
+
+    A policy without vectorized methods takes one set of parameters after the other, then its own again.
+    """
+    actors = make_actors(policy, flat_params)
+    return SlowActor(functools.partial(_act_with_params, policy, flat_params)) if actors is None else actors
+
+
+def make_actors(policy: Any, flat_params: np.ndarray) -> Optional[Actor]:
+    """Returns the same as `actors_of` if the policy's vectorized method can be used, else None."""
+    method = fast_path(policy, "make_actors")
+    return None if method is None else _check_actor("make_actors", method(flat_params))
 
 
 def _check_actor(method: str, actor: Any) -> Optional[Actor]:
@@ -84,65 +105,94 @@ def _check_actor(method: str, actor: Any) -> Optional[Actor]:
     return actor
 
 
-class PolicyActor(Actor):
-    """Acts in one task through the `get_actions` of a policy, which draws its own noise."""
+class SlowActor(Actor):
+    """Acts through the `get_actions` of a policy, which draws its own noise.
 
-    def __init__(self, policy: Any) -> None:
-        self._policy = policy
+    For meta-policies the noise of a Gaussian policy is drawn as well, and not used. So the environments draw the same
+    random numbers as with a vectorized policy.
 
-    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        actions, infos = self._policy.get_actions(observations[0])
-        return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in (infos or {}).items()}
-
-
-class SequentialActor(PolicyActor):
-    """Acts through the `get_actions` of a policy that takes one set of parameters after the other, then its own again.
-
-    `flat_params` `[M, D]` are the parameters in each task.
+    Args:
+        get_actions: function of observations `[M, R, O]`; returns what `act` returns.
+        noise_dim: random numbers to draw for an action.
     """
 
-    def __init__(self, policy: Any, flat_params: np.ndarray) -> None:
-        super().__init__(policy)
-        self._flat_params = flat_params
+    def __init__(self, get_actions: Callable[[np.ndarray], Tuple[np.ndarray, Infos]], noise_dim: int = 0) -> None:
+        self._get_actions = get_actions
+        self.noise_dim = noise_dim
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        answers, own = [], self._policy.get_flat_params()
-        for flat_params, rows in zip(self._flat_params, observations, strict=True):
-            self._policy.set_flat_params(flat_params)
-            answers.append(super().act(rows[None], noise))
-        self._policy.set_flat_params(own)
-        return join_tasks(answers)
+        return self._get_actions(observations)
 
 
-class MetaPolicyActor(Actor):
-    """Acts through the `get_actions` of a meta-policy, which draws its own noise.
+def _act_in_one_task(policy: Any, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    """Acts at observations `[1, R, O]`."""
+    actions, infos = policy.get_actions(observations[0])
+    return np.asarray(actions)[None], {key: np.asarray(value)[None] for key, value in (infos or {}).items()}
 
-    The noise of a Gaussian policy is drawn beside, and not used: so the environments draw the same random numbers as
-    with such a policy in its form on arrays.
+
+def _act_with_params(policy: Any, flat_params: np.ndarray, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    """Acts at observations `[M, R, O]` with the parameters `flat_params` `[M, D]`."""
+    answers, own = [], policy.get_flat_params()
+    for params, rows in zip(flat_params, observations, strict=True):
+        policy.set_flat_params(params)
+        answers.append(_act_in_one_task(policy, rows[None]))
+    policy.set_flat_params(own)
+    return join_tasks(answers)
+
+
+def _act_in_all_tasks(policy: Any, action_shape: Tuple[int, ...], observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    """Acts at observations `[M, R, O]` by a meta-policy, and checks what it returns."""
+    actions, agent_infos = policy.get_actions(list(observations))
+    num_tasks, num_paths = observations.shape[:2]
+    shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *action_shape)
+    if shapes != [expected] * num_tasks:
+        raise ValueError(f"policy.get_actions: expected actions of {num_tasks} tasks, each of shape {expected}, "
+                         f"got the shapes {shapes}")
+    if agent_infos is None:
+        return np.asarray(actions), {}
+    if [len(task_infos) for task_infos in agent_infos] != [num_paths] * num_tasks:
+        raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
+                         f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")
+    rows = [info for task_infos in agent_infos for info in task_infos]
+    for row in rows:
+        if set(row) != set(rows[0]):
+            raise ValueError(f"policy.get_actions: expected agent infos with the same keys everywhere, got "
+                             f"{sorted(rows[0])} and {sorted(row)}")
+    infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
+             for key in rows[0]}
+    return np.asarray(actions), infos
+
+
+class TaskPolicies:
+    """The policies of several tasks as one meta-policy; `policies` may be replaced at any time.
+
+    Args:
+        policies: one for each task, all for the same spaces: those of `np.policies`, `TaskPolicy`, `SearchPolicy`, or
+            any with `obs_dim`, `action_dim` and `get_actions`.
     """
 
-    def __init__(self, policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> None:
-        self._policy = policy
-        self._action_shape: Any = action_shape_of(policy) if action_shape is None else action_shape
-        self.noise_dim = getattr(policy, "action_dim", int(np.prod(self._action_shape)))  # type: ignore[arg-type]
+    def __init__(self, policies: Sequence[Any]) -> None:
+        self.policies: List[Any] = list(policies)
+        self.meta_batch_size = len(self.policies)
+        self.obs_dim, self.action_dim, self.action_shape, _ = sizes_of(self.policies[0])
+
+    @replaces()
+    def make_actor(self) -> "PerTaskActor":
+        """Returns an actor that acts in all tasks with the present policies."""
+        return PerTaskActor([actor_of(policy) for policy in self.policies])
+
+
+class PerTaskActor(Actor):
+    """Acts in each task by an actor for that task, all of the same kind."""
+
+    def __init__(self, actors: Sequence[Actor]) -> None:
+        self._actors = actors
+        self.noise_dim = actors[0].noise_dim
+        self.draw_noise = actors[0].draw_noise  # type: ignore[method-assign]
+        self.can_divide = all(actor.can_divide for actor in actors)
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        actions, agent_infos = self._policy.get_actions(list(observations))
-        num_tasks, num_paths = observations.shape[:2]
-        shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *self._action_shape)
-        if shapes != [expected] * num_tasks:
-            raise ValueError(f"policy.get_actions: expected actions of {num_tasks} tasks, each of shape {expected}, "
-                             f"got the shapes {shapes}")
-        if agent_infos is None:
-            return np.asarray(actions), {}
-        if [len(task_infos) for task_infos in agent_infos] != [num_paths] * num_tasks:
-            raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
-                             f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")
-        rows = [info for task_infos in agent_infos for info in task_infos]
-        for row in rows:
-            if set(row) != set(rows[0]):
-                raise ValueError(f"policy.get_actions: expected agent infos with the same keys everywhere, got "
-                                 f"{sorted(rows[0])} and {sorted(row)}")
-        infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
-                 for key in rows[0]}
-        return np.asarray(actions), infos
+        return join_tasks([actor.act(observations[i, None], noise[i, None]) for i, actor in enumerate(self._actors)])
+
+    def for_tasks(self, start: int, stop: int) -> "PerTaskActor":
+        return PerTaskActor(self._actors[start:stop])

@@ -1,4 +1,4 @@
-"""Parameters of networks: their initial values, and their form as one vector."""
+"""Parameters of policies: initial values, and conversion to and from one vector."""
 import math
 from collections import OrderedDict
 from typing import Mapping, Sequence, Tuple
@@ -6,6 +6,10 @@ from typing import Mapping, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search.types import Params
+from meta_policy_search.utils.checks import check_positive, check_positive_int
+
+LOG_STD = "log_std_network/log_std_var"
+"""Name of the parameter of Gaussian policies that is the logarithm of the standard deviation."""
 
 
 def initial_mlp_values(scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int],
@@ -24,6 +28,24 @@ def initial_mlp_values(scope: str, input_size: int, output_size: int, hidden_siz
         values[f"{scope}/{layer}/kernel"] = rng.uniform(-limit, limit, (fan_in, fan_out)).astype(np.float32)
         values[f"{scope}/{layer}/bias"] = np.zeros(fan_out, np.float32)
     return values
+
+
+def check_hidden_sizes(hidden_sizes: Sequence[int]) -> Tuple[int, ...]:
+    """Returns the units of each hidden layer, checked."""
+    return tuple(check_positive_int(f"hidden_sizes[{i}]", size) for i, size in enumerate(hidden_sizes))
+
+
+def check_std(init_std: float, min_std: float) -> Tuple[float, float]:
+    """Returns the initial and the smallest standard deviation of a Gaussian policy, checked."""
+    init_std, min_std = check_positive("init_std", init_std), check_positive("min_std", min_std)
+    if init_std < min_std:
+        raise ValueError(f"init_std: expected at least min_std={min_std}, got {init_std}")
+    return init_std, min_std
+
+
+def initial_log_std(action_dim: int, init_std: float) -> np.ndarray:
+    """Returns the initial value of `LOG_STD`, float32 `[A]`."""
+    return np.full(action_dim, math.log(init_std), np.float32)
 
 
 def flatten_params(params: Params) -> np.ndarray:
@@ -52,4 +74,3 @@ def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
     return OrderedDict((name, part.reshape(flat.shape[:-1] + tuple(shape)))
                        for (name, shape), part in zip(shapes.items(), parts))
-

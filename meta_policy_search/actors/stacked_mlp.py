@@ -1,132 +1,166 @@
-"""Multi-layer perceptrons of several policies, which act together: the actors of the library's policies."""
+"""Multi-layer perceptrons on NumPy: the policies of `M` tasks act together, without TensorFlow."""
 import copy
+import functools
+import math
 from collections import OrderedDict
-from typing import Mapping, Optional, Tuple, TypeVar
+from typing import Callable, Dict, Optional, Tuple
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.nonlinearities import NONLINEARITIES
-from meta_policy_search.types import Infos
+from meta_policy_search.actors.parameters import LOG_STD
+from meta_policy_search.types import Infos, Params
+from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.utils import draw_index
 
-S = TypeVar("S", bound="StackedMLP")
+
+def _sigmoid(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    np.multiply(x, 0.5, out=out)
+    np.tanh(out, out=out)
+    out += 1.0
+    out *= 0.5
+    return out
 
 
-class StackedMLP:
-    """`M` multi-layer perceptrons, one per task: what the actors below share.
+def _elu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    negative = np.expm1(np.minimum(x, 0.0))
+    np.maximum(x, 0.0, out=out)
+    out += negative
+    return out
 
-    Each task's matrices multiply alone and always with the same number of rows, so an output depends neither on
-    which tasks share a process nor on which rows are in use.
+
+NONLINEARITIES: Dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "tanh": np.tanh,
+    "relu": lambda x, out: np.maximum(x, np.zeros((), x.dtype), out=out),
+    "sigmoid": _sigmoid,
+    "softplus": lambda x, out: np.logaddexp(x, np.zeros((), x.dtype), out=out),
+    "elu": _elu,
+}
+"""Name of a TensorFlow nonlinearity to its NumPy form, a function of `(x, out)` that may work in place."""
+
+Network = Tuple[int, Optional[str], Optional[str]]
+"""Number of hidden layers, and the names of the nonlinearities of hidden and output layers; None for the identity."""
+
+
+def check_nonlinearity(argument: str, name: Optional[str]) -> Optional[str]:
+    """Returns the name of a nonlinearity, or None for the identity, checked."""
+    return check_choice(argument, name, [*NONLINEARITIES, None])
+
+
+def compute_mlp(params: Params, inputs: np.ndarray, scope: str, network: Network) -> np.ndarray:
+    """Computes the outputs of `M` networks, float32 `[M, R, out]`.
+
+    Each task's matrices are multiplied separately, and always with the same number of rows. An output therefore
+    depends neither on which tasks share a process nor on which rows are in use.
 
     Args:
         params: float32 parameters stacked over tasks, `<scope>/<layer>/kernel` `[M, in, out]` and
             `<scope>/<layer>/bias` `[M, out]`, layers named `hidden_0`, `hidden_1`, ..., `output`.
+        inputs: `[M, R, in]`.
         scope: prefix of the parameter names.
-        num_hidden_layers: number of hidden layers.
-        hidden_nonlinearity: name of one of `NONLINEARITIES`, or None for the identity.
-        output_nonlinearity: likewise, for the output.
+        network: see `Network`.
+    """
+    num_hidden_layers, hidden_nonlinearity, output_nonlinearity = network
+    x = inputs.astype(np.float32)
+    for i in range(num_hidden_layers + 1):
+        layer = "output" if i == num_hidden_layers else f"hidden_{i}"
+        x = np.matmul(x, params[f"{scope}/{layer}/kernel"])
+        x += params[f"{scope}/{layer}/bias"][:, None, :]
+        nonlinearity = output_nonlinearity if i == num_hidden_layers else hidden_nonlinearity
+        if nonlinearity is not None:
+            x = NONLINEARITIES[nonlinearity](x, x)
+    return x
+
+
+class StackedMLP(Actor):
+    """The MLP policies of `M` tasks.
+
+    Args:
+        params: as for `compute_mlp`; further arrays `[M, ...]`, such as the standard deviation, are passed to `sample`.
+        scope: prefix of the parameter names.
+        network: see `Network`.
+        sample: function of the networks' outputs `[M, R, out]`, the noise `[M, R, noise_dim]` and `params`; returns
+            what `Actor.act` returns. See `sample_gaussian`, `sample_categorical` and `sample_deterministic`.
+        noise_dim: random numbers that an action takes.
+        uniform_noise: whether they are uniform in `[0, 1)` rather than standard normal.
     """
 
     can_divide = True
 
-    def __init__(self, params: Mapping[str, np.ndarray], scope: str, num_hidden_layers: int,
-                 hidden_nonlinearity: Optional[str], output_nonlinearity: Optional[str]) -> None:
-        names = [f"hidden_{i}" for i in range(num_hidden_layers)] + ["output"]
-        self._layers = [(params[f"{scope}/{name}/kernel"], params[f"{scope}/{name}/bias"][:, None, :])
-                        for name in names]
-        self._nonlinearities = [hidden_nonlinearity] * num_hidden_layers + [output_nonlinearity]
-
-    def for_tasks(self: S, start: int, stop: int) -> S:
-        """Returns the networks of the tasks from `start` to before `stop`, which share the parameters' memory."""
-        part = copy.copy(self)
-        part._layers = [(kernel[start:stop], bias[start:stop]) for kernel, bias in self._layers]
-        return part
-
-    def compute_output(self, observations: np.ndarray) -> np.ndarray:
-        """Computes the networks' outputs, float32 `[M, R, out]`, at observations `[M, R, O]`."""
-        x = observations.astype(np.float32)
-        for (kernel, bias), nonlinearity in zip(self._layers, self._nonlinearities):
-            x = np.matmul(x, kernel)
-            x += bias
-            if nonlinearity is not None:
-                x = NONLINEARITIES[nonlinearity](x, x)
-        return x
-
-
-class StackedGaussianMLP(StackedMLP, Actor):
-    """`M` Gaussian MLP policies, one per task.
-
-    Args:
-        params: as for `StackedMLP`, with the scope `mean_network`; and `log_std_network/log_std_var` `[M, A]`.
-        num_hidden_layers, hidden_nonlinearity, output_nonlinearity: as for `StackedMLP`.
-        min_log_std: smallest log standard deviation.
-    """
-
-    def __init__(self, params: Mapping[str, np.ndarray], num_hidden_layers: int, hidden_nonlinearity: Optional[str],
-                 output_nonlinearity: Optional[str], min_log_std: float) -> None:
-        super().__init__(params, "mean_network", num_hidden_layers, hidden_nonlinearity, output_nonlinearity)
-        self._log_std = np.maximum(params["log_std_network/log_std_var"], np.float32(min_log_std))[:, None, :]
-        self._std = np.exp(self._log_std)
-        self.noise_dim = self._std.shape[-1]
-
-    def for_tasks(self, start: int, stop: int) -> "StackedGaussianMLP":
-        part = super().for_tasks(start, stop)
-        part._log_std, part._std = self._log_std[start:stop], self._std[start:stop]
-        return part
+    def __init__(self, params: Params, scope: str, network: Network,
+                 sample: Callable[..., Tuple[np.ndarray, Infos]], noise_dim: int = 0,
+                 uniform_noise: bool = False) -> None:
+        self._params, self._scope, self._network = params, scope, network
+        self._sample = sample
+        self.noise_dim = noise_dim
+        self._uniform_noise = uniform_noise
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Computes actions `mean + std * noise`, and agent infos `mean` and `log_std`, each float32 `[M, R, A]`.
-
-        With `noise` zero, actions are the mean.
-        """
-        mean = self.compute_output(observations)
-        log_std = np.broadcast_to(self._log_std, mean.shape)
-        return mean + self._std * noise, OrderedDict(mean=mean, log_std=log_std)
-
-
-class StackedCategoricalMLP(StackedMLP, Actor):
-    """`M` categorical MLP policies, one per task.
-
-    Args:
-        params: as for `StackedMLP`, with the scope `logits_network`.
-        num_hidden_layers, hidden_nonlinearity, output_nonlinearity: as for `StackedMLP`.
-    """
-
-    noise_dim = 1
-
-    def __init__(self, params: Mapping[str, np.ndarray], num_hidden_layers: int, hidden_nonlinearity: Optional[str],
-                 output_nonlinearity: Optional[str]) -> None:
-        super().__init__(params, "logits_network", num_hidden_layers, hidden_nonlinearity, output_nonlinearity)
+        """Computes the outputs at `observations` and samples by them; see `Actor.act`."""
+        return self._sample(compute_mlp(self._params, observations, self._scope, self._network), noise, self._params)
 
     def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Fills `out`, float32 `[T, 1]`, with numbers uniform in `[0, 1)`."""
-        rng.random(dtype=np.float32, out=out)
+        """Fills `out`, float32 `[T, noise_dim]`."""
+        draw = rng.random if self._uniform_noise else rng.standard_normal
+        draw(dtype=np.float32, out=out)
 
-    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Draws actions, int64 `[M, R]`; the agent info `log_prob`, float32 `[M, R, n]`, is that of all actions."""
-        logits = self.compute_output(observations)
-        logits -= np.max(logits, axis=-1, keepdims=True)
-        log_prob = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
-        return draw_index(np.exp(log_prob), noise[..., 0]), OrderedDict(log_prob=log_prob)
+    def for_tasks(self, start: int, stop: int) -> "StackedMLP":
+        """Returns the actor of the tasks from `start` to before `stop`, which shares the parameters' memory."""
+        part = copy.copy(self)
+        part._params = {name: values[start:stop] for name, values in self._params.items()}
+        return part
 
 
-class StackedDeterministicMLP(StackedMLP, Actor):
-    """`M` deterministic MLP policies, one per task.
+def sample_gaussian(mean: np.ndarray, noise: np.ndarray, params: Params) -> Tuple[np.ndarray, Infos]:
+    """Computes actions `mean + std * noise`, and agent infos `mean` and `log_std`, each float32 `[M, R, A]`.
+
+    `params[LOG_STD]` is `[M, A]`. With `noise` zero, actions are the mean.
+    """
+    log_std = params[LOG_STD][:, None, :]
+    return mean + np.exp(log_std) * noise, OrderedDict(mean=mean, log_std=np.broadcast_to(log_std, mean.shape))
+
+
+def sample_categorical(logits: np.ndarray, noise: np.ndarray, params: Params) -> Tuple[np.ndarray, Infos]:
+    """Draws actions, int64 `[M, R]`; the agent info `log_prob`, float32 `[M, R, n]`, is that of all actions.
+
+    `logits` `[M, R, n]` are overwritten; `noise` `[M, R, 1]` is uniform.
+    """
+    logits -= np.max(logits, axis=-1, keepdims=True)
+    log_prob = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
+    return draw_index(np.exp(log_prob), noise[..., 0]), OrderedDict(log_prob=log_prob)
+
+
+def sample_deterministic(outputs: np.ndarray, noise: np.ndarray, params: Params,
+                         is_discrete: bool) -> Tuple[np.ndarray, Infos]:
+    """Returns the outputs `[M, R, A]` as actions, or the index of the largest, int64 `[M, R]`; no agent infos."""
+    return (outputs.argmax(axis=-1) if is_discrete else outputs), {}
+
+
+def gaussian_actor(params: Params, network: Network, fixed_log_std: Optional[np.ndarray],
+                   min_std: float) -> StackedMLP:
+    """Returns the actor of Gaussian MLP policies.
 
     Args:
-        params: as for `StackedMLP`, with the scope `action_network`.
-        num_hidden_layers, hidden_nonlinearity, output_nonlinearity: as for `StackedMLP`.
-        is_discrete: whether an action is the index of the largest output, rather than the outputs.
+        params: as for `compute_mlp`, with the scope `mean_network`; and `LOG_STD` `[M, A]`, if it is a parameter.
+        network: see `Network`.
+        fixed_log_std: `[A]`, if the logarithm of the standard deviation is not a parameter; else None.
+        min_std: smallest standard deviation.
     """
+    num_tasks = len(params["mean_network/output/bias"])
+    log_std = params[LOG_STD] if fixed_log_std is None else np.tile(fixed_log_std, (num_tasks, 1))
+    params = {**params, LOG_STD: np.maximum(log_std, np.float32(math.log(min_std)))}
+    return StackedMLP(params, "mean_network", network, sample_gaussian, noise_dim=log_std.shape[-1])
 
-    def __init__(self, params: Mapping[str, np.ndarray], num_hidden_layers: int, hidden_nonlinearity: Optional[str],
-                 output_nonlinearity: Optional[str], is_discrete: bool) -> None:
-        super().__init__(params, "action_network", num_hidden_layers, hidden_nonlinearity, output_nonlinearity)
-        self._is_discrete = is_discrete
 
-    def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Computes actions, float32 `[M, R, A]`, or int64 `[M, R]` where they are discrete; no agent infos."""
-        outputs = self.compute_output(observations)
-        return (outputs.argmax(axis=-1) if self._is_discrete else outputs), {}
+def categorical_actor(params: Params, network: Network) -> StackedMLP:
+    """Returns the actor of categorical MLP policies; `params` as for `compute_mlp`, with the scope `logits_network`."""
+    return StackedMLP(params, "logits_network", network, sample_categorical, noise_dim=1, uniform_noise=True)
 
+
+def deterministic_actor(params: Params, network: Network, is_discrete: bool) -> StackedMLP:
+    """Returns the actor of deterministic MLP policies; `params` as for `compute_mlp`, with the scope `action_network`.
+
+    With `is_discrete`, an action is the index of the largest output.
+    """
+    return StackedMLP(params, "action_network", network,
+                      functools.partial(sample_deterministic, is_discrete=is_discrete))

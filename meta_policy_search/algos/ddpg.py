@@ -1,20 +1,20 @@
 """Deep deterministic policy gradients."""
 from collections import OrderedDict
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any, Dict, Iterable, List, Mapping, Union
 
 import numpy as np
 
 from meta_policy_search.actors.parameters import flatten_params
 from meta_policy_search.np.algos.off_policy_rl_algorithm import OffPolicyArguments, OffPolicyRLAlgorithm, Transitions
-from meta_policy_search.np.policies import DeterministicMLPPolicy, FlatMLP
+from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
-from meta_policy_search.policies.networks.mlp import forward_mlp
-from meta_policy_search.policies.networks.nonlinearities import resolve_nonlinearity
+from meta_policy_search.policies.networks import forward_mlp, make_variables, resolve_nonlinearity
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_fraction, check_positive
 from meta_policy_search.utils.signatures import Unpack
 
+Network = Union[DeterministicMLPPolicy, MLPQFunction]
 Variables = Mapping[str, tf.Variable]
 
 
@@ -169,14 +169,13 @@ class DDPG(OffPolicyRLAlgorithm):
         self.set_learnt(values)
 
 
-def _make_variables(scope: str, network: FlatMLP) -> "OrderedDict[str, tf.Variable]":
+def _make_variables(scope: str, network: Network) -> "OrderedDict[str, tf.Variable]":
     """Makes variables with the network's parameters as initial values."""
     with tf.name_scope(scope):
-        return OrderedDict((name, tf.Variable(value, use_resource=True, name=name))
-                           for name, value in network.get_param_values().items())
+        return make_variables(network.get_param_values())
 
 
-def _forward(network: FlatMLP, variables: Variables, inputs: tf.Tensor) -> tf.Tensor:
+def _forward(network: Network, variables: Variables, inputs: tf.Tensor) -> tf.Tensor:
     num_hidden_layers, hidden, output = network.network
     return forward_mlp(variables, inputs, network.scope, num_hidden_layers, resolve_nonlinearity("hidden", hidden),
                        resolve_nonlinearity("output", output))

@@ -3,7 +3,7 @@ import abc
 import copy
 from typing import Any, Optional, Union
 
-from meta_policy_search.actors.task_policies import TaskPolicies
+from meta_policy_search.actors.of_policies import TaskPolicies
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo

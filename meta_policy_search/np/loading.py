@@ -22,8 +22,8 @@ _PACKAGE = __name__.partition(".")[0]
 _WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{room}." for room in ("policies", "optimizers", "meta_algos", "algos"))
 _FAMILIES: Dict[str, Type[MLPPolicy]] = {"GaussianMLPPolicy": GaussianMLPPolicy,
                                          "CategoricalMLPPolicy": CategoricalMLPPolicy}
-_SCOPES: Dict[str, Type[MLPPolicy]] = {**{cls._scope: cls for cls in _FAMILIES.values()},
-                                       DeterministicMLPPolicy._scope: DeterministicMLPPolicy}
+_SCOPES: Dict[str, Type[MLPPolicy]] = {**{cls.scope: cls for cls in _FAMILIES.values()},
+                                       DeterministicMLPPolicy.scope: DeterministicMLPPolicy}
 _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "hidden_nonlinearity",
                 "output_nonlinearity")  # of the policies with TensorFlow
 

@@ -4,38 +4,31 @@ import contextlib
 import os
 import zipfile
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypedDict, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
-from meta_policy_search.actors.parameters import flatten_params, unflatten_params
+from meta_policy_search.actors.parameters import check_hidden_sizes, flatten_params, unflatten_params
 from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
-from meta_policy_search.policies.networks.nonlinearities import Nonlinearity, nonlinearity_name, resolve_nonlinearity
+from meta_policy_search.policies.networks import Nonlinearity, nonlinearity_name, resolve_nonlinearity
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Infos, Params, Path
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.checks import check_bool, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_int_at_least, check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.files import PathLike, atomic_file
-from meta_policy_search.utils.serializable import Serializable, check_own_pickle
+from meta_policy_search.utils.published_hooks import refuse_uncalled
+from meta_policy_search.utils.serializable import Serializable, check_own_pickle, shallow_copy
 
-__all__ = ["MetaPolicy", "Policy", "PolicyArguments"]
+__all__ = ["ACTING", "MetaPolicy", "Policy"]
+
+ACTING = ("get_action", "get_actions", "distribution", "distribution_info_sym", "_build_acting", "_sample_actions")
+"""Everything that decides how a policy acts: what the vectorized methods of the library's policies replace."""
 
 P = TypeVar("P", bound="MetaPolicy")
-
-
-class PolicyArguments(TypedDict, total=False):
-    """Arguments that all policies share, by name."""
-
-    obs_dim: int
-    action_dim: int
-    name: str
-    hidden_sizes: Sequence[int]
-    learn_std: bool
-    hidden_nonlinearity: Union[str, Nonlinearity]
-    output_nonlinearity: Union[str, Nonlinearity]
 
 
 class Policy(Serializable, FlatPolicy):
@@ -48,7 +41,12 @@ class Policy(Serializable, FlatPolicy):
     Where actions are discrete, an action is an integer, and arrays of actions lack the axis `A`
     (`distribution.action_shape` says so).
 
+    A subclass supplies `build_graph`, `distribution` and `distribution_info_sym`; its constructor ends with
+    `build_graph`. It has no vectorized methods unless it defines them (`utils.fast_paths`).
+
     Args:
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
         name (str): name scope of the policy's operations.
         hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
         learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
@@ -63,15 +61,27 @@ class Policy(Serializable, FlatPolicy):
         if not isinstance(name, str) or not name:
             raise TypeError(f"name: expected a non-empty string, got {name!r}")
         self.name = name
-        self.hidden_sizes = tuple(check_positive_int(f"hidden_sizes[{i}]", n) for i, n in enumerate(hidden_sizes))
+        self.hidden_sizes = check_hidden_sizes(hidden_sizes)
         self.learn_std = check_bool("learn_std", learn_std)
         self.hidden_nonlinearity = resolve_nonlinearity("hidden_nonlinearity", hidden_nonlinearity)
         self.output_nonlinearity = resolve_nonlinearity("output_nonlinearity", output_nonlinearity)
-        super().__init__(obs_dim, action_dim)
+        FlatPolicy.__init__(self, obs_dim, action_dim)
 
     @abc.abstractmethod
     def build_graph(self) -> None:
-        """Builds the policy's variables and the operations that act; called once, by the constructor."""
+        """Builds the policy's variables and the operations that act; called once, by the constructor.
+
+        It passes the variables to `_register_parameters`, then calls `_build_acting`.
+        """
+
+    def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
+        """Declares the policy's parameters; called by `build_graph`."""
+        self._variables = VariableSet(variables)
+
+    def _build_acting(self) -> None:
+        """Builds the distribution that `get_actions` samples from; called by `build_graph`."""
+        self._obs_ph = tf.placeholder(tf.float32, [None, self.obs_dim], name="observations")
+        self._acting_info = self.distribution_info_sym(self._obs_ph)
 
     @property
     @abc.abstractmethod
@@ -136,13 +146,17 @@ class Policy(Serializable, FlatPolicy):
         """Shape of an action: `(A,)`, or `()` where actions are discrete."""
         return tuple(self.distribution.action_shape)
 
-    @abc.abstractmethod
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Samples an action for each observation; see `FlatPolicy.get_actions`."""
+        """Samples an action for each observation; see `FlatPolicy.get_actions`. Actions and infos are float32."""
+        return self._sample_actions({self._obs_ph: self._check_observations("observations", observations, ndim=2)})
 
-    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `FlatPolicy.make_actors`; by default there is no form without TensorFlow."""
-        return None
+    def _sample_actions(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
+        """Runs the operations that act, and samples from the distribution."""
+        info = self._variables.session().run(self._acting_info, feed)
+        leading = feed[self._obs_ph].shape[:-1]
+        specs = self.distribution.dist_info_specs
+        info = {key: np.broadcast_to(info[key], (*leading, *shape)) for key, shape in specs}
+        return self.distribution.sample(info, self._rng), info
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Logs `AveragePolicyEntropy`, nats, mean over each path, then over paths, where the distribution has one."""
@@ -150,10 +164,6 @@ class Policy(Serializable, FlatPolicy):
             names = [name for name, _ in self.distribution.dist_info_specs]
             with contextlib.suppress(NotImplementedError):
                 log_path_mean(paths, prefix + "AveragePolicyEntropy", names, self.distribution.entropy)
-
-    def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        """Declares the policy's parameters; called by `build_graph`."""
-        self._variables = VariableSet(variables)
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
         """Returns the policy's parameters as TensorFlow variables by name."""
@@ -238,23 +248,36 @@ class MetaPolicy(Policy):
 
     Args:
         meta_batch_size (int): number `M` of tasks.
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
+        name (str): name scope of the policy's operations.
+        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
+        learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
+        hidden_nonlinearity (callable, str or None): of the hidden layers; see `Policy`.
+        output_nonlinearity (callable, str or None): of the output layer.
     """
 
-    _replaced = dict.fromkeys(("_get_pre_update_actions", "_get_post_update_actions"), "get_actions")
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_uncalled(cls, "MetaPolicy")
 
     @classmethod
     def for_env(cls: Type[P], env: Any, meta_batch_size: int, **arguments: Any) -> P:  # type: ignore[override]
         """Returns a policy for `meta_batch_size` tasks of an environment; see `FlatPolicy.for_env`."""
         return super().for_env(env, meta_batch_size=meta_batch_size, **arguments)
 
-    def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
+                 hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
+                 hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+        self._init_tasks(meta_batch_size)
+        Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
+                        output_nonlinearity)
+
+    def _init_tasks(self, meta_batch_size: int) -> None:
+        """Sets the number of tasks, without adapted parameters."""
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
-        super().__init__(*args, **kwargs)
-
-    @abc.abstractmethod
-    def build_graph(self) -> None:
-        """Builds the variables, the stacked placeholders of adapted parameters and the acting operations."""
 
     def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
         super()._register_parameters(variables)
@@ -263,17 +286,19 @@ class MetaPolicy(Policy):
                 (name, tf.placeholder(tf.float32, [None] + v.shape.as_list(), name=name.replace("/", "_")))
                 for name, v in variables.items())
 
+    def _build_acting(self) -> None:
+        self._obs_ph = tf.placeholder(tf.float32, [None, None, self.obs_dim], name="observations")
+        self._acting_info = self.distribution_info_sym(self._obs_ph, self.policies_params_phs)
+
     def with_meta_batch_size(self, meta_batch_size: int) -> "MetaPolicy":
         """Returns a policy for another number of tasks, which shares this one's graph and parameters.
 
-        Adapted parameters, of which it has none at first, and random state are its own.
+        It has its own adapted parameters, none at first, and its own random state.
         """
-        meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
-        args, kwargs = self._arguments_with({"meta_batch_size": meta_batch_size})
-        other = type(self).__new__(type(self), *args, **kwargs)
-        vars(other).update({**vars(self), **vars(other)})
-        other.meta_batch_size = meta_batch_size
+        other = shallow_copy(self)
+        other._init_tasks(meta_batch_size)
         other.switch_to_pre_update()
+        other._given = self._arguments_with({"meta_batch_size": other.meta_batch_size})
         other._rng = seeding.next_rng(seeding.Stream.POLICY)
         return other
 
@@ -325,11 +350,15 @@ class MetaPolicy(Policy):
         else:
             super().load_params(policy_params)
 
-    @abc.abstractmethod
     def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
         """Samples an action with the parameters of a task, from 0 to `M - 1`; else as `Policy.get_action`."""
+        observation = self._check_observations("observation", observation, ndim=1)
+        if check_int_at_least("task", task, 0) >= self.meta_batch_size:
+            raise ValueError(f"task: expected less than meta_batch_size={self.meta_batch_size}, got {task}")
+        feed = {ph: values[task:task + 1] for ph, values in self.policies_params_feed_dict.items()}
+        actions, infos = self._sample_actions({self._obs_ph: observation[None, None], **feed})
+        return actions[0, 0], {key: value[0, 0] for key, value in infos.items()}
 
-    @abc.abstractmethod
     def get_actions(  # type: ignore[override]  # in all tasks
         self, observations: Sequence[np.ndarray]
     ) -> Tuple[List[np.ndarray], List[List[Infos]]]:
@@ -340,11 +369,23 @@ class MetaPolicy(Policy):
 
         Returns:
             A list of `M` action arrays `[B, A]` (where actions are discrete, int64 `[B]`), and a list of `M` lists of
-            `B` dicts with the distributions that the actions were sampled from.
+            `B` dicts with the distributions that the actions were sampled from. Actions and infos are float32.
         """
+        if len(observations) != self.meta_batch_size:
+            raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
+                             f"{len(observations)}")
+        lengths = sorted({len(task_observations) for task_observations in observations})
+        if len(lengths) != 1:
+            raise ValueError(f"observations: expected equally many for every task, got lengths {lengths}")
+        stacked = self._check_observations("observations", observations, ndim=3)
+        actions, infos = self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict})
+        agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(lengths[0])]
+                       for task in range(self.meta_batch_size)]
+        return list(actions), agent_infos
 
+    @replaces("get_action", "get_actions")
     def make_actor(self) -> Optional[Actor]:
-        """Returns what acts as the policy does in its `M` tasks, without TensorFlow; by default None: no such form."""
+        """Returns an actor that acts as the policy does in its `M` tasks, without TensorFlow; by default None."""
         return None
 
     def __getstate__(self) -> Dict[str, Any]:

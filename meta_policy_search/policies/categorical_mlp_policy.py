@@ -1,33 +1,56 @@
 """A policy for discrete actions: the logarithms of their odds are a multi-layer perceptron."""
 from collections import OrderedDict
-from typing import Any, Dict, Mapping, Optional
+from typing import Dict, Mapping, Optional, Sequence, Union
 
-from meta_policy_search.actors.mlp_families import CategoricalFamily
-from meta_policy_search.policies.base import PolicyArguments
+import numpy as np
+
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.parameters import initial_mlp_values
+from meta_policy_search.actors.stacked_mlp import categorical_actor
+from meta_policy_search.policies.base import ACTING, Policy
 from meta_policy_search.policies.distributions.categorical import Categorical
-from meta_policy_search.policies.mlp_policy import MLPPolicy
+from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make_variables, numpy_network
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.signatures import Unpack
+from meta_policy_search.types import Params
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.fast_paths import fast_path, replaces
 
 
-class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
+class CategoricalMLPPolicy(Policy):
     """Categorical policy: `pi(a | o) = softmax(mlp(o))_a` for the actions `a = 0, ..., n - 1`.
 
     The parameters are `logits_network/<layer>/kernel` and `logits_network/<layer>/bias` (layers `hidden_0`, ...,
     `output`). Kernels start Glorot-uniform, biases at zero, drawn from the root seed.
 
     Args:
+        obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
+        name (str): name scope of the policy's operations.
+        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
         learn_std (bool): True; there is no standard deviation to learn or not.
+        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
+            the identity.
+        output_nonlinearity (callable, str or None): of the output layer.
     """
 
-    def __init__(self, *args: Any, **kwargs: Unpack[PolicyArguments]) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
+                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+        Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
+                        output_nonlinearity)
         if not self.learn_std:
             raise ValueError("learn_std: expected nothing or True, got False; a categorical policy has no standard "
                              "deviation")
         self._distribution = Categorical(self.action_dim)
         self.build_graph()
+
+    def build_graph(self) -> None:
+        """Builds the policy's variables and the operations that act; called once, by the constructor."""
+        rng = seeding.next_rng(seeding.Stream.WEIGHTS)
+        values = initial_mlp_values("logits_network", self.obs_dim, self.action_dim, self.hidden_sizes, rng)
+        with tf.name_scope(self.name):
+            self._register_parameters(make_variables(values))
+            self._build_acting()
 
     @property
     def distribution(self) -> Categorical:
@@ -39,4 +62,23 @@ class CategoricalMLPPolicy(CategoricalFamily, MLPPolicy):
         """See `Policy.distribution_info_sym`: `log_prob` `[N, n]`, or `[M, N, n]`."""
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
-            return OrderedDict(log_prob=tf.nn.log_softmax(self._build_output(params, obs_var)))
+            logits = forward_mlp(params, obs_var, "logits_network", len(self.hidden_sizes), self.hidden_nonlinearity,
+                                 self.output_nonlinearity)
+            return OrderedDict(log_prob=tf.nn.log_softmax(logits))
+
+    @replaces(*ACTING)
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """See `GaussianMLPPolicy.make_actors`."""
+        return self._stack(self._unflatten("flat_params", flat_params, ndim=2))
+
+    @replaces(*ACTING)
+    def make_actor(self) -> Optional[Actor]:
+        """See `FlatPolicy.make_actor`; None as in `make_actors`."""
+        return self.make_actors(self.get_flat_params()[None])
+
+    def _stack(self, params: Params) -> Optional[Actor]:
+        """Returns an actor for parameters `[M, ...]`."""
+        network = numpy_network(self.hidden_sizes, self.hidden_nonlinearity, self.output_nonlinearity)
+        if network is None or fast_path(self.distribution, "transform_noise") is None:
+            return None
+        return categorical_actor(params, network)

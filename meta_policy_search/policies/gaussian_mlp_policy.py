@@ -1,27 +1,23 @@
 """A Gaussian policy with a diagonal covariance matrix, its mean a multi-layer perceptron."""
 import math
 from collections import OrderedDict
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Dict, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from meta_policy_search.actors.mlp_families import LOG_STD, GaussianFamily
-from meta_policy_search.policies.base import PolicyArguments, log_path_mean
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.actors.parameters import LOG_STD, check_std, initial_log_std, initial_mlp_values
+from meta_policy_search.actors.stacked_mlp import gaussian_actor
+from meta_policy_search.policies.base import ACTING, Policy, log_path_mean
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
-from meta_policy_search.policies.mlp_policy import MLPPolicy
+from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make_variables, numpy_network
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.types import Path
-from meta_policy_search.utils.signatures import Unpack
+from meta_policy_search.types import Params, Path
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.fast_paths import fast_path, replaces
 
 
-class GaussianArguments(PolicyArguments, total=False):
-    """Arguments that Gaussian policies share, by name."""
-
-    init_std: float
-    min_std: float
-
-
-class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
+class GaussianMLPPolicy(Policy):
     """Gaussian policy: `a ~ N(mlp(o), diag(std^2))`, the standard deviation independent of the observation.
 
     The parameters are `mean_network/<layer>/kernel`, `mean_network/<layer>/bias` (layers `hidden_0`, ...,
@@ -29,37 +25,74 @@ class GaussianMLPPolicy(GaussianFamily, MLPPolicy):
     drawn from the root seed.
 
     Args:
-        init_std (float): initial standard deviation, in the action's unit; default 1.
-        min_std (float): smallest standard deviation; default 1e-6.
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action.
+        name (str): name scope of the policy's operations.
+        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
+        learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
+        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
+            the identity.
+        output_nonlinearity (callable, str or None): of the output layer.
+        init_std (float): initial standard deviation, in the action's unit.
+        min_std (float): smallest standard deviation.
     """
 
-    def __init__(self, *args: Any, init_std: float = 1.0, min_std: float = 1e-6,
-                 **kwargs: Unpack[PolicyArguments]) -> None:
-        super().__init__(*args, **kwargs)
-        self._set_std(init_std, min_std)
+    def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
+                 learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+                 output_nonlinearity: Union[str, Nonlinearity] = None, *, init_std: float = 1.0,
+                 min_std: float = 1e-6) -> None:
+        Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
+                        output_nonlinearity)
+        self.init_std, self.min_std = check_std(init_std, min_std)
         self._distribution = DiagonalGaussian(self.action_dim)
         self.build_graph()
+
+    def build_graph(self) -> None:
+        """Builds the policy's variables and the operations that act; called once, by the constructor."""
+        rng = seeding.next_rng(seeding.Stream.WEIGHTS)
+        values = initial_mlp_values("mean_network", self.obs_dim, self.action_dim, self.hidden_sizes, rng)
+        if self.learn_std:
+            values[LOG_STD] = initial_log_std(self.action_dim, self.init_std)
+        with tf.name_scope(self.name):
+            self._register_parameters(make_variables(values))
+            self._build_acting()
 
     @property
     def distribution(self) -> DiagonalGaussian:
         """A `DiagonalGaussian` of the action's size."""
         return self._distribution
 
-    def _initial_values(self, rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
-        values = super()._initial_values(rng)
-        if self.learn_std:
-            values[LOG_STD] = self._initial_log_std()
-        return values
-
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
         """See `Policy`: `mean` `[N, A]` and `log_std` `[1, A]`; or `[M, N, A]` and `[M, 1, A]`."""
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
-            mean = self._build_output(params, obs_var)
-            log_std = params[LOG_STD] if self.learn_std else self._initial_log_std()
+            mean = forward_mlp(params, obs_var, "mean_network", len(self.hidden_sizes), self.hidden_nonlinearity,
+                               self.output_nonlinearity)
+            log_std = params[LOG_STD] if self.learn_std else initial_log_std(self.action_dim, self.init_std)
             log_std = tf.maximum(log_std, np.float32(math.log(self.min_std)))
             return OrderedDict(mean=mean, log_std=tf.expand_dims(log_std, -2))
+
+    @replaces(*ACTING)
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """See `FlatPolicy.make_actors`; None if a nonlinearity or the distribution has no NumPy form.
+
+        Given the same random numbers, its distributions agree with those of `get_actions` to about 1e-6.
+        """
+        return self._stack(self._unflatten("flat_params", flat_params, ndim=2))
+
+    @replaces(*ACTING)
+    def make_actor(self) -> Optional[Actor]:
+        """See `FlatPolicy.make_actor`; None as in `make_actors`."""
+        return self.make_actors(self.get_flat_params()[None])
+
+    def _stack(self, params: Params) -> Optional[Actor]:
+        """Returns an actor for parameters `[M, ...]`."""
+        network = numpy_network(self.hidden_sizes, self.hidden_nonlinearity, self.output_nonlinearity)
+        if network is None or fast_path(self.distribution, "transform_noise") is None:
+            return None
+        fixed_log_std = None if self.learn_std else initial_log_std(self.action_dim, self.init_std)
+        return gaussian_actor(params, network, fixed_log_std, self.min_std)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
         """Adds `AveragePolicyStd`, the mean standard deviation of the actions, in the same way."""

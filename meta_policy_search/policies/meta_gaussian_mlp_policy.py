@@ -1,13 +1,31 @@
 """The Gaussian MLP policy with adapted parameters for each task of a meta-batch."""
-from typing import Any
+from typing import Optional, Sequence, Union
 
-from meta_policy_search.policies.gaussian_mlp_policy import GaussianArguments, GaussianMLPPolicy
-from meta_policy_search.policies.mlp_policy import MetaMLPPolicy
-from meta_policy_search.utils.signatures import Unpack
+import numpy as np
+
+from meta_policy_search.actors.actor import Actor
+from meta_policy_search.policies.base import ACTING, MetaPolicy
+from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
+from meta_policy_search.policies.networks import Nonlinearity
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.fast_paths import replaces
 
 
-class MetaGaussianMLPPolicy(MetaMLPPolicy, GaussianMLPPolicy):
-    """A `GaussianMLPPolicy` for meta-learning: `M` tasks act with parameters of their own.
+class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
+    """A `GaussianMLPPolicy` for meta-learning: each of `M` tasks acts with its own parameters.
+
+    Args:
+        meta_batch_size (int): number `M` of tasks.
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): size `A` of an action.
+        name (str): name scope of the policy's operations.
+        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
+        learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
+        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
+            the identity.
+        output_nonlinearity (callable, str or None): of the output layer.
+        init_std (float): initial standard deviation, in the action's unit.
+        min_std (float): smallest standard deviation.
 
     Example:
         >>> import numpy as np
@@ -19,5 +37,21 @@ class MetaGaussianMLPPolicy(MetaMLPPolicy, GaussianMLPPolicy):
         116
     """
 
-    def __init__(self, meta_batch_size: int, *args: Any, **kwargs: Unpack[GaussianArguments]) -> None:
-        super().__init__(meta_batch_size, *args, **kwargs)
+    def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
+                 hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
+                 hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+                 output_nonlinearity: Union[str, Nonlinearity] = None, *, init_std: float = 1.0,
+                 min_std: float = 1e-6) -> None:
+        self._init_tasks(meta_batch_size)
+        GaussianMLPPolicy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
+                                   output_nonlinearity, init_std=init_std, min_std=min_std)
+
+    @replaces(*ACTING)
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """See `GaussianMLPPolicy.make_actors`."""
+        return self._stack(self._unflatten("flat_params", flat_params, ndim=2))
+
+    @replaces(*ACTING)
+    def make_actor(self) -> Optional[Actor]:
+        """See `MetaPolicy.make_actor`; None as in `make_actors`."""
+        return self._stack(self.stacked_param_values())

@@ -6,16 +6,18 @@ import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
+from meta_policy_search.actors.of_policies import make_actors
 from meta_policy_search.actors.parameters import flatten_params, unflatten_params
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.types import Infos, Params
+from meta_policy_search.utils.fast_paths import replaces
 
 
 class TaskPolicy(FlatPolicy):
     """The policy of one task: acts as a meta-policy does, with parameters of its own.
 
-    These are the meta-policy's before adaptation, as they are when this is built, until others are set. It acts
-    without TensorFlow where the meta-policy can (`make_actors`), and in the meta-policy's graph where not.
+    It starts with a copy of the meta-policy's parameters before adaptation. It acts without TensorFlow if the
+    meta-policy has a vectorized method (`make_actors`), else in the meta-policy's graph.
 
     Args:
         meta_policy (MetaPolicy): the policy to act like; it stays as it is.
@@ -55,13 +57,21 @@ class TaskPolicy(FlatPolicy):
         other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in self._shapes}))
         return other
 
+    @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `FlatPolicy.make_actors`; None where the meta-policy has no such form."""
-        return self._policy.make_actors(flat_params)
+        """See `FlatPolicy.make_actors`; None where the meta-policy has no vectorized method."""
+        return make_actors(self._policy, flat_params)
 
-    def _act(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+    @replaces("get_action", "get_actions")
+    def make_actor(self) -> Optional[Actor]:
+        """See `FlatPolicy.make_actor`."""
+        return self.make_actors(self._flat_params[None])
+
+    def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
+        """See `FlatPolicy.get_actions`."""
         if self.make_actor() is not None:
-            return super()._act(observations)
+            return super().get_actions(observations)
+        observations = self._check_observations("observations", observations, ndim=2)
         self._policy.update_task_parameters([self.get_param_values()])
         (actions,), (rows,) = self._policy.get_actions([observations])
         return actions, {key: np.stack([row[key] for row in rows]) for key in rows[0]}

@@ -4,6 +4,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from meta_policy_search.baselines.base import Baseline, as_baseline
+from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.samplers.paths import (
     TaskPaths,
     check_finite_steps,
@@ -46,7 +47,7 @@ class Sampler(Configurable):
     """Where it is set, `obtain_samples` calls it with how many more of `max_steps` are done or will not be taken."""
 
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
-        if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
+        if method_of(env, "reset") is None or method_of(env, "step") is None:
             raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
         self.env = env
         self.policy = policy

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import actor_of, check_spaces
+from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
 from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
@@ -19,6 +19,7 @@ from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.fast_paths import fast_path
 
 EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
              "parallel": MetaParallelEnvExecutor}
@@ -69,9 +70,10 @@ class MetaSampler(Sampler):
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
-        if hasattr(policy, "meta_batch_size"):
-            check_agrees("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", policy.meta_batch_size)
-        elif hasattr(policy, "make_actor"):
+        of_policy = sizes_of(policy).meta_batch_size
+        if of_policy is not None:
+            check_agrees("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", of_policy)
+        elif fast_path(policy, "make_actor") is not None:
             raise TypeError(f"policy: expected one for several tasks, such as a MetaGaussianMLPPolicy, got {policy!r}")
         check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size
@@ -155,8 +157,8 @@ class MetaSampler(Sampler):
         """Logs returns by the names that RLlib's MAML gives them."""
         returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
         suffix = f"_adapt_{self._step}" if self._step else ""
-        logger.logkvs({f"episode_reward_{name}{suffix}": float(getattr(returns, name)())
-                       for name in ("max", "mean", "min")})
+        figures = {"max": returns.max(), "mean": returns.mean(), "min": returns.min()}
+        logger.logkvs({f"episode_reward_{name}{suffix}": float(value) for name, value in figures.items()})
         if self._step == 0:
             self._mean_before = returns.mean()
         else:  # of several adaptation steps the last one stays

@@ -103,7 +103,9 @@ def join_shares(shares: Sequence[Share]) -> Collection:
 
     An info that only some shares have is NaN in the others (None if it is not numeric), and has the same type in all.
     """
-    env_infos, agent_infos = (_in_agreement(kind, shares) for kind in ("env_infos", "agent_infos"))
+    num_steps = [int(share.lengths.sum()) for share in shares]
+    env_infos = _in_agreement([share.env_infos for share in shares], num_steps)
+    agent_infos = _in_agreement([share.agent_infos for share in shares], num_steps)
     paths: Dict[int, List[Path]] = {}
     for share, of_envs, of_agents in zip(shares, env_infos, agent_infos):
         split = split_paths(share.lengths, share.path, of_envs, of_agents, share.last_observations, share.terminated)
@@ -111,25 +113,22 @@ def join_shares(shares: Sequence[Share]) -> Collection:
             paths[len(paths)] = split[start:start + share.num_rollouts]
     return Collection(paths, sum(share.policy_time for share in shares) / len(shares),
                       sum(share.env_time for share in shares) / len(shares),
-                      sum(int(share.lengths.sum()) for share in shares))
+                      sum(num_steps))
 
 
-def _in_agreement(kind: str, shares: Sequence[Share]) -> List[Infos]:
+def _in_agreement(shares: Sequence[Infos], num_steps: Sequence[int]) -> List[Infos]:
     """Returns the infos of each share, with the keys and types that all shares have together."""
-    given_infos: List[Infos] = [getattr(share, kind) for share in shares]
     infos: List[Infos] = [{} for _ in shares]
-    for key in dict.fromkeys(key for of_share in given_infos for key in of_share):
-        given = [of_share[key] for of_share in given_infos if key in of_share]
+    for key in dict.fromkeys(key for share in shares for key in share):
+        given = [share[key] for share in shares if key in share]
         shapes = sorted({values.shape[1:] for values in given})
         if len(shapes) > 1:
             raise ValueError(f"{key}: expected an info of the same shape in all tasks, got {shapes}")
         dtypes = [values.dtype for values in given] + [np.dtype(np.float64)] * (len(given) < len(shares))
         dtype = functools.reduce(np.promote_types, dtypes)
-        for share, given_here, of_share in zip(shares, given_infos, infos):
-            if key in given_here:
-                of_share[key] = given_here[key].astype(dtype, copy=False)
-            else:
-                of_share[key] = np.full((share.lengths.sum(), *shapes[0]), missing_value(dtype), dtype)
+        for share, steps, agreeing in zip(shares, num_steps, infos):
+            agreeing[key] = share[key].astype(dtype, copy=False) if key in share else np.full(
+                (steps, *shapes[0]), missing_value(dtype), dtype)
     return infos
 
 

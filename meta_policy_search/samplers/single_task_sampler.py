@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spaces, make_actors
+from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spaces, make_actors, sizes_of
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.gym_compat import check_meta_env
 from meta_policy_search.envs.spaces import check_has_spaces
@@ -111,10 +111,8 @@ class SingleTaskSampler(Configurable):
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
         """Collects paths with a policy as it is."""
-        if hasattr(policy, "meta_batch_size"):  # acts with its parameters before adaptation
-            actor = actors_of(policy, policy.get_flat_params()[None])
-        else:
-            actor = actor_of(policy)
+        is_meta_policy = sizes_of(policy).meta_batch_size is not None  # it acts with its parameters before adaptation
+        actor = actors_of(policy, policy.get_flat_params()[None]) if is_meta_policy else actor_of(policy)
         return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,

@@ -76,9 +76,10 @@ def _camera(env: Any, is_on: bool, filename: Optional[str], speedup: float) -> I
     if not is_on:
         yield lambda: None
         return
-    if getattr(env, "render_mode", None) != "rgb_array":
+    render_mode = getattr(env, "render_mode", None)
+    if render_mode != "rgb_array":
         raise ValueError('save_video: expected an environment made with render_mode="rgb_array", as pictures are what '
-                         f"a video is made of, got one with render_mode={getattr(env, 'render_mode', None)!r}")
+                         f"a video is made of, got one with render_mode={render_mode!r}")
     with mp4_file(_VIDEO if filename is None else filename, speedup / _duration(env)) as append:
         yield lambda: append(env.render())
 

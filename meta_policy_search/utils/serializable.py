@@ -4,6 +4,7 @@ import reprlib
 from typing import Any, Dict, Mapping, TypeVar
 
 S = TypeVar("S", bound="Serializable")
+T = TypeVar("T")
 
 _LINE, _SHORT = 100, 60  # most characters of a repr in one line, and of one argument in it
 
@@ -56,7 +57,7 @@ class Serializable(Configurable):
         args, kwargs = self._arguments_with(overrides)
         return type(self)(*args, **kwargs)
 
-    def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[list, dict]:
+    def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[tuple, dict]:
         """Returns the recorded positional and keyword arguments with some of them replaced by name."""
         given_args, given_kwargs = self._given
         args, kwargs = list(given_args), {**given_kwargs, **overrides}
@@ -65,7 +66,7 @@ class Serializable(Configurable):
         for position, name in enumerate(positional[: len(args)]):
             if name in overrides:
                 args[position] = kwargs.pop(name)
-        return args, kwargs
+        return tuple(args), kwargs
 
     def __getstate__(self) -> dict:
         """Returns the constructor arguments: `{"args": tuple, "kwargs": dict}`."""
@@ -76,6 +77,16 @@ class Serializable(Configurable):
         check_own_pickle(self, state, "args")
         args, kwargs = self._given = state["args"], state["kwargs"]
         type(self).__init__(self, *args, **kwargs)
+
+
+def shallow_copy(obj: T) -> T:
+    """Returns an object with the same attributes, graph and variables among them; the constructor is not called.
+
+    `copy.copy` does not do that for a `Serializable`, which it builds anew, with its own graph.
+    """
+    other = object.__new__(type(obj))
+    vars(other).update(vars(obj))
+    return other
 
 
 def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build it anew from its arguments") -> None:

@@ -1,17 +1,16 @@
 """The actors of policies: on arrays against the graph that `get_actions` runs, and through `get_actions`."""
 import copy
-import types
 
 import numpy as np
 import pytest
 
 from meta_policy_search.actors import Actor, actor_of
-from meta_policy_search.actors.nonlinearities import NONLINEARITIES
-from meta_policy_search.actors.of_policies import MetaPolicyActor, SequentialActor, actors_of
-from meta_policy_search.actors.task_policies import TaskPolicies
+from meta_policy_search.actors.of_policies import SlowActor, TaskPolicies, actors_of
+from meta_policy_search.actors.stacked_mlp import NONLINEARITIES
 from meta_policy_search.np import policies
 from meta_policy_search.policies import GaussianMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.fast_paths import replaces
 
 M, B, O, A = 3, 6, 4, 2
 
@@ -103,7 +102,7 @@ def test_the_actor_for_some_tasks_acts_as_the_whole_does_in_these():
 def test_there_is_none_for_other_nonlinearities(argument):
     policy = MetaGaussianMLPPolicy(M, O, A, hidden_sizes=(5,), **{argument: tf.nn.leaky_relu})
     assert policy.make_actor() is None
-    assert isinstance(actor_of(policy), MetaPolicyActor)
+    assert isinstance(actor_of(policy), SlowActor)
     assert actor_of(policy).act(np.zeros((M, B, O)), None)[0].shape == (M, B, A)
 
 
@@ -132,7 +131,7 @@ def test_a_policy_without_a_form_on_arrays_is_asked_for_each_set_of_parameters_a
     policy, observations = OnRequest(), np.random.default_rng(1).normal(size=(M, B, O))
     candidates = np.random.default_rng(2).normal(size=(M, O * A))
     actor = actors_of(policy, candidates)
-    assert isinstance(actor, SequentialActor) and not actor.can_divide and actor.noise_dim == 0
+    assert isinstance(actor, SlowActor) and not actor.can_divide and actor.noise_dim == 0
     actions, infos = actor.act(observations, np.empty((M, B, 0), "f"))
     np.testing.assert_allclose(actions, observations @ candidates.reshape(M, O, A))
     np.testing.assert_array_equal(infos["twice"], 2.0 * observations)
@@ -191,11 +190,28 @@ def test_by_default_an_actor_draws_nothing_and_acts_for_all_tasks_together():
         actor.for_tasks(0, 1)
 
 
-@pytest.mark.parametrize("policy, message", [
-    (types.SimpleNamespace(meta_batch_size=M, make_actor=lambda: 3), "make_actor: expected an actors.Actor .*3"),
-    (types.SimpleNamespace(make_actors=lambda flat: flat, get_flat_params=lambda: np.zeros(2)),
-     r"policy.make_actors: expected an actors.Actor or None, got array\(\[\[0., 0.\]\]\)"),
-])
-def test_what_a_policy_makes_is_checked(policy, message):
-    with pytest.raises(TypeError, match=message):
+class Wrong:
+    """A policy whose vectorized methods return what are no actors."""
+
+    meta_batch_size = M
+
+    @replaces()
+    def make_actor(self):
+        return 3
+
+    @replaces()
+    def make_actors(self, flat_params):
+        return flat_params
+
+
+def test_what_a_policy_makes_is_checked():
+    with pytest.raises(TypeError, match="^policy.make_actor: expected an actors.Actor or None, got 3$"):
+        actor_of(Wrong())
+    with pytest.raises(TypeError, match=r"^policy.make_actors: expected an actors.Actor or None, got array\(\[\[0."):
+        actors_of(Wrong(), np.zeros((1, 2)))
+
+
+def test_a_vectorized_method_declares_what_it_replaces():
+    policy = type("Mine", (), {"meta_batch_size": M, "make_actor": lambda self: Constant()})()
+    with pytest.raises(TypeError, match=r"^Mine.make_actor: expected the decorator @replaces"):
         actor_of(policy)

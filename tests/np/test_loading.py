@@ -113,5 +113,5 @@ def test_what_cannot_be_loaded(tmp_path):
     mps.GaussianMLPPolicy(2, 2).save_npz(tmp_path / "c.npz")
     with pytest.raises(ValueError, match="or they have other shapes"):
         mps.load_policy(tmp_path / "c.npz", hidden_sizes=(3,))
-    with pytest.raises(TypeError, match="GaussianMLPPolicy: unknown argument 'hidden'; did you mean 'hidden_sizes'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'hidden'"):
         mps.load_policy(tmp_path / "c.npz", hidden=3)

@@ -2,10 +2,9 @@
 import numpy as np
 import pytest
 
-from meta_policy_search.actors.nonlinearities import NONLINEARITIES
 from meta_policy_search.actors.parameters import initial_mlp_values
-from meta_policy_search.policies.networks.mlp import forward_mlp
-from meta_policy_search.policies.networks.nonlinearities import nonlinearity_name, resolve_nonlinearity
+from meta_policy_search.actors.stacked_mlp import NONLINEARITIES
+from meta_policy_search.policies.networks import forward_mlp, nonlinearity_name, resolve_nonlinearity
 from meta_policy_search.tf_compat import tf
 
 

@@ -1,16 +1,25 @@
 """A policy or environment that overrides how it acts or steps is sampled as it acts and steps."""
+import types
+from unittest import mock
+
 import numpy as np
 import pytest
 
+from meta_policy_search.actors import actor_of
+from meta_policy_search.actors.of_policies import SlowActor, make_actors
+from meta_policy_search.actors.stacked_mlp import StackedMLP
 from meta_policy_search.envs import MetaPointEnvCorner, normalize
 from meta_policy_search.envs.gym_compat import make_batched
 from meta_policy_search.envs.normalized_env import NormalizedEnv
-from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.np import policies as np_policies
+from meta_policy_search.policies import DiagonalGaussian, GaussianMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy
 from meta_policy_search.samplers import MetaSampler
+
+ALWAYS_RIGHT = np.tile([10.0, 0.0], (4, 1))
 
 
 class AlwaysRight(MetaGaussianMLPPolicy):
-    """Acts in a way of its own."""
+    """Overrides how it acts."""
 
     def get_actions(self, observations):
         actions, infos = super().get_actions(observations)
@@ -25,15 +34,137 @@ class Doubled(NormalizedEnv):
         return (observation, 2 * reward, *rest)
 
 
-def test_a_policy_that_overrides_get_actions_acts_through_it():
-    policy = AlwaysRight(2, 2, 2, hidden_sizes=(4,))
-    assert policy.make_actor() is None
+def make(cls=MetaGaussianMLPPolicy):
+    return cls(2, 2, 2, hidden_sizes=(4,))
 
+
+def sample_path(policy):
+    """Returns the last of three paths of the last of two tasks, each of four steps."""
     with MetaSampler(normalize(MetaPointEnvCorner()), policy, 3, 2, 4) as sampler:
-        path = sampler.obtain_samples()[1][2]
+        return sampler.obtain_samples()[1][2]
 
-    np.testing.assert_array_equal(path["actions"], np.tile([10.0, 0.0], (4, 1)))
+
+def test_a_policy_that_overrides_get_actions_acts_through_it():
+    path = sample_path(make(AlwaysRight))
+    np.testing.assert_array_equal(path["actions"], ALWAYS_RIGHT)
     np.testing.assert_allclose(np.diff(path["observations"][:, 0]), 0.2)
+
+
+class Shifted(MetaGaussianMLPPolicy):
+    """A Gaussian policy whose mean is higher by 100, as it might be defined in this package."""
+
+    __module__ = MetaGaussianMLPPolicy.__module__
+
+    def distribution_info_sym(self, obs_var, params=None):
+        info = super().distribution_info_sym(obs_var, params)
+        return {**info, "mean": info["mean"] + 100.0}
+
+
+def test_a_class_of_the_package_that_overrides_the_distribution_is_sampled_from_it():
+    path = sample_path(make(Shifted))
+    assert (path["actions"] > 50.0).all() and (path["agent_infos"]["mean"] > 50.0).all()
+    policy = TaskPolicy(make(Shifted))
+    assert policy.make_actor() is None and (policy.get_actions(np.zeros((3, 2)))[0] > 50.0).all()
+
+
+class Mixin:
+    """Overrides acting from outside the hierarchy of policies."""
+
+    def get_actions(self, observations):
+        return [np.tile([10.0, 0.0], (len(each), 1)) for each in observations], None
+
+
+class Mixed(Mixin, MetaGaussianMLPPolicy):
+    pass
+
+
+class Fixed(MetaGaussianMLPPolicy):
+    """Overrides the operations that act."""
+
+    def _build_acting(self):
+        super()._build_acting()
+        self._acting_info = {**self._acting_info, "mean": 0.0 * self._acting_info["mean"] + 100.0}
+
+
+@pytest.mark.parametrize("cls", [AlwaysRight, Shifted, Mixed, Fixed])
+def test_whatever_is_overridden_rules_both_vectorized_methods_out(cls):
+    policy = make(cls)
+    assert isinstance(actor_of(policy), SlowActor)
+    assert make_actors(policy, policy.get_flat_params()[None]) is None
+
+
+def right(observations):
+    return [np.tile([10.0, 0.0], (len(each), 1)) for each in observations], None
+
+
+def test_a_policy_whose_instance_or_class_is_patched_acts_through_the_patch():
+    policy = make()
+    assert isinstance(actor_of(policy), StackedMLP)
+    policy.get_actions = right
+    np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
+    del policy.get_actions
+    assert isinstance(actor_of(policy), StackedMLP)
+
+    with mock.patch.object(policy, "get_actions", side_effect=right) as get_actions:
+        np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
+    assert get_actions.call_count == 4  # once for each step
+    with mock.patch.object(MetaGaussianMLPPolicy, "get_actions", lambda self, observations: right(observations)):
+        np.testing.assert_array_equal(sample_path(policy)["actions"], ALWAYS_RIGHT)
+    with mock.patch.object(GaussianMLPPolicy, "distribution_info_sym"):
+        assert isinstance(actor_of(policy), SlowActor)
+    assert isinstance(actor_of(policy), StackedMLP)
+
+
+@pytest.mark.parametrize("name", ["distribution_info_sym", "get_action", "get_actions", "_sample_actions"])
+def test_a_replaced_method_of_the_instance_is_noticed(name):
+    policy = make()
+    setattr(policy, name, getattr(policy, name))
+    assert isinstance(actor_of(policy), SlowActor)
+    assert make_actors(policy, policy.get_flat_params()[None]) is None
+
+
+class Centered(DiagonalGaussian):
+    """Samples the mean."""
+
+    def sample(self, dist_info, rng=None):
+        return np.asarray(dist_info["mean"])
+
+
+@pytest.mark.parametrize("replace", [
+    lambda policy: setattr(policy, "_distribution", Centered(2)),
+    lambda policy: setattr(policy, "_distribution", types.SimpleNamespace(
+        sample=Centered(2).sample, dist_info_specs=DiagonalGaussian(2).dist_info_specs, action_shape=(2,))),
+    lambda policy: setattr(policy.distribution, "sample", Centered(2).sample),
+], ids=["subclass", "other class", "patched"])
+def test_a_replaced_distribution_is_sampled(replace):
+    policy = make()
+    replace(policy)
+    path = sample_path(policy)
+    np.testing.assert_array_equal(path["actions"], path["agent_infos"]["mean"])
+
+
+def test_a_patched_class_of_distributions_is_noticed():
+    policy = make()
+    with mock.patch.object(DiagonalGaussian, "sample", lambda self, info, rng=None: np.asarray(info["mean"])):
+        path = sample_path(policy)
+        np.testing.assert_array_equal(path["actions"], path["agent_infos"]["mean"])
+    assert isinstance(actor_of(policy), StackedMLP)
+
+
+class NumpyRight(np_policies.GaussianMLPPolicy):
+    """A policy on NumPy that overrides how it acts."""
+
+    def get_actions(self, observations):
+        actions, infos = super().get_actions(observations)
+        return np.tile([10.0, 0.0], (len(actions), 1)), infos
+
+
+def test_a_policy_on_numpy_that_overrides_get_actions_acts_through_it():
+    policy = NumpyRight(2, 2, (4,))
+    actions, infos = actor_of(policy).act(np.zeros((1, 4, 2)), np.zeros((1, 4, 0), "f"))
+    np.testing.assert_array_equal(actions[0], ALWAYS_RIGHT)
+    assert set(infos) == {"mean", "log_std"}
+    assert make_actors(policy, policy.get_flat_params()[None]) is None
 
 
 def test_a_wrapper_that_overrides_step_is_not_stepped_as_arrays():

@@ -20,7 +20,7 @@ import pytest
 
 from experiments import cem, evaluate, pro_mp
 from meta_policy_search.actors import Actor
-from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
+from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
 from meta_policy_search.baselines import LinearFeatureBaseline
 from meta_policy_search.envs.mujoco_envs.half_cheetah_rand_direc import HalfCheetahRandDirecEnv
 from meta_policy_search.envs.normalized_env import normalize
@@ -33,6 +33,7 @@ from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOpt
 from meta_policy_search.samplers.executors.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import set_seed
 from tests.helpers.sampling import (
     EnvWithRareInfos,
@@ -87,11 +88,12 @@ class Still:
 
     meta_batch_size, obs_dim, action_dim = CPUS, 2, 2
 
+    @replaces()
     def make_actor(self):
         params = {"mean_network/output/kernel": np.zeros((CPUS, 2, 2), np.float32),
                   "mean_network/output/bias": np.zeros((CPUS, 2), np.float32),
                   "log_std_network/log_std_var": np.zeros((CPUS, 2), np.float32)}
-        return StackedGaussianMLP(params, 0, None, None, -10.0)
+        return StackedMLP(params, "mean_network", (0, None, None), sample_gaussian, noise_dim=2)
 
 
 def ray_sampler_of(env, policy=None, **arguments):
@@ -149,6 +151,7 @@ class Halving:
 
     meta_batch_size, obs_dim, action_dim = M, 2, 2
 
+    @replaces()
     def make_actor(self):
         return HalvingActor(np.arange(1.0, M + 1.0))
 
@@ -558,8 +561,9 @@ LOCAL = """
     import time
     import numpy as np
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-    from meta_policy_search.actors.stacked_mlp import StackedGaussianMLP
+    from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
     from meta_policy_search.samplers import MetaSampler, RayOptions
+    from meta_policy_search.utils.fast_paths import replaces
 
     class Env(MetaPointEnvCorner):
         slow = False
@@ -571,11 +575,12 @@ LOCAL = """
     class Policy:
         meta_batch_size, obs_dim, action_dim = 2, 2, 2
 
+        @replaces()
         def make_actor(self):
             params = {"mean_network/output/kernel": np.zeros((2, 2, 2), np.float32),
                       "mean_network/output/bias": np.zeros((2, 2), np.float32),
                       "log_std_network/log_std_var": np.zeros((2, 2), np.float32)}
-            return StackedGaussianMLP(params, 0, None, None, -10.0)
+            return StackedMLP(params, "mean_network", (0, None, None), sample_gaussian, noise_dim=2)
 
     sampler = MetaSampler(Env(), Policy(), 3, 2, 5, parallel=RayOptions(num_workers=2, cpus_per_worker=0.5))
     print(len(sampler.obtain_samples()), flush=True)

@@ -14,6 +14,7 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
 
 __all__ = ["SearchAdaptation", "SearchPolicy"]
 
@@ -158,6 +159,7 @@ class SearchPolicy:
         """Whether it acts with the candidates of the cycle that is under way."""
         return self._flat_params is self.search.candidates
 
+    @replaces("get_action", "get_actions")
     def make_actor(self) -> Actor:
         """Returns what acts, in one task: on row `r`, where it explores, candidate `r % n`."""
         actors = actors_of(self.search.policy, self._flat_params)

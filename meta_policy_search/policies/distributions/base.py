@@ -5,17 +5,20 @@ from typing import Mapping, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.serializable import Configurable
 
 DistInfo = Mapping[str, np.ndarray]
 DistInfoSym = Mapping[str, tf.Tensor]
 
 
-class Distribution(SharedArguments, abc.ABC):
+class Distribution(Configurable, abc.ABC):
     """A family of distributions over actions, its members given by dicts (`dist_info`).
 
     Methods ending in `_sym` build tensors, the others compute NumPy arrays. Leading axes broadcast. Actions are
     arrays `[..., A]`; where they are discrete, integers `[...]`.
+
+    Policies sample by `sample`. The distributions of this library also have `transform_noise(dist_info, noise)`, which
+    declares that it replaces `sample` (`utils.fast_paths`): vectorized policies are used only while this holds.
     """
 
     @property

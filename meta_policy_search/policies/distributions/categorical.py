@@ -7,6 +7,7 @@ from meta_policy_search.ops import likelihoods
 from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import draw_index
 
 
@@ -70,4 +71,9 @@ class Categorical(Distribution):
     def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
         """Draws actions, int64 `[...]`, from `rng`, one uniform number each; see `Distribution.sample`."""
         log_prob = np.asarray(dist_info["log_prob"])
-        return draw_index(np.exp(log_prob), self._rng(rng).random(log_prob.shape[:-1], dtype=log_prob.dtype))
+        return self.transform_noise(dist_info, self._rng(rng).random(log_prob.shape[:-1], dtype=log_prob.dtype))
+
+    @replaces("sample")
+    def transform_noise(self, dist_info: DistInfo, noise: np.ndarray) -> np.ndarray:
+        """Computes the actions that `sample` draws, given its uniform numbers; actors do the same."""
+        return draw_index(np.exp(np.asarray(dist_info["log_prob"])), noise)

@@ -8,6 +8,7 @@ from meta_policy_search.ops import likelihoods
 from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
 
 
 class DiagonalGaussian(Distribution):
@@ -66,4 +67,9 @@ class DiagonalGaussian(Distribution):
     def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
         """Draws actions `[..., A]`, `mean + std * noise`, from `rng`; see `Distribution.sample`."""
         mean = np.asarray(dist_info["mean"])
-        return mean + np.exp(dist_info["log_std"]) * self._rng(rng).standard_normal(mean.shape, dtype=mean.dtype)
+        return self.transform_noise(dist_info, self._rng(rng).standard_normal(mean.shape, dtype=mean.dtype))
+
+    @replaces("sample")
+    def transform_noise(self, dist_info: DistInfo, noise: np.ndarray) -> np.ndarray:
+        """Computes the actions that `sample` draws, given its standard normal numbers; actors do the same."""
+        return np.asarray(dist_info["mean"]) + np.exp(dist_info["log_std"]) * noise

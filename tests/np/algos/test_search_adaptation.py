@@ -165,9 +165,6 @@ def test_the_executor_makes_no_difference(sampler_args):
 class WithoutArrays(GaussianMLPPolicy):
     """A policy that acts alone."""
 
-    def make_actors(self, flat_params):
-        return None
-
     def get_actions(self, observations):
         return linear(self.get_flat_params()[:6], observations), {}
 

@@ -1,1 +1,0 @@
-"""Networks as pure functions of their parameters."""
