@@ -10,8 +10,8 @@ from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
 from meta_policy_search.samplers.paths import concatenate_paths, path_returns
+from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int

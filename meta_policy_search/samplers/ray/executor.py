@@ -11,9 +11,8 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.executors.base import pickle_env
 from meta_policy_search.samplers.executors.errors import Failure, tasks_text
 from meta_policy_search.samplers.ray.options import RayOptions
-from meta_policy_search.samplers.ray.packing import pack
 from meta_policy_search.samplers.ray.pool import WorkerPool
-from meta_policy_search.samplers.ray.worker import Assignment
+from meta_policy_search.samplers.ray.worker import Assignment, pack
 from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, RolloutRequest, Share, join_shares
 from meta_policy_search.types import Task
 from meta_policy_search.utils.threads import divide

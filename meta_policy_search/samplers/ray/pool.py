@@ -17,8 +17,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
 from meta_policy_search.samplers.ray.connection import check_cluster, check_cpus, connect, import_ray
 from meta_policy_search.samplers.ray.options import RayOptions
-from meta_policy_search.samplers.ray.packing import Packed
-from meta_policy_search.samplers.ray.worker import Assignment, make_worker_class
+from meta_policy_search.samplers.ray.worker import Assignment, Packed, make_worker_class
 from meta_policy_search.utils import logger
 
 MAX_LOSSES = 3

@@ -1,15 +1,40 @@
-"""What runs in a worker."""
+"""What runs in a worker, and how values travel to it and back."""
 import os
 import pickle
 import socket
 from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
+import cloudpickle
+import numpy as np
+
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.errors import FAULTS, Failure, failure_of
 from meta_policy_search.samplers.executors.local import make_local_executor
-from meta_policy_search.samplers.ray.packing import Packed, pack
 from meta_policy_search.samplers.rollout_loop import collect_shares
 from meta_policy_search.utils.cores import THREAD_VARIABLES
+
+
+class Packed(NamedTuple):
+    """A pickled value with the arrays in it beside it: Ray need not copy these."""
+
+    data: bytes
+    buffers: List[np.ndarray]  # uint8, the memory of the arrays in the value
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the whole."""
+        return len(self.data) + sum(buffer.nbytes for buffer in self.buffers)
+
+    def unpack(self, copy: bool = False) -> Any:
+        """Returns the value. Without `copy`, its arrays share memory with the buffers, and cannot be written to."""
+        return pickle.loads(self.data, buffers=[buffer.copy() if copy else buffer for buffer in self.buffers])
+
+
+def pack(value: Any) -> Packed:
+    """Returns a value as `Packed`; the buffers share memory with its arrays."""
+    buffers: List[pickle.PickleBuffer] = []
+    data = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return Packed(data, [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers])
 
 
 class Assignment(NamedTuple):

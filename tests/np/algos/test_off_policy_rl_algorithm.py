@@ -14,7 +14,7 @@ from meta_policy_search.np.algos import OffPolicyRLAlgorithm
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
+from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.utils import logger
 
 T = 5  # steps of a path, which never ends early
