@@ -54,11 +54,19 @@ class Sampler(Configurable):
         self.batch_size = check_positive_int("batch_size", batch_size)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
 
-    def obtain_samples(self) -> Any:
-        """Collects `batch_size` paths.
+    def update_tasks(self) -> None:
+        """Begins an iteration: samples new tasks."""
+        raise NotImplementedError
+
+    def obtain_samples(self, log: bool = False, log_prefix: str = "") -> Any:
+        """Collects `batch_size` paths of each task.
+
+        Args:
+            log: whether to log times; keys begin with `log_prefix`.
+            log_prefix: such as `Step_0-`.
 
         Returns:
-            A list of path dicts; from samplers of several tasks, a dict of task index to such a list.
+            A dict of task index to a list of path dicts.
         """
         raise NotImplementedError
 

@@ -70,9 +70,11 @@ class Environments(Protocol):
     first_task: int
     max_threads: int
 
-    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray: ...
+    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Starts a new path in some of the environments."""
 
-    def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep: ...
+    def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        """Takes one step in some of the environments."""
 
 
 class Share(NamedTuple):

@@ -1,5 +1,5 @@
 """Stacks the processed samples of a meta-batch to arrays `[M, N, ...]`, which are fed to the graph."""
-from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -30,11 +30,12 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
             not finite in float32; `path_lengths` do not add up to the samples, or `mask` and `path_lengths` of DiCE
             samples do not agree. The message names task and entry.
     """
-    tasks = [_Task(task, m, _mask_of(task, m)) for m, task in enumerate(samples)]
-    counts = [_num_samples(task) for task in tasks]
+    masks = [_mask_of(task, m) for m, task in enumerate(samples)]
+    counts = [_num_samples(task, m, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
     keys, stacked = list(keys), {}
-    paths = {"path_starts", "longest_path"}.intersection(keys)
-    lengths = [_checked_lengths(task, count) for task, count in zip(tasks, counts)] if paths else []
+    lengths = []
+    if {"path_starts", "longest_path"}.intersection(keys):
+        lengths = [_checked_lengths(task, m, count) for m, (task, count) in enumerate(zip(samples, counts))]
     for key in keys:
         if key == "mask":
             stacked[key] = task_mask(counts)
@@ -43,7 +44,8 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
         elif key == "longest_path":
             stacked[key] = np.array(max(of_task.max() for of_task in lengths))
         else:
-            stacked[key] = _stack_entry(tasks, key, counts)
+            arrays = [_read(task, m, key, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
+            stacked[key] = _stack_entry(key, arrays, counts)
     return stacked
 
 
@@ -77,19 +79,12 @@ def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
     return np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-class _Task(NamedTuple):
-    samples: Mapping[str, Any]
-    number: int  # for error messages
-    mask: Optional[np.ndarray]  # bool [P, T] of padded samples, else None
-
-
-def _stack_entry(tasks: Sequence[_Task], key: str, counts: Sequence[int]) -> np.ndarray:
-    arrays = [_read(task, key) for task in tasks]
-    for task, array, count in zip(tasks, arrays, counts):
+def _stack_entry(key: str, arrays: Sequence[np.ndarray], counts: Sequence[int]) -> np.ndarray:
+    for m, (array, count) in enumerate(zip(arrays, counts)):
         if len(array) != count:
-            raise _unequal(task, key, count, len(array))
+            raise _unequal(m, key, count, len(array))
         if array.shape[1:] != arrays[0].shape[1:]:
-            raise ValueError(f"task {task.number}, {key}: expected shape {arrays[0].shape[1:]} after the sample axis, "
+            raise ValueError(f"task {m}, {key}: expected shape {arrays[0].shape[1:]} after the sample axis, "
                              f"as in task 0, got {array.shape[1:]}")
     with np.errstate(over="ignore"):  # the result is checked
         stacked = stack_tasks(arrays)
@@ -100,57 +95,56 @@ def _stack_entry(tasks: Sequence[_Task], key: str, counts: Sequence[int]) -> np.
     return stacked
 
 
-def _read(task: _Task, key: str) -> np.ndarray:
-    """Returns an entry as an array of numbers `[N, ...]`."""
-    if task.mask is None:
-        return _array(task, key)
-    values = _array(task, key, task.mask.shape)[task.mask]
+def _read(task: Mapping[str, Any], m: int, key: str, mask: Optional[np.ndarray]) -> np.ndarray:
+    """Returns an entry of task `m` as an array of numbers `[N, ...]`."""
+    if mask is None:
+        return _array(task, m, key)
+    values = _array(task, m, key, mask.shape)[mask]
     if key == "adjusted_rewards":
-        values[np.cumsum(task.mask.sum(axis=1)) - 1] += _array(task, "adjusted_rewards_after_end", task.mask.shape[:1])
+        values[np.cumsum(mask.sum(axis=1)) - 1] += _array(task, m, "adjusted_rewards_after_end", mask.shape[:1])
     return values
 
 
-def _array(task: _Task, key: str, shape: Tuple[int, ...] = ()) -> np.ndarray:
-    """Returns an entry as an array of numbers, whose first axes must have the given shape."""
+def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = ()) -> np.ndarray:
+    """Returns an entry of task `m` as an array of numbers, whose first axes must have the given shape."""
     kind, _, info = key.partition("/")
-    if kind not in task.samples or info and info not in task.samples[kind]:
-        lacking = key if kind in task.samples else kind
-        raise ValueError(f"the samples of task {task.number} lack the entry {lacking!r}")
-    array = np.asarray(task.samples[kind][info] if info else task.samples[kind])
+    if kind not in task or info and info not in task[kind]:
+        lacking = key if kind in task else kind
+        raise ValueError(f"the samples of task {m} lack the entry {lacking!r}")
+    array = np.asarray(task[kind][info] if info else task[kind])
     if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:
         expected = f"of shape {shape} and possibly more axes" if shape else "with an axis of samples"
-        raise ValueError(f"task {task.number}, {key}: expected an array of numbers {expected}, got one of shape "
+        raise ValueError(f"task {m}, {key}: expected an array of numbers {expected}, got one of shape "
                          f"{array.shape} and dtype {array.dtype}")
     return array
 
 
-def _num_samples(task: _Task) -> int:
-    count = len(_read(task, "observations"))
+def _num_samples(task: Mapping[str, Any], m: int, mask: Optional[np.ndarray]) -> int:
+    count = len(_read(task, m, "observations", mask))
     if count == 0:
-        raise _unequal(task, "observations", 0, 0)
+        raise _unequal(m, "observations", 0, 0)
     return count
 
 
-def _checked_lengths(task: _Task, count: int) -> np.ndarray:
-    lengths = _array(task, "path_lengths")
+def _checked_lengths(task: Mapping[str, Any], m: int, count: int) -> np.ndarray:
+    lengths = _array(task, m, "path_lengths")
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1:
-        raise ValueError(f"task {task.number}, path_lengths: expected integers of at least 1, got {lengths}")
+        raise ValueError(f"task {m}, path_lengths: expected integers of at least 1, got {lengths}")
     if lengths.sum() != count:
-        raise _unequal(task, "path_lengths", count, int(lengths.sum()))
+        raise _unequal(m, "path_lengths", count, int(lengths.sum()))
     return lengths
 
 
-def _unequal(task: _Task, key: str, count: int, given: int) -> ValueError:
-    return ValueError(f"expected equally many samples, at least one, of task {task.number}, got {count} observations "
+def _unequal(m: int, key: str, count: int, given: int) -> ValueError:
+    return ValueError(f"expected equally many samples, at least one, of task {m}, got {count} observations "
                       f"and {given} of {key}")
 
 
-def _mask_of(samples: Mapping[str, Any], m: int) -> Optional[np.ndarray]:
+def _mask_of(task: Mapping[str, Any], m: int) -> Optional[np.ndarray]:
     """Returns the mask of padded samples, bool `[P, T]`, which must agree with their path lengths; None of others."""
-    if "mask" not in samples:
+    if "mask" not in task:
         return None
-    task = _Task(samples, m, None)
-    mask, lengths = _array(task, "mask"), _array(task, "path_lengths")
+    mask, lengths = _array(task, m, "mask"), _array(task, m, "path_lengths")
     agree = mask.ndim == 2 and lengths.shape == mask.shape[:1] and np.array_equal(
         mask, np.arange(mask.shape[1]) < lengths[:, None])
     if not agree or lengths.min() < 1 or lengths.max() > mask.shape[1]:
