@@ -27,8 +27,8 @@ from benchmarks.processes import ROOT, Figures
 from experiments import pro_mp
 from experiments.parts import Parts, build_parts
 from meta_policy_search.samplers import MetaSampler, RayOptions
-from meta_policy_search.samplers.ray.packing import pack
 from meta_policy_search.samplers.ray.pool import keep_workers
+from meta_policy_search.samplers.ray.worker import pack
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.threads import available_cores
 

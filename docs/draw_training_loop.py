@@ -60,20 +60,20 @@ LOOP_ARROWS = [
 
 FORMS = [  # what a sample is part of, in turn: name, module, axes
     ("BatchedStep", "types", "one step of n environments: observations [n, O], rewards [n], ..."),
-    ("Rollouts", "samplers.rollouts", "the paths of all tasks: [M, P, T, ...], lengths [M, P]"),
-    ("Samples", "samplers.samples", "the samples of all tasks: [M, N, ...], mask [M, N]"),
+    ("Path", "types", "a dict: observations [T, O], ...; a list of P for each of M tasks"),
+    ("TaskSamples", "types", "a dict: observations [N, O], ...; a list of M"),
     ("StepInputs", "meta_algos.inputs", "placeholders, fed by name: [M, N, ...]"),
     ("AdaptationStep", "meta_algos.adaptation_step", "tensors of the losses in ops/losses.py: [M, N], [M]"),
 ]
 MAKERS = [  # what makes each form from the one before: method, module, and what it does
     ("RolloutLoop.run", "samplers.rollout_loop", "writes each step into the arrays of the paths"),
     ("SampleProcessor.process_samples", "samplers.base", "adds returns and advantages; stacks the paths of a task"),
-    ("StepInputs.values", "meta_algos.inputs", "what adapt() and optimize_policy() feed"),
+    ("stack_samples", "samplers.stacking", "pads tasks to arrays [M, N, ...] and a mask, which are fed"),
     ("MAMLAlgo.build_graph", "meta_algos.base", "once: densities and losses from the placeholders"),
 ]
-SHOWN = [  # documented forms that an array form shows itself as: row, title, lines
-    (1, "is a dict: task to list of path dicts", ["their arrays are views; dicts of your own: Rollouts.of"]),
-    (2, "is a list with a sample dict for each task", ["filled when looked into; dicts of your own: Samples.of"]),
+SHOWN = [  # notes: row, title, lines
+    (1, "a plain dict", ["its arrays are views of buffers that are not used again"]),
+    (2, "a plain dict", ["its arrays are copies; edits take effect"]),
 ]
 ROW, BOX_HEIGHT = 112, 62  # pixels from form to form, height of a form
 

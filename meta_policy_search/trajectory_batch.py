@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Sequence
 import numpy as np
 
 from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.samplers.rollouts import Rollouts
+from meta_policy_search.samplers.paths import concatenate_paths, split_paths
 from meta_policy_search.types import Infos, Path
 
 
@@ -41,7 +41,7 @@ class TrajectoryBatch:
         for name, kinds, what in (("lengths", "iu", "integers"), ("terminals", "b", "booleans"),
                                   ("observations", "fiu", "numbers"), ("last_observations", "fiu", "numbers"),
                                   ("actions", "fiu", "numbers"), ("rewards", "fiu", "numbers")):
-            array = np.asarray(getattr(self, name))
+            array = np.asarray(vars(self)[name])
             if array.dtype.kind not in kinds:
                 raise TypeError(f"{name}: expected an array of {what}, got one of dtype {array.dtype}")
             object.__setattr__(self, name, array)
@@ -57,13 +57,13 @@ class TrajectoryBatch:
             ("rewards", (num_steps,), "the sum of lengths"),
             ("terminals", (num_steps,), "the sum of lengths"),
         ):
-            array = getattr(self, name)
+            array = vars(self)[name]
             if array.shape != shape:
                 raise ValueError(f"{name}: expected shape {shape}, by {why}, got {array.shape}")
             if not np.isfinite(array).all():
                 raise ValueError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]} among them")
         for name in ("env_infos", "agent_infos"):
-            object.__setattr__(self, name, _checked_infos(name, getattr(self, name), num_steps))
+            object.__setattr__(self, name, _checked_infos(name, vars(self)[name], num_steps))
         is_last = np.zeros(num_steps, dtype=bool)
         is_last[np.cumsum(self.lengths) - 1] = True
         if (self.terminals & ~is_last).any():
@@ -83,37 +83,21 @@ class TrajectoryBatch:
             paths: path dicts with `observations`, `actions`, `rewards`, `last_observation` and, where there are any,
                 `terminated`, `env_infos` and `agent_infos`; env infos that not all paths have are left out.
         """
-        rollouts = Rollouts.of({None: paths})
+        task = concatenate_paths(paths)
         for index, path in enumerate(paths):
             if "last_observation" not in path:
                 raise ValueError(f"path {index}: expected a key 'last_observation', got only {sorted(path)}")
-        lengths = rollouts.path_lengths(0)
-        arrays = {key: rollouts.flat(array, 0) for key, array in rollouts.arrays.path.items()}
-        env_infos, agent_infos = ({key: rollouts.flat(array, 0) for key, array in infos.items()}
-                                  for infos in (rollouts.arrays.env_infos, rollouts.arrays.agent_infos))
-        terminals = np.zeros(len(arrays["rewards"]), dtype=bool)
-        terminals[np.cumsum(lengths) - 1] = [bool(path.get("terminated", False)) for path in paths]
+        terminals = np.zeros(int(task.lengths.sum()), dtype=bool)
+        terminals[np.cumsum(task.lengths) - 1] = [bool(path.get("terminated", False)) for path in paths]
         last_observations = np.stack([path["last_observation"] for path in paths])
-        return cls(env_spec=env_spec, **arrays, last_observations=last_observations, terminals=terminals,
-                   env_infos=env_infos, agent_infos=agent_infos, lengths=lengths)
-
-    def to_rollouts(self) -> Rollouts:
-        """Returns the trajectories as what a `MetaSampler` returns, of a single task."""
-        return Rollouts.of_steps({"observations": self.observations, "actions": self.actions, "rewards": self.rewards},
-                                 self.env_infos, self.agent_infos, self.lengths)
+        return cls(env_spec=env_spec, **task.arrays, last_observations=last_observations, terminals=terminals,
+                   env_infos=task.env_infos, agent_infos=task.agent_infos, lengths=task.lengths)
 
     def to_paths(self) -> List[Path]:
         """Returns a path dict for each trajectory; its arrays are views."""
-        ends = np.cumsum(self.lengths)
-        return [{
-            "observations": self.observations[start:end],
-            "actions": self.actions[start:end],
-            "rewards": self.rewards[start:end],
-            "env_infos": {key: values[start:end] for key, values in self.env_infos.items()},
-            "agent_infos": {key: values[start:end] for key, values in self.agent_infos.items()},
-            "last_observation": last_observation,
-            "terminated": bool(self.terminals[end - 1]),
-        } for start, end, last_observation in zip(ends - self.lengths, ends, self.last_observations, strict=True)]
+        arrays = {"observations": self.observations, "actions": self.actions, "rewards": self.rewards}
+        return split_paths(self.lengths, arrays, self.env_infos, self.agent_infos, self.last_observations,
+                           self.terminals[np.cumsum(self.lengths) - 1])
 
     @property
     def next_observations(self) -> np.ndarray:

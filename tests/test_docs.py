@@ -1,6 +1,7 @@
 """The documentation keeps up with the code."""
 import ast
 import importlib
+import operator
 import re
 import runpy
 import types
@@ -68,26 +69,27 @@ def test_the_figure_of_samples_names_what_a_sample_is_part_of():
     """Given an iteration, when its samples are followed, then each has the form, and the axes, that is drawn."""
     module = runpy.run_path(str(DOCS / "draw_training_loop.py"))
     forms = [getattr(importlib.import_module(f"meta_policy_search.{room}"), name) for name, room, _ in module["FORMS"]]
-    for method, room, _ in module["MAKERS"]:
-        class_name, function = method.split(".")
-        assert callable(getattr(getattr(importlib.import_module(f"meta_policy_search.{room}"), class_name), function))
+    for function, room, _ in module["MAKERS"]:
+        assert callable(operator.attrgetter(function)(importlib.import_module(f"meta_policy_search.{room}")))
     env = MetaPointEnvCorner()
     policy = MetaGaussianMLPPolicy(NUM_TASKS, 2, 2, hidden_sizes=(2,))
     algo = ProMP(policy, meta_batch_size=NUM_TASKS)
     with MetaSampler(env, policy, NUM_ROLLOUTS, NUM_TASKS, NUM_STEPS) as sampler:
         sampler.update_tasks()
-        rollouts = sampler.obtain_samples()
-    samples = MetaSampleProcessor(LinearFeatureBaseline()).process_samples(rollouts)
+        paths = sampler.obtain_samples()
+    samples = MetaSampleProcessor(LinearFeatureBaseline()).process_samples(paths)
     fed = algo.meta_input_values([samples, samples])
     envs = env.make_batched(2)
     envs.reset(np.arange(2), [np.random.default_rng(0)] * 2)
     step = envs.step(np.zeros((2, 2)))
-    assert [type(step), type(rollouts), type(samples)] == forms[:3] and step.observations.shape == (2, 2)
-    assert rollouts.arrays.path["observations"].shape == (NUM_TASKS, NUM_ROLLOUTS, NUM_STEPS, 2)
-    assert samples.mask().shape == (NUM_TASKS, NUM_ROLLOUTS * NUM_STEPS)
-    assert all(values.shape[:2] == samples.mask().shape for name, values in fed.items() if "/" in name)
-    assert isinstance(rollouts, dict) and rollouts[0][0]["observations"].shape == (NUM_STEPS, 2)
-    assert isinstance(samples, list) and samples[0]["advantages"].shape == samples.mask().shape[1:]
+    assert type(step) is forms[0] and step.observations.shape == (2, 2)
+    assert paths[0][0].keys() <= forms[1].__annotations__.keys()
+    assert samples[0].keys() <= forms[2].__annotations__.keys()
+    assert len(paths) == len(samples) == NUM_TASKS and len(paths[0]) == NUM_ROLLOUTS
+    assert paths[0][0]["observations"].shape == (NUM_STEPS, 2)
+    assert samples[0]["advantages"].shape == (NUM_ROLLOUTS * NUM_STEPS,)
+    stacked = (NUM_TASKS, NUM_ROLLOUTS * NUM_STEPS)
+    assert all(values.shape[:2] == stacked for name, values in fed.items() if "/" in name)
 
 
 def test_the_design_page_says_of_each_room_what_its_folder_says():

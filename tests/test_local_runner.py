@@ -128,7 +128,7 @@ def test_workers_are_started_and_shut_down():
     runner.setup(Counting(), MetaPointEnv(), Workers)
     runner.train(3, T)
     assert runner.sampler.calls[0] == "start" and runner.sampler.calls.count("start") == 1
-    assert runner.sampler.calls[-1] == "shutdown" and not runner.sampler._samplers
+    assert runner.sampler.calls[-1] == "shutdown" and not runner.sampler._executors
 
 
 def test_workers_are_shut_down_when_training_fails():
@@ -136,7 +136,7 @@ def test_workers_are_shut_down_when_training_fails():
     runner.setup(Counting(epochs_until_failure=1), MetaPointEnv(), Workers)
     with pytest.raises(OverflowError):
         runner.train(3, T)
-    assert runner.epoch == 1 and runner.sampler.calls[-1] == "shutdown" and not runner.sampler._samplers
+    assert runner.epoch == 1 and runner.sampler.calls[-1] == "shutdown" and not runner.sampler._executors
 
 
 class Evaluating(Counting):
@@ -151,7 +151,7 @@ def test_workers_of_samples_after_the_last_epoch_are_shut_down_too():
     runner = LocalRunner()
     runner.setup(Evaluating(), MetaPointEnv(), Workers)
     assert len(runner.train(1, 3 * T)) == 3
-    assert runner.sampler.calls[-1] == "shutdown" and not runner.sampler._samplers
+    assert runner.sampler.calls[-1] == "shutdown" and not runner.sampler._executors
 
 
 class Interrupted(Counting):

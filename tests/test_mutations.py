@@ -379,10 +379,9 @@ SAMPLES = [
              lambda normalize: lambda advantages: advantages - np.mean(advantages),
              of_samples.test_normalize_adv_and_positive_adv),
     Mutation("rewards are standardized within a task", meta_sample_processor, "standardized_rewards",
-             lambda standardize: lambda rollouts: rollouts.map_tasks(
-                 lambda rewards: (rewards - rewards.mean()) / rewards.std(), rollouts.arrays.path["rewards"]),
+             lambda standardize: lambda tasks: [standardize([task])[0] for task in tasks],
              of_samples.test_adj_avg_rewards_are_standardized_over_all_tasks),
-    Mutation("DiCE: no discount", DiceSampleProcessor, "_compute_entries", with_attribute("discount", 1.0),
+    Mutation("DiCE: no discount", DiceSampleProcessor, "_make_samples", with_attribute("discount", 1.0),
              of_dice_samples.test_adjusted_rewards_by_hand),
     Mutation("DiCE: nothing is subtracted after the end", DiceSampleProcessor, "process_samples",
              lambda process: lambda *args: {**process(*args), "adjusted_rewards_after_end": np.zeros(4)},

@@ -83,7 +83,7 @@ class GradientAdaptation(MetaRLAlgorithm):
         algo = self.algo.with_meta_batch_size(1)
         algo.policy.update_task_parameters([exploration_policy.get_param_values()])
         processor = copy.deepcopy(self.sample_processor)
-        algo.adapt(processor.process_samples(exploration_trajectories.to_rollouts()))
+        algo.adapt(processor.process_samples({0: exploration_trajectories.to_paths()}))
         (adapted,) = algo.policy.policies_params_vals
         return exploration_policy.with_params(adapted)
 

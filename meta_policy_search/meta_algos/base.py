@@ -21,7 +21,6 @@ from meta_policy_search.ops import adaptation, losses
 from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.optimizers.blocks import TaskBlocks
 from meta_policy_search.policies.base import MetaPolicy
-from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
@@ -266,7 +265,7 @@ class MAMLAlgo(Serializable, MetaAlgo):
         return make_step_inputs(name, self.policy.obs_dim, self.policy.distribution, self._sample_keys(is_last),
                                 self._needs_paths(is_last), self.max_path_length)
 
-    def _check_form(self, samples: Samples) -> None:
+    def _check_form(self, samples: Sequence[TaskSamples]) -> None:
         """Raises `ValueError` unless the algorithm can work on samples of this form."""
 
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
@@ -274,7 +273,6 @@ class MAMLAlgo(Serializable, MetaAlgo):
         try:
             if len(samples) != self.meta_batch_size:
                 raise ValueError(f"expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
-            samples = Samples.of(samples)
             self._check_form(samples)
             return inputs.values(samples)
         except ValueError as error:

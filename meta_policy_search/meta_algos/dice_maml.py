@@ -1,12 +1,14 @@
 """DiCE-MAML: meta-learning with an infinitely differentiable estimator (arXiv:1802.05098)."""
 from typing import Any, Sequence, Tuple
 
+import numpy as np
+
 from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.first_order import FirstOrderMAMLAlgo, FirstOrderMAMLArguments
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
-from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.signatures import Unpack
 
@@ -45,13 +47,15 @@ class DICEMAML(FirstOrderMAMLAlgo):
     def _needs_paths(self, is_last: bool) -> bool:
         return True
 
-    def _check_form(self, samples: Samples) -> None:
-        if samples.max_path_length is None:
-            raise ValueError("samples: expected those of a DiceMetaSampleProcessor, with entries such as 'mask', got "
-                             f"{', '.join(map(repr, sorted(samples[0])))}")
-        if samples.max_path_length != self.max_path_length:
-            raise ValueError(f"samples: expected paths padded to max_path_length={self.max_path_length} steps, as by a "
-                             f"DiceMetaSampleProcessor with the same number, got {samples.max_path_length}")
+    def _check_form(self, samples: Sequence[TaskSamples]) -> None:
+        for task in samples:
+            if "mask" not in task:
+                raise ValueError("samples: expected those of a DiceMetaSampleProcessor, with entries such as 'mask', "
+                                 f"got {', '.join(map(repr, sorted(task)))}")
+            if np.ndim(task["mask"]) == 2 and np.shape(task["mask"])[1] != self.max_path_length:
+                raise ValueError(f"samples: expected paths padded to max_path_length={self.max_path_length} steps, as "
+                                 "by a DiceMetaSampleProcessor with the same number, got "
+                                 f"{np.shape(task['mask'])[1]}")
 
     def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the DiCE loss that an inner step descends, `[M]`."""

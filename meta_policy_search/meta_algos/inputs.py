@@ -1,12 +1,13 @@
 """The samples of one adaptation step as inputs of the graph."""
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from meta_policy_search.ops import ragged
 from meta_policy_search.policies.distributions.base import Distribution
-from meta_policy_search.samplers.samples import Samples
+from meta_policy_search.samplers.stacking import stack_samples
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.types import TaskSamples
 
 
 class StepInputs(NamedTuple):
@@ -33,12 +34,11 @@ class StepInputs(NamedTuple):
         """The advantages, `[M, N]`."""
         return self.entries["advantages"]
 
-    def values(self, samples: Samples) -> Dict[str, np.ndarray]:
+    def values(self, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns what the placeholders are fed, by their names."""
-        made: Dict[str, Callable[[], Any]] = {
-            "mask": samples.mask, "path_starts": samples.path_starts, "longest_path": samples.longest_path}
-        keys = [name[len(self.name) + 1:] for name in self.placeholders]
-        return {f"{self.name}/{key}": made[key]() if key in made else samples.stacked(key) for key in keys}
+        prefix = f"{self.name}/"
+        stacked = stack_samples(samples, [name[len(prefix):] for name in self.placeholders])
+        return {prefix + key: values for key, values in stacked.items()}
 
 
 def make_step_inputs(name: str, obs_dim: int, distribution: Distribution, entries: Sequence[str], needs_paths: bool,

@@ -1,16 +1,25 @@
 """Interface of the samplers, and the processing of one task's paths: returns, baseline, advantages."""
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.baselines.base import as_baseline
-from meta_policy_search.samplers.rollouts import Rollouts
-from meta_policy_search.samplers.samples import Samples, stack_rollouts
+from meta_policy_search.baselines.base import Baseline, as_baseline
+from meta_policy_search.envs.gym_compat import method_of
+from meta_policy_search.samplers.paths import (
+    TaskPaths,
+    check_finite_steps,
+    concatenate_paths,
+    pad_steps,
+    path_mask,
+    path_returns,
+    path_successes,
+)
 from meta_policy_search.types import Path, TaskSamples
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_choice, check_fraction, check_positive_int
 from meta_policy_search.utils.fast_paths import fast_path
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.published_hooks import refuse_uncalled
+from meta_policy_search.utils.serializable import Configurable
 from meta_policy_search.utils.utils import discount_cumsum, normalize_advantages, shift_advantages_to_positive
 
 __all__ = ["SampleProcessor", "Sampler"]
@@ -18,7 +27,7 @@ __all__ = ["SampleProcessor", "Sampler"]
 LOG_LEVELS = (False, True, "reward", "all")
 
 
-class Sampler(SharedArguments):
+class Sampler(Configurable):
     """Sampler interface.
 
     Args:
@@ -38,7 +47,7 @@ class Sampler(SharedArguments):
     """Where it is set, `obtain_samples` calls it with how many more of `max_steps` are done or will not be taken."""
 
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
-        if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
+        if method_of(env, "reset") is None or method_of(env, "step") is None:
             raise TypeError(f"env: expected an environment with the methods reset and step, got {env!r}")
         self.env = env
         self.policy = policy
@@ -76,11 +85,11 @@ class Sampler(SharedArguments):
         """Ends what the sampler has started, such as worker processes; by default nothing."""
 
 
-class SampleProcessor(SharedArguments):
+class SampleProcessor(Configurable):
     """Turns the paths of one task into samples with advantages.
 
-    It fits a reward baseline, estimates advantages by Generalized Advantage Estimation, and stacks the paths. With `V`
-    the fitted baseline, and `V = 0` after the last step of a path (also where `max_path_length` cut it off, as
+    It fits a reward baseline, estimates advantages by Generalized Advantage Estimation, and concatenates the paths.
+    With `V` the fitted baseline, and `V = 0` after the last step of a path (also where `max_path_length` cut it off, as
     published):
 
     `delta_t = r_t + discount V_{t+1} - V_t`, `A_t = sum_k (discount gae_lambda)^k delta_{t+k}`.
@@ -98,22 +107,31 @@ class SampleProcessor(SharedArguments):
         arXiv:1506.02438, Eq. 16.
     """
 
-    _replaced = dict.fromkeys(("_compute_samples_data", "_compute_advantages", "_stack_path_data"), "process_samples")
+    max_path_length: Optional[int] = None
+    """Number of steps that paths are padded to; None for no padding."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_uncalled(cls, "SampleProcessor")
 
     def __init__(self, baseline: Any, discount: float = 0.99, gae_lambda: float = 1, normalize_adv: bool = False,
                  positive_adv: bool = False) -> None:
-        self.baseline = check_baseline("baseline", baseline)
+        self._baseline, self._given_baseline = as_baseline(baseline), baseline
         self.discount = check_fraction("discount", discount, low_open=False)
         self.gae_lambda = check_fraction("gae_lambda", gae_lambda, low_open=False)
         self.normalize_adv = check_bool("normalize_adv", normalize_adv)
         self.positive_adv = check_bool("positive_adv", positive_adv)
-        self.max_path_length: Optional[int] = None  # number of steps that paths are padded to
+
+    @property
+    def baseline(self) -> Any:
+        """The baseline that the constructor was given."""
+        return self._given_baseline
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
 
         The path dicts get the keys `returns` and `advantages` (before normalization and shift); the baseline stays
-        fitted to these paths.
+        fitted to these paths. Other keys of the path dicts than those of `types.Path` are ignored.
 
         Args:
             paths: list of path dicts; lengths may differ.
@@ -125,88 +143,99 @@ class SampleProcessor(SharedArguments):
 
         Returns:
             A `TaskSamples` with `observations`, `actions`, `rewards`, `returns`, `advantages`, `env_infos`,
-            `agent_infos` and `path_lengths`; float64 unless the paths hold another floating type.
+            `agent_infos` and `path_lengths`; float64 unless the paths hold another floating type. It is a plain dict
+            of copies: editing it has no effect on the paths.
 
         Raises:
             ValueError: a path is malformed, or a number is not finite; names path and step.
         """
-        return self._process({None: paths}, log, log_prefix)[0]
-
-    def _process(self, paths: Mapping[Any, Sequence[Path]], log: Any, log_prefix: str) -> Samples:
-        """Processes the paths of each task by itself; the task `None` is not named in errors."""
-        log = check_choice("log", log, LOG_LEVELS)
-        rollouts = Rollouts.of(paths)
-        samples = self._stack(rollouts, self._compute_entries(rollouts))
-        self._log_path_statistics(rollouts, log, log_prefix)
+        (samples,) = self._process([concatenate_paths(paths)], log, log_prefix)
         return samples
 
-    def _compute_entries(self, rollouts: Rollouts) -> Dict[str, np.ndarray]:
-        """Computes what the samples hold beside the paths, each `[M, P, T]`."""
-        returns, advantages = self._estimate_advantages(rollouts, self.baseline)
-        return {"returns": returns, "advantages": self._normalize(rollouts, advantages)}
+    def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
+        """Processes the paths of each task and logs statistics."""
+        log = check_choice("log", log, LOG_LEVELS)
+        samples = self._make_samples(tasks)
+        log_path_statistics(tasks, log, log_prefix, self.discount, self.max_path_length)
+        return samples
 
-    def _stack(self, rollouts: Rollouts, entries: Mapping[str, np.ndarray]) -> Samples:
-        """Stacks the paths of each task."""
-        return stack_rollouts(rollouts, entries)
+    def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
+        """Computes the samples of each task."""
+        returns, advantages = self._estimate_advantages(tasks, self._baseline)
+        samples: List[Any] = []
+        for task, of_task, unscaled in zip(tasks, returns, advantages):
+            samples.append({**task.arrays, "returns": of_task, "advantages": self._normalize(task, unscaled),
+                            "env_infos": task.env_infos, "agent_infos": task.agent_infos,
+                            "path_lengths": task.lengths})
+        return samples
 
-    def _estimate_advantages(self, rollouts: Rollouts, baseline: Any) -> Tuple[np.ndarray, np.ndarray]:
-        """Fits `baseline` to the returns of each task; gives returns and GAE, each `[M, P, T]`, to the paths too."""
-        rewards = rollouts.zero_padded(rollouts.arrays.path["rewards"])
-        returns = _sums_to_come(rewards, self.discount)
-        rollouts.check_finite("returns", returns)
-        rollouts.add("returns", returns)
-        values = predict_by_task(rollouts, baseline, returns)
+    def _estimate_advantages(self, tasks: Sequence[TaskPaths], baseline: Baseline
+                             ) -> Tuple[List[np.ndarray], List[np.ndarray]]:
+        """Fits the baseline to the returns of each task; returns the returns and the GAE of each task, `[N]`.
+
+        Both are added to the path dicts.
+        """
+        mask = path_mask(np.concatenate([task.lengths for task in tasks]))  # of the paths of all tasks
+        rewards = pad_steps(np.concatenate([task.arrays["rewards"] for task in tasks]), mask)
+        returns = _split_tasks(tasks, _sums_to_come(rewards, self.discount)[mask])
+        for task, values in zip(tasks, returns):
+            add_to_paths(task, "returns", values)
+        predictions = [fit_predict(task, baseline, values) for task, values in zip(tasks, returns)]
+        values = pad_steps(np.concatenate(predictions), mask)
         deltas = rewards - values
-        deltas[..., :-1] += self.discount * values[..., 1:]
-        advantages = _sums_to_come(deltas, self.discount * self.gae_lambda)
-        rollouts.check_finite("advantages", advantages)
-        rollouts.add("advantages", advantages)
+        deltas[:, :-1] += self.discount * values[:, 1:]
+        advantages = _split_tasks(tasks, _sums_to_come(deltas, self.discount * self.gae_lambda)[mask])
+        for task, values in zip(tasks, advantages):
+            add_to_paths(task, "advantages", values)
         return returns, advantages
 
-    def _normalize(self, rollouts: Rollouts, advantages: np.ndarray) -> np.ndarray:
-        """Normalizes and shifts the advantages `[M, P, T]` of each task as the arguments say."""
-        if self.normalize_adv:
-            advantages = rollouts.map_tasks(normalize_advantages, advantages)
-        if self.positive_adv:
-            advantages = rollouts.map_tasks(shift_advantages_to_positive, advantages)
-        return advantages
+    def _normalize(self, task: TaskPaths, advantages: np.ndarray) -> np.ndarray:
+        """Normalizes and shifts the advantages `[N]` of a task as the arguments say."""
+        try:
+            if self.normalize_adv:
+                advantages = normalize_advantages(advantages)
+            return shift_advantages_to_positive(advantages) if self.positive_adv else advantages
+        except ValueError as error:
+            raise ValueError(f"{task.name}{error}") from error
 
-    def _log_path_statistics(self, rollouts: Rollouts, log: Any, log_prefix: str) -> None:
-        """Logs statistics over the paths of all tasks; `process_samples` says which."""
-        if log is False:
-            return
-        tasks = range(len(rollouts))
-        returns = np.concatenate([rollouts.path_returns(m, None, self.max_path_length) for m in tasks])
-        logger.logkv(log_prefix + "AverageReturn", returns.mean())
-        if log == "reward":
-            return
-        discounted_returns = np.concatenate(
-            [rollouts.path_returns(m, self.discount, self.max_path_length) for m in tasks])
-        logger.logkv(log_prefix + "AverageDiscountedReturn", discounted_returns.mean())
-        logger.logkv(log_prefix + "NumTrajs", len(returns))
-        logger.logkv(log_prefix + "AveragePathLength", rollouts.num_steps / len(returns))
-        logger.logkv(log_prefix + "StdReturn", returns.std())
-        logger.logkv(log_prefix + "MaxReturn", returns.max())
-        logger.logkv(log_prefix + "MinReturn", returns.min())
-        successes = [success for success in map(rollouts.successes, tasks) if success is not None]
+
+def log_path_statistics(tasks: Sequence[TaskPaths], log: Any, log_prefix: str, discount: float,
+                        max_path_length: Optional[int]) -> None:
+    """Logs statistics over the paths of all tasks; `SampleProcessor.process_samples` describes them."""
+    if log is False:
+        return
+    returns = np.concatenate([path_returns(task, None, max_path_length) for task in tasks])
+    figures = {"AverageReturn": returns.mean()}
+    if log != "reward":
+        discounted_returns = np.concatenate([path_returns(task, discount, max_path_length) for task in tasks])
+        figures.update(
+            AverageDiscountedReturn=discounted_returns.mean(), NumTrajs=len(returns),
+            AveragePathLength=sum(int(task.lengths.sum()) for task in tasks) / len(returns), StdReturn=returns.std(),
+            MaxReturn=returns.max(), MinReturn=returns.min())
+        successes = [of_task for of_task in map(path_successes, tasks) if of_task is not None]
         if successes:
-            logger.logkv(log_prefix + "SuccessRate", np.concatenate(successes).mean())
+            figures["SuccessRate"] = np.concatenate(successes).mean()
+    logger.logkvs({log_prefix + key: value for key, value in figures.items()})
 
 
-def predict_by_task(rollouts: Rollouts, baseline: Any, returns: np.ndarray) -> np.ndarray:
-    """Fits a baseline to the returns `[M, P, T]` of each task; returns what it predicts then, zero after ends."""
-    baseline = as_baseline(baseline)
-    fit_predict = fast_path(baseline, "fit_predict")
-    observations, values = rollouts.arrays.path["observations"], np.zeros(returns.shape)
-    for m, paths in enumerate(rollouts.values()):
-        lengths = rollouts.path_lengths(m)
-        if fit_predict is None:
-            baseline.fit(paths)
-            predictions = [baseline.predict(path) for path in paths]
-        else:
-            predictions = fit_predict(paths, rollouts.flat(observations, m), rollouts.flat(returns, m), lengths)
-        values[m][rollouts.mask[m]] = check_predictions(rollouts.name(m), predictions, lengths)
-    return values
+def add_to_paths(task: TaskPaths, key: str, values: np.ndarray) -> None:
+    """Adds the steps `[N]` to the caller's path dicts under `key`, as copies; raises if they are not finite."""
+    check_finite_steps(task.name, key, values, task.lengths)
+    copies, start = values.copy(), 0
+    for path, length in zip(task.paths, task.lengths.tolist()):
+        path[key] = copies[start:start + length]  # type: ignore[literal-required]
+        start += length
+
+
+def fit_predict(task: TaskPaths, baseline: Baseline, returns: np.ndarray) -> np.ndarray:
+    """Fits a baseline to the returns `[N]` of a task; returns its predictions, float64 `[N]`."""
+    vectorized = fast_path(baseline, "fit_predict")
+    if vectorized is None:
+        baseline.fit(task.paths)
+        predictions = [baseline.predict(path) for path in task.paths]
+    else:
+        predictions = vectorized(task.paths, task.arrays["observations"], returns, task.lengths)
+    return check_predictions(task.name, predictions, task.lengths)
 
 
 def check_predictions(name: str, predictions: Sequence[Any], lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
@@ -224,12 +253,9 @@ def check_predictions(name: str, predictions: Sequence[Any], lengths: Union[np.n
     return flat
 
 
-def check_baseline(name: str, baseline: Any) -> Any:
-    """Returns `baseline` if it can be fitted and can predict; else raises `TypeError`."""
-    if not (callable(getattr(baseline, "fit", None)) and callable(getattr(baseline, "predict", None))):
-        raise TypeError(f"{name}: expected an object with the methods fit and predict (ZeroBaseline() for none), got "
-                        f"{baseline!r}")
-    return baseline
+def _split_tasks(tasks: Sequence[TaskPaths], values: np.ndarray) -> List[np.ndarray]:
+    """Returns the steps of all tasks `[sum of N]` as an array `[N]` for each task."""
+    return np.split(values, np.cumsum([task.lengths.sum() for task in tasks])[:-1])
 
 
 def _sums_to_come(padded: np.ndarray, discount: float) -> np.ndarray:

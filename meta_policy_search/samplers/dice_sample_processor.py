@@ -20,15 +20,21 @@ Two things bias a DiCE gradient. One is taken care of here, the other is the use
   reached are left alone, where a baseline would extrapolate and only add noise. (What bias that leaves vanishes with
   the probability that no path gets as far as it might.)
 """
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.samplers.base import SampleProcessor, check_baseline, check_predictions
-from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
-from meta_policy_search.samplers.rollouts import Rollouts
-from meta_policy_search.samplers.samples import Samples, stack_rollouts
-from meta_policy_search.types import Path, TaskSamples
+from meta_policy_search.baselines.base import as_baseline
+from meta_policy_search.samplers.base import SampleProcessor, add_to_paths, check_predictions
+from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor, standardized_rewards
+from meta_policy_search.samplers.paths import (
+    TaskPaths,
+    check_finite_steps,
+    concatenate_paths,
+    pad_steps,
+    path_mask,
+)
+from meta_policy_search.types import Infos, Path, TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.utils import finite_std
 
@@ -46,6 +52,7 @@ class DiceSampleProcessor(SampleProcessor):
         baseline: a `Baseline` of time alone (see the module's notes on bias), or any object with
             `fit(paths, target_key)` and `predict(path)`.
         max_path_length: number of steps to pad to, at least one.
+        discount: discount factor per step, in [0, 1]. Default: 0.99.
         gae_lambda: lambda of the advantages, in [0, 1]; nothing else depends on it. Default: 1.
         normalize_adv: whether to give the adjusted rewards of the task (and the advantages) zero mean and unit
             standard deviation. Default: True.
@@ -62,10 +69,10 @@ class DiceSampleProcessor(SampleProcessor):
 
     def __init__(self, baseline: Any, max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
                  normalize_adv: bool = True, positive_adv: bool = False, return_baseline: Any = None) -> None:
-        super().__init__(baseline, discount, gae_lambda, normalize_adv, positive_adv)
+        SampleProcessor.__init__(self, baseline, discount, gae_lambda, normalize_adv, positive_adv)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self.return_baseline = return_baseline if return_baseline is None else check_baseline(
-            "return_baseline", return_baseline)
+        self.return_baseline = return_baseline
+        self._return_baseline = None if return_baseline is None else as_baseline(return_baseline, "return_baseline")
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
@@ -89,73 +96,112 @@ class DiceSampleProcessor(SampleProcessor):
             ValueError: a path is malformed or longer than `max_path_length`, or a number is not finite; names path and
                 step.
         """
-        return super().process_samples(paths, log, log_prefix)
+        (samples,) = self._process([concatenate_paths(paths)], log, log_prefix)
+        return samples
 
-    def _compute_entries(self, rollouts: Rollouts) -> Dict[str, np.ndarray]:
-        longest = int(rollouts.lengths.max())
-        if longest > self.max_path_length:
-            m, p = np.argwhere(rollouts.lengths > self.max_path_length)[0].tolist()
-            raise ValueError(f"{rollouts.name(m)}path {p}: expected at most max_path_length={self.max_path_length} "
-                             f"steps, got {rollouts.lengths[m, p]}")
-        entries = {"adjusted_rewards": np.zeros(rollouts.mask.shape),
-                   "adjusted_rewards_after_end": np.zeros(rollouts.lengths.shape)}
-        rewards = rollouts.zero_padded(rollouts.arrays.path["rewards"])
-        discounted = rewards * self.discount ** np.arange(longest)
-        rollouts.add("discounted_rewards", discounted)
-        for m in range(len(rollouts)):
-            adjusted = self._adjust_rewards(rollouts, m, discounted[m], rewards[m])
-            mask = rollouts.mask[m]
-            entries["adjusted_rewards"][m] = np.where(mask, adjusted, 0.0)
-            after_end = np.zeros((len(mask), self.max_path_length))
-            reached = np.arange(longest) < rollouts.lengths[m].max()
-            after_end[:, :longest] = np.where(reached & ~mask, adjusted, 0.0)
-            entries["adjusted_rewards_after_end"][m] = after_end.sum(axis=1)
-        rollouts.check_finite("adjusted_rewards", entries["adjusted_rewards"])
-        if self.return_baseline is not None:
-            _, advantages = self._estimate_advantages(rollouts, self.return_baseline)
-            entries["advantages"] = rollouts.zero_padded(self._normalize(rollouts, advantages))
-        return entries
+    def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
+        for task in tasks:
+            if task.lengths.max() > self.max_path_length:
+                p = int(np.argmax(task.lengths > self.max_path_length))
+                raise ValueError(f"{task.name}path {p}: expected at most max_path_length={self.max_path_length} steps, "
+                                 f"got {task.lengths[p]}")
+        samples = [self._make_padded(task) for task in tasks]
+        if self._return_baseline is not None:
+            _, advantages = self._estimate_advantages(tasks, self._return_baseline)
+            for task, task_samples, values in zip(tasks, samples, advantages):
+                task_samples["advantages"] = self._pad(task, self._normalize(task, values))
+        return samples
 
-    def _stack(self, rollouts: Rollouts, entries: Mapping[str, np.ndarray]) -> Samples:
-        return stack_rollouts(rollouts, entries, self.max_path_length)
+    def _make_padded(self, task: TaskPaths) -> Any:
+        """Computes the samples of a task, without advantages."""
+        adjusted, after_end = self._adjust_rewards(task)
 
-    def _adjust_rewards(self, rollouts: Rollouts, m: int, discounted: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-        """Returns discounted rewards minus baseline, normalized if desired, of task `m`, float64 `[P, T]`.
+        def pad_infos(infos: Infos) -> Infos:
+            return {key: self._pad(task, values) for key, values in infos.items()}
 
-        After the end of a path this is what a step with reward zero gets.
+        return {"mask": path_mask(task.lengths, self.max_path_length).astype(np.float64),
+                "adjusted_rewards_after_end": after_end, **pad_infos(task.arrays),
+                "adjusted_rewards": self._pad(task, adjusted), "env_infos": pad_infos(task.env_infos),
+                "agent_infos": pad_infos(task.agent_infos), "path_lengths": task.lengths}
+
+    def _pad(self, task: TaskPaths, values: np.ndarray) -> np.ndarray:
+        """Returns the steps `[N, ...]` of a task as `[P, max_path_length, ...]`."""
+        return pad_steps(values, path_mask(task.lengths, self.max_path_length))
+
+    def _adjust_rewards(self, task: TaskPaths) -> Tuple[np.ndarray, np.ndarray]:
+        """Computes the adjusted rewards of a task and adds the discounted rewards to the path dicts.
+
+        Returns:
+            The discounted rewards minus baseline, normalized if desired, float64 `[N]`; and the sum of what steps with
+            reward zero after the end of each path would get, up to the end of the longest path, `[P]`.
         """
-        paths, mask = list(rollouts.values())[m], rollouts.mask[m]
-        self.baseline.fit(paths, target_key="discounted_rewards")
-        adjusted = discounted - self._predict(rollouts, m, paths, rewards)
+        mask = path_mask(task.lengths)
+        discounted = pad_steps(task.arrays["rewards"], mask) * self.discount ** np.arange(mask.shape[1])
+        add_to_paths(task, "discounted_rewards", discounted[mask])
+        self._baseline.fit(task.paths, target_key="discounted_rewards")
+        adjusted = discounted - self._predict(task, mask)
         if self.normalize_adv:
             taken = adjusted[mask]
             try:
                 adjusted = (adjusted - taken.mean()) / (finite_std(taken) + _EPSILON)
             except ValueError as error:
-                raise ValueError(f"{rollouts.name(m)}{error}") from error
+                raise ValueError(f"{task.name}{error}") from error
         if self.positive_adv:
             adjusted = adjusted - adjusted[mask].min() + _EPSILON
-        return adjusted
+        check_finite_steps(task.name, "adjusted_rewards", adjusted[mask], task.lengths)
+        after_end = np.zeros((len(mask), self.max_path_length))
+        after_end[:, :mask.shape[1]] = np.where(mask, 0.0, adjusted)
+        return adjusted[mask], after_end.sum(axis=1)
 
-    def _predict(self, rollouts: Rollouts, m: int, paths: Sequence[Path], rewards: np.ndarray) -> np.ndarray:
+    def _predict(self, task: TaskPaths, mask: np.ndarray) -> np.ndarray:
         """Returns the baseline up to the task's longest path, also after the end of a path; float64 `[P, T]`."""
-        lengths = rollouts.path_lengths(m)
-        longest = int(lengths.max())
-        padded = {key: np.where(rollouts.mask[m].reshape(*rollouts.mask[m].shape, *[1] * (array.ndim - 3)), array[m], 0)
-                  for key, array in rollouts.arrays.path.items()}
+        padded = {key: pad_steps(values, mask) for key, values in task.arrays.items()}
+        longest = mask.shape[1]
         predictions = [
-            self.baseline.predict(path if length == longest else {key: array[p, :longest]
-                                                                  for key, array in padded.items()})
-            for p, (path, length) in enumerate(zip(paths, lengths, strict=True))
+            self._baseline.predict(path if length == longest else {  # type: ignore[arg-type]
+                key: values[p] for key, values in padded.items()})
+            for p, (path, length) in enumerate(zip(task.paths, task.lengths, strict=True))
         ]
-        values = np.zeros(rewards.shape)
-        values[:len(paths), :longest] = check_predictions(
-            rollouts.name(m), predictions, [longest] * len(paths)).reshape(len(paths), longest)
-        return values
+        return check_predictions(task.name, predictions, [longest] * len(task.paths)).reshape(mask.shape)
 
 
-class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):  # type: ignore[misc]  # of several tasks
+class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
     """Turns the paths of a meta-batch into padded samples for DiCE, one dict per task.
 
-    Their entry `adj_avg_rewards` `[P, T]` is zero on padding.
+    Args:
+        baseline: a `Baseline` of time alone, or any object with `fit(paths, target_key)` and `predict(path)`; it is
+            fitted to each task in turn.
+        max_path_length: number of steps to pad to, at least one.
+        discount: discount factor per step, in [0, 1]. Default: 0.99.
+        gae_lambda: lambda of the advantages, in [0, 1]; nothing else depends on it. Default: 1.
+        normalize_adv: whether to give each task's adjusted rewards (and advantages) zero mean and unit standard
+            deviation. Default: True.
+        positive_adv: whether to shift each task's (normalized) adjusted rewards (and advantages) so that the smallest
+            is just above zero (1e-8). Default: False.
+        return_baseline: a `Baseline` of the returns, of state and time, for the advantages. Default: None, no
+            advantages.
     """
+
+    def __init__(self, baseline: Any, max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
+                 normalize_adv: bool = True, positive_adv: bool = False, return_baseline: Any = None) -> None:
+        DiceSampleProcessor.__init__(self, baseline, max_path_length, discount, gae_lambda, normalize_adv, positive_adv,
+                                     return_baseline)
+
+    def process_samples(  # type: ignore[override]  # of several tasks
+        self, paths_meta_batch: Mapping[Any, Sequence[Path]], log: Any = False, log_prefix: str = ""
+    ) -> List[TaskSamples]:
+        """Processes the paths of each task by itself, and standardizes rewards over all tasks.
+
+        Arguments and errors are those of `MetaSampleProcessor.process_samples`.
+
+        Returns:
+            A list of dicts as of `DiceSampleProcessor.process_samples`, in the order of `paths_meta_batch`, each with
+            the further key `adj_avg_rewards` `[P, T]`, zero on padding.
+        """
+        return MetaSampleProcessor.process_samples(self, paths_meta_batch, log, log_prefix)
+
+    def _make_samples(self, tasks: Sequence[TaskPaths]) -> List[TaskSamples]:
+        samples = DiceSampleProcessor._make_samples(self, tasks)
+        for task, task_samples, rewards in zip(tasks, samples, standardized_rewards(tasks)):
+            task_samples["adj_avg_rewards"] = self._pad(task, rewards)
+        return samples

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import actor_of, check_spaces
+from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
 from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
@@ -15,11 +15,11 @@ from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, 
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.samplers.ray.executor import RayExecutor
 from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
-from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest, collect
-from meta_policy_search.samplers.rollouts import Rollouts
-from meta_policy_search.types import Task
+from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest
+from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, given_or_of_part
+from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.fast_paths import fast_path
 
 EXECUTORS = {"iterative": MetaIterativeEnvExecutor, "batched": MetaBatchedEnvExecutor,
              "parallel": MetaParallelEnvExecutor}
@@ -41,7 +41,7 @@ class MetaSampler(Sampler):
         policy (MetaPolicy): policy that acts, with the parameters it has for each task. Anything that has the
             `get_actions` of a `MetaPolicy` will do; None as agent infos stands for no infos.
         rollouts_per_meta_task (int): paths per task `P`.
-        meta_batch_size (int or None): number of tasks `M`, the policy's; None takes it from there.
+        meta_batch_size (int): number of tasks `M`; that of the policy.
         max_path_length (int): a path is cut off after so many steps.
         envs_per_task (int or None): paths of a task that are under way at the same time. Fewer need less memory and
             more time. Default, and where more are given: `rollouts_per_meta_task`.
@@ -61,7 +61,7 @@ class MetaSampler(Sampler):
         ValueError: the policy does not fit `meta_batch_size` or the environment's spaces.
     """
 
-    def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: Optional[int],
+    def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
                  max_path_length: int, envs_per_task: Optional[int] = None,
                  parallel: Union[bool, str, RayOptions] = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
@@ -69,9 +69,11 @@ class MetaSampler(Sampler):
         check_has_spaces(env)
         super().__init__(env, policy, check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task),
                          max_path_length)
-        of_policy = getattr(policy, "meta_batch_size", None)
-        self.meta_batch_size = given_or_of_part("meta_batch_size", meta_batch_size, "policy.meta_batch_size", of_policy)
-        if of_policy is None and hasattr(policy, "make_actor"):
+        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
+        of_policy = sizes_of(policy).meta_batch_size
+        if of_policy is not None:
+            check_agrees("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", of_policy)
+        elif fast_path(policy, "make_actor") is not None:
             raise TypeError(f"policy: expected one for several tasks, such as a MetaGaussianMLPPolicy, got {policy!r}")
         check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size
@@ -81,31 +83,13 @@ class MetaSampler(Sampler):
         self._itr, self._step = -1, 0
         self._is_begun = False  # the iteration
         self._mean_before = np.nan  # the mean return before adaptation, on Ray
-        self.vec_env = self._make_executor(parallel, executor)
-        if not isinstance(self.vec_env, RayExecutor):
-            self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
-
-    def _make_executor(self, parallel: Union[bool, str, RayOptions],
-                       executor: Union[str, ExecutorFactory, None]) -> Union[MetaEnvExecutor, RayExecutor]:
-        parallel = check_parallel(parallel)
-        if executor is None and isinstance(parallel, RayOptions):
+        self._is_on_ray = executor is None and isinstance(check_parallel(parallel), RayOptions)
+        if self._is_on_ray:
             RayExecutor.check_actor(self.make_actor())
-            return RayExecutor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel)
-        is_vectorized = make_batched(self.env, 1) is not None
-        generators = [] if is_vectorized else own_generators(self.env)
-        if generators:
-            warnings.warn(
-                f"{', '.join(generators)}: what paths draw from a generator of the environment's own depends on how "
-                "many copies there are, and is not restored when a run is resumed; draw from self.np_random, which "
-                "samplers seed for each path (samplers.check_env(env) shows what changes)", stacklevel=4)
-        if executor is None:
-            serial = "batched" if is_vectorized else "iterative"
-            executor = "parallel" if parallel else serial
-        if isinstance(executor, str):
-            executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
-        if not callable(executor):
-            raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
-        return executor(self.env, self.meta_batch_size, self.envs_per_task, self.max_path_length)
+        else:
+            self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
+        self.vec_env = make_executor(env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel,
+                                     executor)
 
     @property
     def tasks(self) -> Optional[List[Task]]:
@@ -134,7 +118,7 @@ class MetaSampler(Sampler):
         self.vec_env.set_tasks(tasks)
         self._itr, self._step, self._is_begun = itr, step, True
 
-    def obtain_samples(self, log: bool = False, log_prefix: str = "") -> Rollouts:
+    def obtain_samples(self, log: bool = False, log_prefix: str = "") -> PathsMetaBatch:
         """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
 
         Args:
@@ -143,7 +127,8 @@ class MetaSampler(Sampler):
             log_prefix: put before these keys.
 
         Returns:
-            Dict of task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path` (a `Rollouts`).
+            Dict of task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path`. The arrays are not used by
+            the sampler again.
 
         Raises:
             ValueError: an observation, reward or action is not finite; names task, path and step.
@@ -154,37 +139,33 @@ class MetaSampler(Sampler):
         (obs_dim,) = self.env.observation_space.shape
         request = RolloutRequest(self.batch_size, self.max_path_length, obs_dim,
                                  tuple(self.env.action_space.shape), self._path_rngs())
-        actor = self.make_actor()
-        if isinstance(self.vec_env, RayExecutor):
-            paths = self.vec_env.collect(request, actor)
-        else:
-            paths = collect(self.vec_env, request, actor, range(self.meta_batch_size), self.on_steps)
+        collection = self.vec_env.collect(request, self.make_actor(), self.on_steps)
         if log:
-            logger.logkv(log_prefix + "PolicyExecTime", paths.policy_time)
-            logger.logkv(log_prefix + "EnvExecTime", paths.env_time)
-            if isinstance(self.vec_env, RayExecutor):
-                self._log_as_rllib(paths)
+            logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
+            logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
+            if self._is_on_ray:
+                self._log_as_rllib(collection.paths)
         self._step += 1
-        self.total_timesteps_sampled += paths.num_steps
-        return paths
+        self.total_timesteps_sampled += collection.num_steps
+        return collection.paths
 
     def make_actor(self) -> Actor:
         """Returns what acts as the policy does in its tasks, with its parameters as they are now."""
         return actor_of(self.policy, tuple(self.env.action_space.shape))
 
-    def _log_as_rllib(self, paths: Rollouts) -> None:
+    def _log_as_rllib(self, paths: PathsMetaBatch) -> None:
         """Logs returns by the names that RLlib's MAML gives them."""
         returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
         suffix = f"_adapt_{self._step}" if self._step else ""
-        logger.logkvs({f"episode_reward_{name}{suffix}": float(getattr(returns, name)())
-                       for name in ("max", "mean", "min")})
+        figures = {"max": returns.max(), "mean": returns.mean(), "min": returns.min()}
+        logger.logkvs({f"episode_reward_{name}{suffix}": float(value) for name, value in figures.items()})
         if self._step == 0:
             self._mean_before = returns.mean()
         else:  # of several adaptation steps the last one stays
             logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
 
     def _path_rngs(self) -> Any:
-        """Returns what makes the generators of the current round's paths; it can be pickled."""
+        """Returns what makes the generators of the current round's paths."""
         return PathRngs(seeding.get_root(), self._itr, self._step)
 
     def path_rng(self, task: int, rollout: int) -> np.random.Generator:
@@ -218,3 +199,26 @@ class MetaSampler(Sampler):
         """Makes `itr` the number of the iteration that the next `update_tasks` begins."""
         self._itr, self._is_begun = check_int_at_least("itr", itr, 0) - 1, False
         self.vec_env.tasks = None
+
+
+def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
+                  parallel: Union[bool, str, RayOptions],
+                  executor: Union[str, ExecutorFactory, None]) -> Union[MetaEnvExecutor, RayExecutor]:
+    """Returns what collects paths in copies of an environment, as the arguments of `MetaSampler` say."""
+    parallel = check_parallel(parallel)
+    if executor is None and isinstance(parallel, RayOptions):
+        return RayExecutor(env, meta_batch_size, envs_per_task, max_path_length, parallel)
+    is_vectorized = make_batched(env, 1) is not None
+    generators = [] if is_vectorized else own_generators(env)
+    if generators:
+        warnings.warn(
+            f"{', '.join(generators)}: what paths draw from a generator of the environment's own depends on how many "
+            "copies there are, and is not restored when a run is resumed; draw from self.np_random, which samplers "
+            "seed for each path (samplers.check_env(env) shows what changes)", stacklevel=4)
+    if executor is None:
+        executor = "parallel" if parallel else "batched" if is_vectorized else "iterative"
+    if isinstance(executor, str):
+        executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
+    if not callable(executor):
+        raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
+    return executor(env, meta_batch_size, envs_per_task, max_path_length)

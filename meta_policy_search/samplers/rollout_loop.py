@@ -1,15 +1,14 @@
 """Collects the paths of some tasks, wherever their environments are stepped."""
+import functools
 import time
-from collections import OrderedDict
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.samplers.executors.base import InfoShapeError, MetaEnvExecutor
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
-from meta_policy_search.samplers.rollouts import RolloutArrays, Rollouts, missing_value
-from meta_policy_search.types import Infos, Rows
+from meta_policy_search.samplers.executors.errors import EnvWorkerError, InfoShapeError
+from meta_policy_search.samplers.paths import split_paths
+from meta_policy_search.types import BatchedStep, Infos, Path, Rows
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.threads import divide, run_in_threads
 
@@ -64,8 +63,84 @@ OnSteps = Callable[[int], None]
 """Is told how many more steps of the round are done, or will not be taken as their path has ended."""
 
 
-def collect(executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, tasks: range,
-            on_steps: Optional[OnSteps] = None) -> Rollouts:
+class Environments(Protocol):
+    """What the loop asks of an executor; see `MetaEnvExecutor`."""
+
+    envs_per_task: int
+    first_task: int
+    max_threads: int
+
+    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        """Starts a new path in some of the environments."""
+
+    def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
+        """Takes one step in some of the environments."""
+
+
+class Share(NamedTuple):
+    """The paths of some tasks, task after task, with the steps of all paths concatenated; `P` counts all paths."""
+
+    num_rollouts: int  # paths of each task
+    lengths: np.ndarray  # int [P]
+    path: Infos  # observations [N, O], actions [N, A], rewards [N]
+    env_infos: Infos  # each [N, ...]
+    agent_infos: Infos  # each [N, ...]
+    last_observations: np.ndarray  # float64 [P, O]
+    terminated: np.ndarray  # bool [P]
+    policy_time: float  # seconds
+    env_time: float  # seconds
+
+
+class Collection(NamedTuple):
+    """The paths of a round of sampling."""
+
+    paths: Dict[int, List[Path]]  # by task index; arrays are writable and belong to the caller
+    policy_time: float  # seconds that the policy took, mean over threads or workers
+    env_time: float  # seconds that the environments took, likewise
+    num_steps: int  # of all paths
+
+
+def join_shares(shares: Sequence[Share]) -> Collection:
+    """Makes the path dicts of a round from the shares of threads or workers, in the order of their tasks.
+
+    An info that only some shares have is NaN in the others (None if it is not numeric), and has the same type in all.
+    """
+    num_steps = [int(share.lengths.sum()) for share in shares]
+    env_infos = _in_agreement([share.env_infos for share in shares], num_steps)
+    agent_infos = _in_agreement([share.agent_infos for share in shares], num_steps)
+    paths: Dict[int, List[Path]] = {}
+    for share, of_envs, of_agents in zip(shares, env_infos, agent_infos):
+        split = split_paths(share.lengths, share.path, of_envs, of_agents, share.last_observations, share.terminated)
+        for start in range(0, len(split), share.num_rollouts):
+            paths[len(paths)] = split[start:start + share.num_rollouts]
+    return Collection(paths, sum(share.policy_time for share in shares) / len(shares),
+                      sum(share.env_time for share in shares) / len(shares),
+                      sum(num_steps))
+
+
+def _in_agreement(shares: Sequence[Infos], num_steps: Sequence[int]) -> List[Infos]:
+    """Returns the infos of each share, with the keys and types that all shares have together."""
+    infos: List[Infos] = [{} for _ in shares]
+    for key in dict.fromkeys(key for share in shares for key in share):
+        given = [share[key] for share in shares if key in share]
+        shapes = sorted({values.shape[1:] for values in given})
+        if len(shapes) > 1:
+            raise ValueError(f"{key}: expected an info of the same shape in all tasks, got {shapes}")
+        dtypes = [values.dtype for values in given] + [np.dtype(np.float64)] * (len(given) < len(shares))
+        dtype = functools.reduce(np.promote_types, dtypes)
+        for share, steps, agreeing in zip(shares, num_steps, infos):
+            agreeing[key] = share[key].astype(dtype, copy=False) if key in share else np.full(
+                (steps, *shapes[0]), missing_value(dtype), dtype)
+    return infos
+
+
+def missing_value(dtype: np.dtype) -> Optional[float]:
+    """Returns the value of an info at steps that lack it."""
+    return None if dtype.kind == "O" else np.nan
+
+
+def collect_shares(executor: Environments, request: RolloutRequest, actor: Actor, tasks: range,
+                   on_steps: Optional[OnSteps] = None) -> List[Share]:
     """Collects the paths of tasks, divided among as many threads as the executor wants.
 
     Args:
@@ -80,12 +155,17 @@ def collect(executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, ta
         EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
     """
     if actor.can_divide:
-        shares = [(share, actor.for_tasks(share.start - tasks.start, share.stop - tasks.start))
-                  for share in divide(tasks, executor.max_threads)]
+        divided = [(share, actor.for_tasks(share.start - tasks.start, share.stop - tasks.start))
+                   for share in divide(tasks, executor.max_threads)]
     else:
-        shares = [(tasks, actor)]
-    loops = [RolloutLoop(executor, request, share_actor, share, on_steps) for share, share_actor in shares]
-    return Rollouts.join(_run(loops))
+        divided = [(tasks, actor)]
+    loops = [RolloutLoop(executor, request, share_actor, share, on_steps) for share, share_actor in divided]
+
+    def stop() -> None:
+        for loop in loops:
+            loop.stop()
+
+    return run_in_threads([loop.run for loop in loops], stop, "sampling")
 
 
 class RolloutLoop:
@@ -102,7 +182,7 @@ class RolloutLoop:
     Within the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks.
     """
 
-    def __init__(self, executor: MetaEnvExecutor, request: RolloutRequest, actor: Actor, tasks: range,
+    def __init__(self, executor: Environments, request: RolloutRequest, actor: Actor, tasks: range,
                  on_steps: Optional[OnSteps] = None) -> None:
         self._executor, self._actor, self._on_steps = executor, actor, on_steps
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), request.num_rollouts
@@ -116,17 +196,17 @@ class RolloutLoop:
         self._noise = np.empty((num_paths, self._room, actor.noise_dim), np.float32)
         self._last_observations = np.zeros((num_paths, request.obs_dim))  # also: what the policy sees now
         self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
-        self._buffers: Dict[str, "OrderedDict[str, np.ndarray]"] = {kind: OrderedDict() for kind in _KINDS}
+        self._buffers: Dict[str, Infos] = {kind: {} for kind in _KINDS}
         self._lengths = np.zeros(num_paths, int)
         self._terminated = np.zeros(num_paths, bool)
-        self.num_steps = 0
+        self._num_steps = 0
         self.policy_time = self.env_time = 0.0
 
     def stop(self) -> None:
         """Makes `run`, in another thread, return after the current step, or at once if it has not begun."""
         self._is_stopped = True
 
-    def run(self) -> Rollouts:
+    def run(self) -> Share:
         """Collects all paths."""
         tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
         env_ids = np.arange(self._num_tasks * envs_per_task)
@@ -147,7 +227,7 @@ class RolloutLoop:
                 if restarted:
                     self._start(np.asarray(restarted), path_of[restarted])
                 env_ids = np.sort(np.concatenate([env_ids[~ended], np.asarray(restarted, int)]))
-        return self._rollouts()
+        return self._share()
 
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
         """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
@@ -199,7 +279,7 @@ class RolloutLoop:
         self._last_observations[rows] = answer.observations
         self._lengths[rows] += 1
         self._terminated[rows] = answer.terminated
-        self.num_steps += len(paths)
+        self._num_steps += len(paths)
         ended = answer.terminated | answer.truncated | (self._lengths[rows] >= self._max_path_length)
         if self._on_steps is not None:
             self._on_steps(len(paths) + int(np.sum(self._max_path_length - self._lengths[rows][ended])))
@@ -237,7 +317,7 @@ class RolloutLoop:
 
     def _new_buffer(self, value: np.ndarray) -> np.ndarray:
         """Returns a buffer for rows like those of `value`, which the steps taken so far lack."""
-        is_late = self.num_steps > 0
+        is_late = self._num_steps > 0
         dtype = np.promote_types(value.dtype, np.float64) if is_late else value.dtype
         buffer = np.empty((len(self._lengths), self._room, *value.shape[1:]), dtype)
         if is_late:
@@ -277,22 +357,15 @@ class RolloutLoop:
             row = int(np.argwhere(~finite)[0, 0])
             raise ValueError(f"{what}: expected finite numbers, got {values[row]} in {self._place(paths[row])}")
 
-    def _rollouts(self) -> Rollouts:
-        shape = (self._num_tasks, self._num_rollouts)
-        path, env_infos, agent_infos = (
-            {key: buffer.reshape(*shape, *buffer.shape[1:]) for key, buffer in self._buffers[kind].items()}
-            for kind in _KINDS)
-        rollouts = Rollouts(self._tasks, RolloutArrays(path, env_infos, agent_infos, self._lengths.reshape(shape),
-                                                       terminated=self._terminated.reshape(shape),
-                                                       last_observations=self._last_observations.reshape(*shape, -1)))
-        rollouts.policy_time, rollouts.env_time = self.policy_time, self.env_time
-        return rollouts
-
-
-def _run(loops: Sequence[RolloutLoop]) -> List[Rollouts]:
-    """Runs collections, each in a thread of its own if there are several."""
-    def stop() -> None:
-        for loop in loops:
-            loop.stop()
-
-    return run_in_threads([loop.run for loop in loops], stop, "sampling")
+    def _share(self) -> Share:
+        """Returns the paths; frees each buffer once its steps are copied."""
+        longest = int(self._lengths.max(initial=0))
+        mask = np.arange(longest) < self._lengths[:, None]
+        is_full = bool(mask.all())
+        for buffers in self._buffers.values():
+            for key, buffer in buffers.items():
+                steps = buffer[:, :longest]
+                buffers[key] = steps.reshape(-1, *buffer.shape[2:]) if is_full else steps[mask]
+        return Share(self._num_rollouts, self._lengths, self._buffers["path"], self._buffers["env_infos"],
+                     self._buffers["agent_infos"], self._last_observations, self._terminated, self.policy_time,
+                     self.env_time)

@@ -1,33 +1,37 @@
 """Collects paths of one policy, or of a population of policies that differ in their parameters alone."""
 import functools
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import action_shape_of, actor_of, actors_of, check_spaces, make_actors
+from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spaces, make_actors, sizes_of
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.gym_compat import check_meta_env
-from meta_policy_search.samplers.meta_sampler import ExecutorFactory, MetaSampler
-from meta_policy_search.samplers.rollout_loop import PathRngs
+from meta_policy_search.envs.spaces import check_has_spaces
+from meta_policy_search.samplers.executors.base import MetaEnvExecutor
+from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
+from meta_policy_search.samplers.ray.executor import RayExecutor
+from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
+from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest
 from meta_policy_search.types import Path, Task
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.fast_paths import replaces
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.serializable import Configurable
+
+_EVALUATION = 1  # purpose of paths, see `_collect`
 
 
-class SingleTaskSampler(SharedArguments):
+class SingleTaskSampler(Configurable):
     """Collects paths for the algorithms that a `LocalRunner` runs, in one task of one environment.
 
     A batch of `batch_size` environment steps is as many paths as it would hold if none ended early: `batch_size /
     max_path_length`, rounded up. Every path that is started is finished and returned, so early ends do not bias the
     samples; they make the batch smaller.
 
-    A population is a `MetaSampler`'s meta-batch whose tasks are all the same, so that the candidates act and are
-    stepped together, as arrays where environment and policy have such a form. Candidate `i` of a population that
-    begins at iteration `itr` draws every random number for iteration `itr + i`, whether it acts alone or with others:
-    its paths are the same, bit for bit.
+    The candidates of a population act together, in environments that all have the same task. Candidate `i` of a
+    population that begins at iteration `itr` draws every random number for iteration `itr + i`. So its paths are the
+    same, bit for bit, whether it acts alone or with others.
 
     Args:
         algo (RLAlgorithm): whose `policy` acts, in paths of at most `max_path_length` steps.
@@ -45,8 +49,9 @@ class SingleTaskSampler(SharedArguments):
         self._env = env if _has_tasks(env) else SingleTaskEnv(env)
         self._candidates_at_once = None if candidates_at_once is None else check_positive_int(
             "candidates_at_once", candidates_at_once)
-        self._sampler_args: Dict[str, Any] = {"parallel": parallel, "executor": executor}
-        self._samplers: Dict[Tuple, _SameTaskSampler] = {}  # by what they were made with
+        self._parallel, self._executor = check_parallel(parallel), executor
+        self._executors: Dict[Tuple[int, int, int], Union[MetaEnvExecutor, RayExecutor]] = {}  # by their sizes
+        check_has_spaces(self._env)
         check_spaces(algo.policy, self._env)
 
     def start_worker(self) -> None:
@@ -54,9 +59,9 @@ class SingleTaskSampler(SharedArguments):
 
     def shutdown_worker(self) -> None:
         """Closes environments and worker processes; they are made anew if samples are obtained again."""
-        for sampler in self._samplers.values():
-            sampler.close()
-        self._samplers.clear()
+        for executor in self._executors.values():
+            executor.close()
+        self._executors.clear()
 
     close = shutdown_worker
 
@@ -108,10 +113,8 @@ class SingleTaskSampler(SharedArguments):
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
         """Collects paths with a policy as it is."""
-        if hasattr(policy, "meta_batch_size"):  # acts with its parameters before adaptation
-            actor = actors_of(policy, policy.get_flat_params()[None])
-        else:
-            actor = actor_of(policy)
+        is_meta_policy = sizes_of(policy).meta_batch_size is not None  # it acts with its parameters before adaptation
+        actor = actors_of(policy, policy.get_flat_params()[None]) if is_meta_policy else actor_of(policy)
         return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,
@@ -121,44 +124,71 @@ class SingleTaskSampler(SharedArguments):
         `envs_at_once` paths of a candidate are under way at the same time, by default all. Paths for different purposes
         have random numbers of their own.
         """
-        key = (policy, num_candidates, num_paths, length, envs_at_once, purpose)
-        if key not in self._samplers:
-            self._samplers[key] = _SameTaskSampler(self._env, _Population(policy, num_candidates, actor), num_paths,
-                                                   num_candidates, length, envs_at_once, **self._sampler_args)
-            self._samplers[key].purpose = purpose
-        sampler = self._samplers[key]
-        sampler.policy.actor = actor
-        sampler.start_at(itr)
-        sampler.update_tasks([_task_of(self._env)] * num_candidates)
-        return list(sampler.obtain_samples().values())
+        check_int_at_least("itr", itr, 0)
+        check_spaces(policy, self._env)
+        if self._executor is None and isinstance(self._parallel, RayOptions):
+            RayExecutor.check_actor(actor)
+        sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
+        if sizes not in self._executors:
+            self._executors[sizes] = make_executor(self._env, *sizes, self._parallel, self._executor)
+        executor = self._executors[sizes]
+        executor.set_tasks([_task_of(self._env)] * num_candidates)
+        (obs_dim,) = self._env.observation_space.shape
+        path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
+        request = RolloutRequest(num_paths, length, obs_dim, tuple(self._env.action_space.shape), path_rng)
+        return list(executor.collect(request, actor).paths.values())
 
 
-class _SameTaskSampler(MetaSampler):
-    """A `MetaSampler` in which the paths of a candidate are those of a task in an iteration of their own."""
+class OffPolicySampler(SingleTaskSampler):
+    """Collects paths for an `OffPolicyRLAlgorithm`, each from its start to its end.
 
-    purpose = 0
+    Args:
+        algo (OffPolicyRLAlgorithm): its `exploration_policy` (if None, its `policy`) explores, in `rollout_batch_size`
+            environments that step together; its `policy` is evaluated.
+        env: as for `SingleTaskSampler`. Where `max_path_length` is None, one with a time limit of its own
+            (`env.spec.max_episode_steps`).
+        parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
+        executor (str, callable or None): forces an executor; see `MetaSampler`.
+    """
 
-    def _path_rngs(self) -> Callable[[int, int], np.random.Generator]:
-        return functools.partial(_candidate_rng, seeding.get_root(), self._itr, self.purpose)
+    def __init__(self, algo: Any, env: Any, parallel: bool = False,
+                 executor: Union[str, ExecutorFactory, None] = None) -> None:
+        super().__init__(algo, env, parallel=parallel, executor=executor)
+
+    def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
+        """Collects paths that explore; see `SingleTaskSampler.obtain_samples`.
+
+        Raises:
+            ValueError: also if the length of paths is not known.
+        """
+        algo = self._algo
+        policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
+        length = self._length("max_path_length", algo.max_path_length)
+        num_paths = count_paths(batch_size, length)
+        return self._collect_paths(policy, itr, num_paths, length, envs_at_once=min(algo.rollout_batch_size, num_paths))
+
+    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
+        """Collects `num_paths` paths of the policy itself, of at most `max_eval_path_length` steps.
+
+        Random numbers belong to the iteration `itr`, and are not those of `obtain_samples`.
+        """
+        algo = self._algo
+        limit = algo.max_path_length if algo.max_eval_path_length is None else algo.max_eval_path_length
+        length = self._length("max_eval_path_length", limit)
+        return self._collect_paths(algo.policy, itr, check_positive_int("num_paths", num_paths), length,
+                                   purpose=_EVALUATION)
+
+    def _length(self, name: str, length: Optional[int]) -> int:
+        limit = getattr(getattr(self._env, "spec", None), "max_episode_steps", None) if length is None else length
+        if limit is None:
+            raise ValueError(f"{name}: expected a number of steps, as {type(self._env.unwrapped).__name__} has no time "
+                             "limit of its own (env.spec.max_episode_steps), got None")
+        return limit
 
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:
     """Returns the generator of a path: candidate `i` has those of task 0 in iteration `itr + i`."""
     return PathRngs(root, itr + candidate, purpose)(0, rollout)
-
-
-class _Population:
-    """Candidates as a meta-policy: what `MetaSampler` asks of one."""
-
-    def __init__(self, policy: Any, num_candidates: int, actor: Actor) -> None:
-        self.meta_batch_size = num_candidates
-        self.action_shape = action_shape_of(policy)
-        vars(self).update({name: getattr(policy, name) for name in ("obs_dim", "action_dim") if hasattr(policy, name)})
-        self.actor = actor
-
-    @replaces()
-    def make_actor(self) -> Actor:
-        return self.actor
 
 
 def count_paths(batch_size: int, max_path_length: int) -> int:

@@ -6,7 +6,8 @@ from typing import Any, Callable, Iterator, Optional
 import numpy as np
 
 from meta_policy_search.envs.gym_compat import reset_env, step_env
-from meta_policy_search.samplers.executors.base import InfoShapeError, stack_infos
+from meta_policy_search.samplers.executors.base import stack_infos
+from meta_policy_search.samplers.executors.errors import InfoShapeError
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
 from meta_policy_search.utils.video import mp4_file
@@ -75,9 +76,10 @@ def _camera(env: Any, is_on: bool, filename: Optional[str], speedup: float) -> I
     if not is_on:
         yield lambda: None
         return
-    if getattr(env, "render_mode", None) != "rgb_array":
+    render_mode = getattr(env, "render_mode", None)
+    if render_mode != "rgb_array":
         raise ValueError('save_video: expected an environment made with render_mode="rgb_array", as pictures are what '
-                         f"a video is made of, got one with render_mode={getattr(env, 'render_mode', None)!r}")
+                         f"a video is made of, got one with render_mode={render_mode!r}")
     with mp4_file(_VIDEO if filename is None else filename, speedup / _duration(env)) as append:
         yield lambda: append(env.render())
 

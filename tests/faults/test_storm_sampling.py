@@ -8,6 +8,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
+from meta_policy_search.utils.statistics import task_timesteps
 from tests.helpers.sampling import BatchedWanderer, Wanderer, assert_same, parallel, sampler_of, two_iterations
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -94,4 +95,4 @@ def test_what_is_interrupted_at_any_moment_and_tried_again_gives_the_same_data(e
             sampler.set_state(beginning)
             data = two_iterations_in(storm, sampler)
             assert_same([list(paths.values()) for paths in data], expected)
-            assert sampler.total_timesteps_sampled == sum(paths.num_steps for paths in data)
+            assert sampler.total_timesteps_sampled == sum(task_timesteps(paths).sum() for paths in data)

@@ -24,6 +24,7 @@ from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, Sample
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import SnapshotError, load_snapshot
+from meta_policy_search.utils.statistics import task_timesteps
 from meta_policy_search.utils.utils import set_seed
 
 N = 6  # candidates
@@ -179,7 +180,7 @@ class OwnSampler(Sampler):
 
     def obtain_samples(self, **arguments):
         paths = self._inner.obtain_samples(**arguments)
-        self.total_timesteps_sampled += paths.num_steps
+        self.total_timesteps_sampled += int(task_timesteps(paths).sum())
         return paths
 
 

@@ -148,13 +148,12 @@ def test_agent_infos_that_lack_an_entry_are_named_where_they_are_needed():
     assert not {"Step_0-AveragePolicyStd", "Step_0-AveragePolicyEntropy"} & set(logger.getkvs())
 
 
-@pytest.mark.parametrize("value", [np.nan, 1e38])
-def test_an_inner_step_that_is_not_finite_is_refused(value):
+def test_an_inner_step_that_is_not_finite_is_refused():
     algo = VPGMAML(make(MetaGaussianMLPPolicy), inner_lr=1e3, meta_batch_size=M)
     trainer = trainer_of(algo)
     samples = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())
     before = algo.policy.policies_params_vals
-    samples[1]["advantages"][2] = value
+    samples[1]["advantages"][2] = 1e38
     with pytest.raises(FloatingPointError, match="^adaptation: mean_network/output/kernel of task 1 would not be "
                                                  "finite, so the step was refused and the policy is as it was"):
         algo.adapt(samples)

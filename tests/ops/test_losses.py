@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.ops import losses, ragged
-from meta_policy_search.samplers import samples
+from meta_policy_search.samplers import stacking as samples
 from meta_policy_search.tf_compat import tf
 
 LENGTHS = (4, 7, 1)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.ops import ragged
-from meta_policy_search.samplers.samples import path_starts, stack_tasks, task_mask
+from meta_policy_search.samplers.stacking import path_starts, stack_tasks, task_mask
 from meta_policy_search.tf_compat import tf
 
 

@@ -559,7 +559,7 @@ def test_an_error_names_the_paths_to_blame_and_their_steps(executor, orders, env
         ({"rollouts_per_meta_task": 0}, ValueError, "rollouts_per_meta_task"),
         ({"rollouts_per_meta_task": 2.5}, TypeError, "rollouts_per_meta_task"),
         ({"meta_batch_size": 0}, ValueError, "meta_batch_size"),
-        ({"meta_batch_size": M + 1}, ValueError, "meta_batch_size=4 and policy.meta_batch_size=3"),
+        ({"meta_batch_size": M + 1}, ValueError, "expected 3, the value of policy.meta_batch_size, got 4"),
         ({"max_path_length": 0}, ValueError, "max_path_length"),
         ({"envs_per_task": 0}, ValueError, "envs_per_task"),
         ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, 'ray', got 'yes'"),

@@ -12,8 +12,8 @@ from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
 from meta_policy_search.np.exploration_policies import ExplorationPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
-from meta_policy_search.samplers.rollouts import Rollouts
+from meta_policy_search.samplers.paths import concatenate_paths, path_returns
+from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int
@@ -203,7 +203,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
               or `['success']`) at any step, else 0.
             * `complete` (list of bool): whether the path has ended.
         """
-        return {"undiscounted_returns": Rollouts.of({None: paths}).path_returns(0).tolist(),
+        return {"undiscounted_returns": path_returns(concatenate_paths(paths)).tolist(),
                 "success_history": [float(_has_success(path)) for path in paths],
                 "complete": [bool(path.get("complete", True)) for path in paths]}
 

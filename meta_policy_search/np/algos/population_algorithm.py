@@ -9,7 +9,7 @@ from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.envs.env_spec import check_env_spec
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
 from meta_policy_search.samplers.base import SampleProcessor
-from meta_policy_search.samplers.rollouts import Rollouts
+from meta_policy_search.samplers.paths import concatenate_paths, path_returns
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
@@ -160,7 +160,7 @@ class PopulationAlgorithm(RLAlgorithm):
         expected = self._cycle * self.n_samples + len(self._returns)
         if check_int_at_least("itr", itr, 0) != expected:
             raise ValueError(f"itr: expected {expected}, the number of iterations done, got {itr}")
-        self._returns.append(float(Rollouts.of({None: paths}).path_returns(0).mean()))
+        self._returns.append(float(path_returns(concatenate_paths(paths)).mean()))
         self._paths += paths
         self._average_return = float(np.mean(self._returns))
         if len(self._returns) == self.n_samples:

@@ -20,17 +20,18 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import cloudpickle
 import numpy as np
 
+from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces, is_discrete
-from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorkerError, tasks_text
+from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorkerError, InfoShapeError, tasks_text
+from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, RolloutRequest, collect_shares, join_shares
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
-from meta_policy_search.utils.signatures import SharedArguments
 
 
-class MetaEnvExecutor(SharedArguments, abc.ABC):
+class MetaEnvExecutor(abc.ABC):
     """Many copies of a meta-environment, one group per task; see the module.
 
     A subclass supplies `_assign`, `_start`, `advance` and `_close`, on arguments already checked.
@@ -160,6 +161,21 @@ class MetaEnvExecutor(SharedArguments, abc.ABC):
     @abc.abstractmethod
     def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Does what `reset_envs` does."""
+
+    def collect(self, request: RolloutRequest, actor: Actor, on_steps: Optional[OnSteps] = None) -> Collection:
+        """Collects paths in all tasks, in `max_threads` threads if the actor can be divided.
+
+        Args:
+            request: what to collect.
+            actor: acts in all tasks.
+            on_steps: called after every step, from all of the threads, with the number of steps done or not to be
+                taken; default None.
+
+        Raises:
+            ValueError: an observation, reward or action is not finite; names task, path and step.
+            EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
+        """
+        return join_shares(collect_shares(self, request, actor, range(self.meta_batch_size), on_steps))
 
     # ---- lists
 
@@ -293,15 +309,6 @@ def pickle_env(env: MetaEnv) -> bytes:
     except Exception as error:
         raise TypeError(f"env: expected an environment that can be pickled, so that it can be copied, but "
                         f"{type(env).__name__} raised {type(error).__name__}: {error}") from error
-
-
-class InfoShapeError(ValueError):
-    """An info has another shape than before, or than elsewhere; it is the one at `row`."""
-
-    def __init__(self, name: str, expected: Tuple[int, ...], shape: Tuple[int, ...], row: int = 0) -> None:
-        super().__init__(f"{name}: expected the shape {expected} that it has had so far, or has in other environments, "
-                         f"got {shape}; a value that changes its size may be given in a dict")
-        self.row = row
 
 
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:

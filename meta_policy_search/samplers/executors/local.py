@@ -83,7 +83,7 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
             raise TypeError(f"env: expected an environment with a make_batched that steps as it does itself, got "
                             f"{type(env).__name__}; MetaIterativeEnvExecutor takes any environment")
         self._batched: BatchedEnv = batched
-        self.max_threads = getattr(self._batched, "max_threads", 1)
+        self.max_threads = self._batched.max_threads
 
     def _assign(self, tasks: List[Task]) -> None:
         try:

@@ -11,11 +11,9 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.executors.base import pickle_env
 from meta_policy_search.samplers.executors.errors import Failure, tasks_text
 from meta_policy_search.samplers.ray.options import RayOptions
-from meta_policy_search.samplers.ray.packing import pack
 from meta_policy_search.samplers.ray.pool import WorkerPool
-from meta_policy_search.samplers.ray.worker import Share
-from meta_policy_search.samplers.rollout_loop import RolloutRequest
-from meta_policy_search.samplers.rollouts import Rollouts
+from meta_policy_search.samplers.ray.worker import Assignment, pack
+from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, RolloutRequest, Share, join_shares
 from meta_policy_search.types import Task
 from meta_policy_search.utils.threads import divide
 
@@ -70,8 +68,13 @@ class RayExecutor:
         self.tasks = list(tasks)
         self._version += 1
 
-    def collect(self, request: RolloutRequest, actor: Actor) -> Rollouts:
-        """Collects a round of paths in all tasks, in arrays of their own; `actor` has passed `check_actor`.
+    def collect(self, request: RolloutRequest, actor: Actor, on_steps: Optional[OnSteps] = None) -> Collection:
+        """Collects paths in all tasks.
+
+        Args:
+            request: what to collect.
+            actor: acts in all tasks; has passed `check_actor`.
+            on_steps: not called: workers do not report single steps.
 
         Raises:
             ValueError: an observation, reward or action is not finite; names task, path and step.
@@ -84,16 +87,17 @@ class RayExecutor:
         assert self.tasks is not None, "the sampler sets them"
         packed = pack((request, actor))
         self.bytes_sent += packed.num_bytes
-        shares = [Share(tasks, cloudpickle.dumps(self.tasks[tasks.start:tasks.stop]), self._version, self._number,
-                        [self._env], *self._sizes)
-                  for tasks in divide(range(self._meta_batch_size), self.num_workers)]
-        parts: List[Rollouts] = []
-        for tasks, number, answer in self._pool.collect(shares, packed, self.num_workers, self._timeout):
+        assignments = [
+            Assignment(tasks, cloudpickle.dumps(self.tasks[tasks.start:tasks.stop]), self._version, self._number,
+                       [self._env], *self._sizes)
+            for tasks in divide(range(self._meta_batch_size), self.num_workers)]
+        shares: List[Share] = []
+        for tasks, number, answer in self._pool.collect(assignments, packed, self.num_workers, self._timeout):
             if isinstance(answer, Failure):
                 answer.raise_as(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
             self.bytes_received += answer.num_bytes
-            parts.append(answer.unpack(copy=True))
-        return Rollouts.join(parts)
+            shares += answer.unpack(copy=True)
+        return join_shares(shares)
 
     @staticmethod
     def check_actor(actor: Actor) -> None:

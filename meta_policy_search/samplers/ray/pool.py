@@ -17,8 +17,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
 from meta_policy_search.samplers.ray.connection import check_cluster, check_cpus, connect, import_ray
 from meta_policy_search.samplers.ray.options import RayOptions
-from meta_policy_search.samplers.ray.packing import Packed
-from meta_policy_search.samplers.ray.worker import Share, make_worker_class
+from meta_policy_search.samplers.ray.worker import Assignment, Packed, make_worker_class
 from meta_policy_search.utils import logger
 
 MAX_LOSSES = 3
@@ -106,7 +105,7 @@ class WorkerPool:
                 if error is not None:
                     raise EnvWorkerError(f"a Ray worker could not be started: {error}") from error
 
-    def collect(self, shares: Sequence[Share], round_and_actor: Packed, most: int, timeout: float
+    def collect(self, shares: Sequence[Assignment], round_and_actor: Packed, most: int, timeout: float
                 ) -> List[Tuple[range, int, Any]]:
         """Has shares of a round sampled by workers, of which `most` work at a time.
 

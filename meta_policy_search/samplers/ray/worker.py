@@ -1,18 +1,43 @@
-"""What runs in a worker."""
+"""What runs in a worker, and how values travel to it and back."""
 import os
 import pickle
 import socket
 from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
+import cloudpickle
+import numpy as np
+
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.errors import FAULTS, Failure, failure_of
 from meta_policy_search.samplers.executors.local import make_local_executor
-from meta_policy_search.samplers.ray.packing import Packed, pack
-from meta_policy_search.samplers.rollout_loop import collect
+from meta_policy_search.samplers.rollout_loop import collect_shares
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 
-class Share(NamedTuple):
+class Packed(NamedTuple):
+    """A pickled value with the arrays in it beside it: Ray need not copy these."""
+
+    data: bytes
+    buffers: List[np.ndarray]  # uint8, the memory of the arrays in the value
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the whole."""
+        return len(self.data) + sum(buffer.nbytes for buffer in self.buffers)
+
+    def unpack(self, copy: bool = False) -> Any:
+        """Returns the value. Without `copy`, its arrays share memory with the buffers, and cannot be written to."""
+        return pickle.loads(self.data, buffers=[buffer.copy() if copy else buffer for buffer in self.buffers])
+
+
+def pack(value: Any) -> Packed:
+    """Returns a value as `Packed`; the buffers share memory with its arrays."""
+    buffers: List[pickle.PickleBuffer] = []
+    data = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    return Packed(data, [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers])
+
+
+class Assignment(NamedTuple):
     """The tasks that one worker samples in a round, and what it needs to have environments for them."""
 
     tasks: range  # their numbers
@@ -35,16 +60,16 @@ class Worker:
         """Says where it runs."""
         return f"process {os.getpid()} on {socket.gethostname()}"
 
-    def collect(self, share: Share, request_and_actor: Packed) -> Union[Packed, Failure]:
-        """Collects a share of a round; returns `Rollouts`, packed, or what went wrong."""
+    def collect(self, share: Assignment, request_and_actor: Packed) -> Union[Packed, Failure]:
+        """Collects the paths of some tasks; returns a list of `rollout_loop.Share`, packed, or what went wrong."""
         try:
             request, actor = request_and_actor.unpack()
-            executor = self._executor(share)
-            return pack(collect(executor, request, actor.for_tasks(share.tasks.start, share.tasks.stop), share.tasks))
+            actor = actor.for_tasks(share.tasks.start, share.tasks.stop)
+            return pack(collect_shares(self._executor(share), request, actor, share.tasks))
         except FAULTS as error:
             return failure_of(error)
 
-    def _executor(self, share: Share) -> MetaEnvExecutor:
+    def _executor(self, share: Assignment) -> MetaEnvExecutor:
         """Returns environments that have the tasks of a share."""
         key = (share.sampler, share.tasks)
         if key not in self._executors:

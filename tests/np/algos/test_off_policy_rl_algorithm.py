@@ -14,7 +14,7 @@ from meta_policy_search.np.algos import OffPolicyRLAlgorithm
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
-from meta_policy_search.samplers.off_policy_sampler import OffPolicySampler
+from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.utils import logger
 
 T = 5  # steps of a path, which never ends early
@@ -111,8 +111,8 @@ def test_rollout_batch_size_is_the_number_of_environments_and_the_data_are_the_s
         sampler = OffPolicySampler(algo, MetaPointEnv())
         algo.policy.set_flat_params(np.arange(6.0))
         paths.append(sampler.obtain_samples(3, 4 * T))
-        (inner,) = sampler._samplers.values()
-        assert inner.vec_env.num_envs == min(size, 4)
+        (executor,) = sampler._executors.values()
+        assert executor.num_envs == min(size, 4)
     for other in paths[1:]:
         for path, expected in zip(other, paths[0], strict=True):
             np.testing.assert_array_equal(path["actions"], expected["actions"])

@@ -1,0 +1,160 @@
+"""Path dicts and the arrays of their steps: concatenated, `[N, ...]`, or padded, `[P, T, ...]`, with a mask."""
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from meta_policy_search.types import Infos, Path
+
+NUMBERS = ("observations", "actions", "rewards")
+
+
+class TaskPaths(NamedTuple):
+    """The paths of one task: the caller's dicts, and copies of their arrays with all paths concatenated."""
+
+    name: str  # prefix of error messages, such as "task 3, "; may be empty
+    paths: Sequence[Path]
+    lengths: np.ndarray  # int [P], each at least 1
+    arrays: Infos  # observations [N, O], actions [N, A], rewards [N]; finite
+    env_infos: Infos  # each [N, ...]; those that all paths have
+    agent_infos: Infos  # each [N, ...]
+
+
+def concatenate_paths(paths: Any, name: str = "") -> TaskPaths:
+    """Checks the path dicts of one task and concatenates their arrays.
+
+    Args:
+        paths: list of path dicts with `observations` `[T, O]`, `actions` `[T, A]` and `rewards` `[T]`, and optionally
+            `env_infos` and `agent_infos`. Env infos that some of the paths lack are left out.
+        name: prefix of error messages.
+
+    Raises:
+        TypeError: `paths` is not a list, or observations, actions or rewards are not real numbers.
+        ValueError: there are no paths, a key is missing, shapes do not agree, or a number is not finite; the message
+            names path and step.
+    """
+    if not isinstance(paths, (list, tuple)):
+        raise TypeError(f"{name}paths: expected a list of path dicts, got {type(paths).__name__}")
+    if not paths:
+        raise ValueError(f"{name}paths: expected at least one path, got an empty list")
+    lengths = np.array([_length_of(path, f"{name}path {p}") for p, path in enumerate(paths)])
+    arrays = {key: _concatenate_numbers(name, key, paths, lengths) for key in NUMBERS}
+    env_infos, agent_infos = ([path.get(kind, {}) for path in paths] for kind in ("env_infos", "agent_infos"))
+    for p, infos in enumerate(agent_infos):
+        if infos.keys() != agent_infos[0].keys():
+            raise ValueError(f"{name}path {p}: agent_infos: expected the same keys in all paths, got {sorted(infos)} "
+                             f"here and {sorted(agent_infos[0])} in path 0")
+    return TaskPaths(name, paths, lengths, arrays, _concatenate_infos(name, "env_infos", env_infos, lengths),
+                     _concatenate_infos(name, "agent_infos", agent_infos, lengths))
+
+
+def _length_of(path: Path, name: str) -> int:
+    for key in NUMBERS:
+        if key not in path:
+            raise ValueError(f"{name}: expected a key {key!r}, got only {sorted(path)}")
+    shape = np.shape(path["rewards"])
+    if len(shape) != 1 or shape[0] == 0:
+        raise ValueError(f"{name}: rewards: expected shape [T] with T of at least 1, got {shape}")
+    return shape[0]
+
+
+def _concatenate_numbers(name: str, key: str, paths: Sequence[Any], lengths: np.ndarray) -> np.ndarray:
+    values = _concatenate(name, key, [path[key] for path in paths], lengths)
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{name}{key}: expected real numbers, got an array of dtype {values.dtype}")
+    if values.dtype.kind != "f" and key != "actions":
+        values = values.astype(np.float64)
+    check_finite_steps(name, key, values, lengths)
+    return values
+
+
+def _concatenate_infos(name: str, kind: str, infos: Sequence[Infos], lengths: np.ndarray) -> Infos:
+    common = [key for key in infos[0] if all(key in info for info in infos)]
+    return {key: _concatenate(name, f"{kind}[{key!r}]", [info[key] for info in infos], lengths) for key in common}
+
+
+def _concatenate(name: str, key: str, arrays: Sequence[Any], lengths: np.ndarray) -> np.ndarray:
+    arrays = [np.asarray(array) for array in arrays]
+    step_shape = arrays[0].shape[1:]
+    for p, (array, length) in enumerate(zip(arrays, lengths.tolist(), strict=True)):
+        if array.shape[:1] != (length,):
+            raise ValueError(f"{name}path {p}: {key}: expected {length} steps, as many as rewards, got shape "
+                             f"{array.shape}")
+        if array.shape[1:] != step_shape:
+            raise ValueError(f"{name}path {p}: {key}: expected {step_shape} after the axis of steps, as in path 0, got "
+                             f"shape {array.shape}")
+    return np.concatenate(arrays)
+
+
+def check_finite_steps(name: str, key: str, values: np.ndarray, lengths: np.ndarray) -> None:
+    """Raises `ValueError` naming path and step if one of `[N, ...]`, the steps of concatenated paths, is not finite."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        row, ends = int(np.argwhere(~finite)[0, 0]), np.cumsum(lengths)
+        p = int(np.searchsorted(ends, row, side="right"))
+        step = row - int(ends[p] - lengths[p])
+        raise ValueError(f"{name}path {p}, step {step}: {key}: expected finite numbers, got {values[row]}")
+
+
+def split_paths(lengths: np.ndarray, arrays: Infos, env_infos: Infos, agent_infos: Infos,
+                last_observations: np.ndarray, terminated: np.ndarray) -> List[Path]:
+    """Returns the path dicts of concatenated paths; their arrays are views of the given ones.
+
+    Args:
+        lengths: int `[P]`.
+        arrays: `observations`, `actions` and `rewards`, each `[N, ...]`.
+        env_infos: each `[N, ...]`.
+        agent_infos: each `[N, ...]`.
+        last_observations: `[P, O]`.
+        terminated: bool `[P]`.
+    """
+    ends = np.cumsum(lengths).tolist()
+    paths: List[Any] = []
+    for start, end, last_observation, is_terminated in zip(
+            [0, *ends], ends, last_observations, terminated.tolist()):
+        path: Dict[str, Any] = {key: values[start:end] for key, values in arrays.items()}
+        path["env_infos"] = {key: values[start:end] for key, values in env_infos.items()}
+        path["agent_infos"] = {key: values[start:end] for key, values in agent_infos.items()}
+        path.update(last_observation=last_observation, terminated=is_terminated)
+        paths.append(path)
+    return paths
+
+
+def path_mask(lengths: np.ndarray, num_steps: Optional[int] = None) -> np.ndarray:
+    """Returns bool `[P, T]`: True for the steps of paths with these lengths, False after their ends.
+
+    `T` is `num_steps`, by default that of the longest path.
+    """
+    return np.arange(lengths.max() if num_steps is None else num_steps) < lengths[:, None]
+
+
+def pad_steps(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Returns the steps `[N, ...]` of concatenated paths as `[P, T, ...]`, zero after the end of each path.
+
+    `mask` `[P, T]` is that of `path_mask`. The result may be a view of `values`; `result[mask]` is `values` again.
+    """
+    if len(values) == mask.size:
+        return values.reshape(*mask.shape, *values.shape[1:])
+    padded = np.zeros((*mask.shape, *values.shape[1:]), values.dtype)
+    padded[mask] = values
+    return padded
+
+
+def path_returns(task: TaskPaths, discount: Optional[float] = None, num_steps: Optional[int] = None) -> np.ndarray:
+    """Returns the sum of the (discounted) rewards of each path, `[P]`.
+
+    Each sum has `num_steps` terms, by default as many as the longest path: the number of terms affects rounding.
+    """
+    rewards = pad_steps(task.arrays["rewards"], path_mask(task.lengths, num_steps))
+    return rewards.sum(axis=1) if discount is None else rewards @ discount ** np.arange(rewards.shape[1])
+
+
+def path_successes(task: TaskPaths) -> Optional[np.ndarray]:
+    """Returns whether each path succeeded, bool `[P]`; None if its env infos hold no numbers `success` `[T]`.
+
+    A path succeeds if its `success` is true, or above zero, at any step. NaN, which samplers put where a step lacks the
+    info, counts as no success.
+    """
+    success = task.env_infos.get("success")
+    if success is None or success.ndim != 1 or success.dtype.kind not in "biuf":
+        return None
+    return np.asarray(pad_steps(success > 0, path_mask(task.lengths)).any(axis=1))

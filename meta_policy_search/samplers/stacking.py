@@ -1,0 +1,154 @@
+"""Stacks the processed samples of a meta-batch to arrays `[M, N, ...]`, which are fed to the graph."""
+from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from meta_policy_search.types import TaskSamples
+
+
+def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[str, np.ndarray]:
+    """Stacks entries of all tasks' samples as they are now.
+
+    Tasks with fewer samples than others are padded by repeating their first sample, where the mask is zero. Samples of
+    a `DiceSampleProcessor`, `[P, T, ...]`, are flattened to the steps that their `mask` marks, and
+    `adjusted_rewards_after_end` is added to the last adjusted reward of each path: the magic box is the same. Entries
+    that are not asked for are ignored.
+
+    Args:
+        samples: `M` dicts, see `TaskSamples`.
+        keys: names of entries, such as `advantages` or `agent_infos/mean`, and of these:
+
+            * `mask`, float32 `[M, N]`: one for samples, zero on padding;
+            * `path_starts`, int32 `[M, N]`: index of the first sample of the same path;
+            * `longest_path`, int: steps of the longest path of all tasks.
+
+    Returns:
+        Dict of these keys; entries are float32 `[M, N, ...]`.
+
+    Raises:
+        ValueError: an entry is missing, does not have one value per observation, differs in shape between tasks, or is
+            not finite in float32; `path_lengths` do not add up to the samples, or `mask` and `path_lengths` of DiCE
+            samples do not agree. The message names task and entry.
+    """
+    masks = [_mask_of(task, m) for m, task in enumerate(samples)]
+    counts = [_num_samples(task, m, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
+    keys, stacked = list(keys), {}
+    lengths = []
+    if {"path_starts", "longest_path"}.intersection(keys):
+        lengths = [_checked_lengths(task, m, count) for m, (task, count) in enumerate(zip(samples, counts))]
+    for key in keys:
+        if key == "mask":
+            stacked[key] = task_mask(counts)
+        elif key == "path_starts":
+            stacked[key] = stack_tasks([path_starts(of_task) for of_task in lengths], np.int32)
+        elif key == "longest_path":
+            stacked[key] = np.array(max(of_task.max() for of_task in lengths))
+        else:
+            arrays = [_read(task, m, key, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
+            stacked[key] = _stack_entry(key, arrays, counts)
+    return stacked
+
+
+def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
+    """Stacks `M` arrays `[N_m, ...]` of at least one sample to `[M, max N_m, ...]`.
+
+    The shorter ones are padded by repeating their first sample: a real sample keeps likelihood ratios finite.
+    """
+    longest = max(len(array) for array in arrays)
+    stacked: np.ndarray = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
+    for row, array in zip(stacked, arrays):
+        row[: len(array)] = array
+        row[len(array):] = array[0]
+    return stacked
+
+
+def task_mask(lengths: Sequence[int]) -> np.ndarray:
+    """Returns float32 `[M, max length]`: one for samples, zero on padding.
+
+    Example:
+        >>> task_mask([3, 1])
+        array([[1., 1., 1.],
+               [1., 0., 0.]], dtype=float32)
+    """
+    return (np.arange(max(lengths)) < np.asarray(lengths)[:, None]).astype(np.float32)
+
+
+def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
+    """Returns the index of the first sample of each sample's path, int `[N]`, for paths of these lengths, int `[P]`."""
+    lengths = np.asarray(path_lengths)
+    return np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def _stack_entry(key: str, arrays: Sequence[np.ndarray], counts: Sequence[int]) -> np.ndarray:
+    for m, (array, count) in enumerate(zip(arrays, counts)):
+        if len(array) != count:
+            raise _unequal(m, key, count, len(array))
+        if array.shape[1:] != arrays[0].shape[1:]:
+            raise ValueError(f"task {m}, {key}: expected shape {arrays[0].shape[1:]} after the sample axis, "
+                             f"as in task 0, got {array.shape[1:]}")
+    with np.errstate(over="ignore"):  # the result is checked
+        stacked = stack_tasks(arrays)
+    finite = np.isfinite(stacked)
+    if not finite.all():
+        m, n = np.argwhere(~finite)[0, :2].tolist()
+        raise ValueError(f"task {m}, {key}: expected finite float32 numbers, got {arrays[m][n]} in sample {n}")
+    return stacked
+
+
+def _read(task: Mapping[str, Any], m: int, key: str, mask: Optional[np.ndarray]) -> np.ndarray:
+    """Returns an entry of task `m` as an array of numbers `[N, ...]`."""
+    if mask is None:
+        return _array(task, m, key)
+    values = _array(task, m, key, mask.shape)[mask]
+    if key == "adjusted_rewards":
+        values[np.cumsum(mask.sum(axis=1)) - 1] += _array(task, m, "adjusted_rewards_after_end", mask.shape[:1])
+    return values
+
+
+def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = ()) -> np.ndarray:
+    """Returns an entry of task `m` as an array of numbers, whose first axes must have the given shape."""
+    kind, _, info = key.partition("/")
+    if kind not in task or info and info not in task[kind]:
+        lacking = key if kind in task else kind
+        raise ValueError(f"the samples of task {m} lack the entry {lacking!r}")
+    array = np.asarray(task[kind][info] if info else task[kind])
+    if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:
+        expected = f"of shape {shape} and possibly more axes" if shape else "with an axis of samples"
+        raise ValueError(f"task {m}, {key}: expected an array of numbers {expected}, got one of shape "
+                         f"{array.shape} and dtype {array.dtype}")
+    return array
+
+
+def _num_samples(task: Mapping[str, Any], m: int, mask: Optional[np.ndarray]) -> int:
+    count = len(_read(task, m, "observations", mask))
+    if count == 0:
+        raise _unequal(m, "observations", 0, 0)
+    return count
+
+
+def _checked_lengths(task: Mapping[str, Any], m: int, count: int) -> np.ndarray:
+    lengths = _array(task, m, "path_lengths")
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1:
+        raise ValueError(f"task {m}, path_lengths: expected integers of at least 1, got {lengths}")
+    if lengths.sum() != count:
+        raise _unequal(m, "path_lengths", count, int(lengths.sum()))
+    return lengths
+
+
+def _unequal(m: int, key: str, count: int, given: int) -> ValueError:
+    return ValueError(f"expected equally many samples, at least one, of task {m}, got {count} observations "
+                      f"and {given} of {key}")
+
+
+def _mask_of(task: Mapping[str, Any], m: int) -> Optional[np.ndarray]:
+    """Returns the mask of padded samples, bool `[P, T]`, which must agree with their path lengths; None of others."""
+    if "mask" not in task:
+        return None
+    mask, lengths = _array(task, m, "mask"), _array(task, m, "path_lengths")
+    agree = mask.ndim == 2 and lengths.shape == mask.shape[:1] and np.array_equal(
+        mask, np.arange(mask.shape[1]) < lengths[:, None])
+    if not agree or lengths.min() < 1 or lengths.max() > mask.shape[1]:
+        raise ValueError(f"task {m}, mask and path_lengths: expected a mask [P, T] with ones on the first path_lengths "
+                         f"steps of each path and zeros after them, got path_lengths {lengths} and a mask of shape "
+                         f"{mask.shape} with the row sums {mask.sum(axis=-1)}")
+    return mask > 0
