@@ -44,21 +44,14 @@ ENVS = {
 
 
 class Unoptimized(VPGMAML):
-    """Builds the chain of inner steps, which all algorithms share, and no more; keeps an iteration's samples."""
-
-    def build_meta_objective(self, chain):
-        self.chain = chain
+    """Performs no meta-update; keeps an iteration's samples."""
 
     def optimize_policy(self, all_samples_data, log=True):
         self.all_samples = all_samples_data
 
-    def get_state(self):
-        return {}
-
     def evaluate(self, fetches):
         values = self.meta_input_values(self.all_samples)
-        feed = {placeholder: values[name] for name, placeholder in self._meta_placeholders(self.chain).items()}
-        return self._log_step_sizes.session().run(fetches, feed)
+        return self.optimizer.evaluate(fetches, values)
 
 
 def make_policy(env):

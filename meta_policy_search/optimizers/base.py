@@ -1,7 +1,7 @@
 """The interface of optimizers. They share feeding inputs, splitting samples and undoing a step that fails."""
 import abc
 import contextlib
-from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Union
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -9,24 +9,46 @@ from meta_policy_search.optimizers.blocks import TaskBlocks
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.serializable import Serializable
 
 InputValues = Mapping[str, np.ndarray]
 
 
-class Target(Protocol):
-    """What is optimized: a policy, or anything else that names its variables."""
-
-    def get_params(self) -> Union[Mapping[str, tf.Variable], Sequence[tf.Variable]]:
-        """Returns the variables to optimize, by name, or a list of them."""
-
-
-class Optimizer(SharedArguments, abc.ABC):
+class Optimizer(Serializable, abc.ABC):
     """Minimizes a loss by changing the variables of a target.
 
     `build_graph` is called once; `optimize` then takes one set of input values at a time. Every `input_val_dict` maps
-    the names of all inputs to their values.
+    the names of all inputs to their values. The target is any object with a method `get_params()`, which returns the
+    variables to optimize, a dict by name or a list.
+
+    Copies and pickles contain the constructor's arguments only, so they have no graph.
+
+    Attributes:
+        step_stats (dict): figures of the last `optimize`, by the names under which algorithms log them.
     """
+
+    step_stats: Mapping[str, float] = {}
+
+    @property
+    def learning_rate(self) -> Optional[float]:
+        """Step size of the next call of `optimize`; None if the optimizer has no learning rate."""
+        return None
+
+    @abc.abstractmethod
+    def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
+                    sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
+        """Sets the objective and the variables to optimize.
+
+        Args:
+            loss: scalar, to minimize.
+            target: object whose `get_params()` are optimized.
+            input_ph_dict: name to placeholder, everything the loss depends on.
+            sample_axes: which inputs are split by samples (into minibatches, for example), and along which of their
+                axes; by default every input that is not a scalar, along its first axis.
+            task_inputs: which inputs have the tasks as their first axis and samples as their second. The loss must be
+                the mean over tasks of what depends on a task's own samples and on the other inputs; it is then computed
+                for a block of tasks at a time. By default none: it is computed at once.
+        """
 
     @abc.abstractmethod
     def optimize(self, input_val_dict: InputValues) -> float:
@@ -48,7 +70,7 @@ class Optimizer(SharedArguments, abc.ABC):
 
     def loss(self, input_val_dict: InputValues) -> float:
         """Computes the loss."""
-        return float(self._mean([self._loss], input_val_dict)[0])
+        return float(self.compute_means([self._loss], input_val_dict)[0])
 
     @abc.abstractmethod
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
@@ -70,7 +92,7 @@ class Optimizer(SharedArguments, abc.ABC):
         """Restores what `get_state` returned."""
         self._rng.bit_generator.state = state["rng"]
 
-    def _set_problem(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
+    def _set_problem(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
                      sample_axes: Optional[Mapping[str, int]], task_inputs: Collection[str]) -> None:
         if loss.shape.rank != 0:
             raise ValueError(f"loss: expected a scalar tensor, got shape {loss.shape}")
@@ -99,9 +121,15 @@ class Optimizer(SharedArguments, abc.ABC):
             self.set_state(state)
             raise
 
-    def _mean(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues,
-              extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> List[np.ndarray]:
-        """Computes tensors that are, like the loss, means over the tasks of `task_inputs`; float64."""
+    def compute_means(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues,
+                      extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> List[np.ndarray]:
+        """Computes tensors that are, like the loss, means over the tasks of `task_inputs`; float64.
+
+        Args:
+            fetches: the tensors.
+            input_val_dict: values of all inputs.
+            extra: values of further placeholders.
+        """
         feed = {**self._feed(input_val_dict), **(extra or {})}
         return self._blocks.mean(self._variables.session(), fetches, feed)
 

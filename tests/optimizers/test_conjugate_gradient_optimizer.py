@@ -23,8 +23,6 @@ G = np.array([1.0, -2.0, 0.5])  # slope of the loss
 class Target:
     """Holds the variables to optimize, as a policy does; here in two parts, of one and two numbers."""
 
-    damping = {}
-
     def __init__(self, w=(0.0, 0.0, 0.0)):
         self.variables = OrderedDict(
             first=tf.Variable(np.array(w[:1], "f"), use_resource=True),
@@ -44,14 +42,13 @@ class Problem:
     def __init__(self, optimizer, epsilon=0.02, start=(0.0, 0.0, 0.0), damping=None):
         self.optimizer = optimizer
         self.target = Target(start)
-        self.target.damping = damping or {}
         self.phs = {"x": tf.placeholder(tf.float32, [None], name="x"), "scale": tf.placeholder(tf.float32, []),
                     "bend": tf.placeholder(tf.float32, [])}
         w = self.target.vector()
         loss = self.phs["scale"] * tf.reduce_sum(G.astype("f") * w) + self.phs["bend"] * tf.reduce_sum(w**2)
         kl = 0.5 * tf.reduce_mean(self.phs["x"]) * tf.reduce_sum(w * tf.linalg.matvec(H.astype("f"), w))
         self.epsilon = epsilon
-        optimizer.build_graph(loss, self.target, self.phs, (kl, epsilon))
+        optimizer.build_graph(loss, self.target, self.phs, (kl, epsilon), damping=damping)
 
     def values(self, x=(1.0, 1.0, 1.0, 1.0), scale=1.0, bend=0.0):
         return {"x": np.array(x, "f"), "scale": scale, "bend": bend}
@@ -273,7 +270,7 @@ def test_reg_coeff_is_added_to_the_curvature():
     np.testing.assert_allclose(problem.w, natural_step(H + 3.0 * np.eye(3)), rtol=1e-3)
 
 
-def test_a_targets_damping_is_added_where_it_says():
+def test_damping_is_added_to_the_curvature_of_the_variables_that_it_names():
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), reg_coeff=1.0), damping={"rest": 10.0})
     problem.optimize()
     np.testing.assert_allclose(problem.w, natural_step(H + np.diag([1.0, 11.0, 11.0])), rtol=1e-3)

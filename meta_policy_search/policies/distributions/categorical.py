@@ -7,6 +7,7 @@ from meta_policy_search.ops import likelihoods
 from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import draw_index
 
 
@@ -47,6 +48,7 @@ class Categorical(Distribution):
         old, new = old_dist_info["log_prob"], new_dist_info["log_prob"]
         return np.sum(np.exp(old) * (old - new), axis=-1)
 
+    @replaces("kl_sym")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length of a change of `log_prob` in the Fisher information, `[...]`."""
         return likelihoods.categorical_fisher_norm(dist_info_vars["log_prob"], change["log_prob"])
