@@ -202,4 +202,4 @@ def test_a_class_names_what_it_inherits_once_and_where_that_is_described(monkeyp
     assert "adapt" in names["meta_policy_search.meta_algos.MAMLAlgo"]
     assert "with_meta_batch_size" in names["meta_policy_search.meta_algos.MetaAlgo"]
     every = [name for of_base in names.values() for name in of_base]
-    assert len(every) == len(set(every)) and "build_meta_objective" not in every
+    assert len(every) == len(set(every)) and "meta_objective" not in every

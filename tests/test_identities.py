@@ -75,7 +75,7 @@ def run_iteration(algo, env):
 def test_each_policy_of_the_chain_is_the_one_that_sampled(make_env):
     env = make_env()
     algo = make_algo(make_policy(env))
-    chain = [(step.log_prob - step.old_log_prob, algo._build_mean_kl(step)) for step in algo.chain]
+    chain = [(step.log_prob - step.old_log_prob, algo.mean_kl(step)) for step in algo._chain]
     # given the samples of an iteration, when the chain of policies that drew them is computed in one go
     run_iteration(algo, env)
     # then all likelihood ratios are one (on padding too), and all divergences zero

@@ -295,7 +295,7 @@ DICES = [
              lambda sums: lambda *args: sums(*args)[1:] * 2, DICE),
     Mutation("boxes weigh the advantages of the outer loss", VPG_DICEMAML, "outer_loss",
              lambda build: lambda algo, step: losses.dice_loss(
-                 step.log_prob, step.inputs.advantages, step.inputs.path_weights(of_gradients.T),
+                 step.log_prob, step.inputs.advantages, step.inputs.path_weights(algo.max_path_length),
                  step.inputs.path_starts).loss,
              VPG_OF_DICE),
 ]

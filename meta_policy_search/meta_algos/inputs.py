@@ -29,6 +29,7 @@ class StepInputs:
     def __init__(self, name: str, policy: MetaPolicy) -> None:
         distribution = policy.distribution
         self.name = name
+        self._scope = f"{tf.get_default_graph().get_name_scope()}/"  # the slash enters this very scope again
         self.placeholders: Dict[str, tf.Tensor] = {}
         self.observations = self._placeholder("observations", [None, None, policy.obs_dim])
         self.actions = self._placeholder("actions", [None, None, *distribution.action_shape])
@@ -41,7 +42,8 @@ class StepInputs:
         """Returns the placeholder of an entry; creates it on the first call."""
         name = f"{self.name}/{key}"
         if name not in self.placeholders:
-            self.placeholders[name] = tf.placeholder(dtype, shape, name=key.replace("/", "_"))
+            with tf.name_scope(self._scope):
+                self.placeholders[name] = tf.placeholder(dtype, shape, name=key.replace("/", "_"))
         return self.placeholders[name]
 
     def entry(self, key: str) -> tf.Tensor:

@@ -483,7 +483,7 @@ def test_an_update_that_is_interrupted_before_the_line_search_leaves_no_trace():
 
 def test_parameters_are_restored_if_the_line_search_is_interrupted():
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
-    original = problem.optimizer._mean
+    original = problem.optimizer.compute_means
 
     def interrupted(fetches, *args):
         if fetches == [problem.optimizer._loss, problem.optimizer._constraint]:
@@ -491,7 +491,7 @@ def test_parameters_are_restored_if_the_line_search_is_interrupted():
             raise KeyboardInterrupt
         return original(fetches, *args)
 
-    problem.optimizer._mean = interrupted
+    problem.optimizer.compute_means = interrupted
     with pytest.raises(KeyboardInterrupt):
         problem.optimize()
     assert problem.w.tolist() == [0.0, 0.0, 0.0]
