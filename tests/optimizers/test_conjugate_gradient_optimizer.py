@@ -1,4 +1,5 @@
 """Constrained steps on small problems whose answers are known, and Hessian-vector products against the Hessian."""
+import pickle
 from collections import OrderedDict
 
 import numpy as np
@@ -557,3 +558,19 @@ def test_the_problem_is_checked():
         ConjugateGradientOptimizer().build_graph(scalar, target, {}, (w, 1.0))
     with pytest.raises(ValueError, match=r"leq_constraint\[1\]: .*got 0"):
         ConjugateGradientOptimizer().build_graph(scalar, target, {}, (scalar, 0.0))
+
+
+# Pickles
+
+
+@pytest.mark.parametrize("hvp", [ExactHvp(), FiniteDifferenceHvp(base_eps=1e-3, symmetric=False)], ids=type)
+def test_a_pickle_has_the_arguments_and_no_graph(hvp):
+    """Given an optimizer that is built, then its pickle is an optimizer with the same arguments that can be built."""
+    first = Problem(ConjugateGradientOptimizer(cg_iters=3, reg_coeff=1.0, hvp_approach=hvp))
+    first.optimize()
+    other = pickle.loads(pickle.dumps(first.optimizer))
+    assert repr(other) == repr(first.optimizer) and other.last_search is None
+    assert type(other.hvp_approach) is type(hvp) and repr(other.hvp_approach) == repr(hvp)
+    second = Problem(other)
+    second.optimize()
+    np.testing.assert_array_equal(second.w, first.w)

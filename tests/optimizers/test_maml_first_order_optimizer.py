@@ -1,4 +1,5 @@
 """First-order optimization of small problems whose answers are known."""
+import pickle
 from collections import OrderedDict
 from types import SimpleNamespace
 
@@ -371,3 +372,15 @@ def test_the_ppo_form_may_stop_early_too():
     problem = ppo_quadratic(tolerance=10.0)
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.9**2 * START, rtol=1e-5)
+
+
+@pytest.mark.parametrize("cls", [MAMLFirstOrderOptimizer, MAMLPPOOptimizer])
+def test_a_pickle_has_the_arguments_and_no_graph(cls):
+    """Given an optimizer that is built, then its pickle is an optimizer with the same arguments that can be built."""
+    first = Quadratic(cls(SGD, learning_rate=0.2, max_epochs=3))
+    first.optimize(ZEROS)
+    other = pickle.loads(pickle.dumps(first.optimizer))
+    assert repr(other) == repr(first.optimizer) and other.learning_rate == 0.2
+    second = Quadratic(other)
+    second.optimize(ZEROS)
+    np.testing.assert_array_equal(second.w, first.w)

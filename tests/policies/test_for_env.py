@@ -52,7 +52,7 @@ def test_another_number_of_tasks_is_refused(cls):
 
 def test_a_sampler_and_a_trainer_take_what_is_said_already():
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3, hidden_sizes=(4,))
-    algo = mps.VPGMAML(policy, num_inner_grad_steps=2)
+    algo = mps.VPGMAML(policy, meta_batch_size=policy.meta_batch_size, num_inner_grad_steps=2)
     sampler = mps.MetaSampler(BOX, policy, 2, None, 4)
     assert len(sampler.obtain_samples()) == 3
     processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())
