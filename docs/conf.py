@@ -52,7 +52,7 @@ public_names_internal = [  # what modules of the package share with each other
     "*.evaluation.adaptation.*",
     "*.evaluation.recording.next_start_rngs",
     "*.optimizers.base.first_non_finite",
-    "*.optimizers.blocks.*",
+    "*.optimizers.base.TaskBlocks",
     "*.plotting.progress.*columns",
     "*.plotting.style.*",
     "*.samplers.executors.*.[a-z]*",

@@ -63,7 +63,7 @@ FORMS = [  # what a sample is part of, in turn: name, module, axes
     ("Rollouts", "samplers.rollouts", "the paths of all tasks: [M, P, T, ...], lengths [M, P]"),
     ("Samples", "samplers.samples", "the samples of all tasks: [M, N, ...], mask [M, N]"),
     ("StepInputs", "meta_algos.inputs", "placeholders, fed by name: [M, N, ...]"),
-    ("AdaptationStep", "meta_algos.adaptation_step", "tensors of the losses in ops/losses.py: [M, N], [M]"),
+    ("AdaptationStep", "meta_algos.inputs", "tensors of the losses in ops/losses.py: [M, N], [M]"),
 ]
 MAKERS = [  # what makes each form from the one before: method, module, and what it does
     ("RolloutLoop.run", "samplers.rollout_loop", "writes each step into the arrays of the paths"),

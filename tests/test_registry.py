@@ -36,7 +36,8 @@ def test_a_registered_algorithm_trains_by_its_name_and_has_a_title_in_plots(tmp_
 
 def test_titles_are_found_by_name_class_and_script():
     mps.register_algorithm("my_promp", MyProMP)
-    titles = {name: registry.title_of(name) for name in ("trpo_maml", "TRPOMAML", "maml_trpo", "e_maml", "MyProMP", "x")}
+    names = ("trpo_maml", "TRPOMAML", "maml_trpo", "e_maml", "MyProMP", "x")
+    titles = {name: registry.title_of(name) for name in names}
     assert titles == {"trpo_maml": "TRPO-MAML", "TRPOMAML": "TRPO-MAML", "maml_trpo": "TRPO-MAML", "e_maml": "E-MAML",
                       "MyProMP": "MyProMP", "x": "x"}
 

@@ -25,7 +25,7 @@ from meta_policy_search.meta_algos.inputs import (
 )
 from meta_policy_search.meta_algos.meta_algo import MetaAlgo
 from meta_policy_search.ops import adaptation, losses
-from meta_policy_search.optimizers.blocks import TaskBlocks
+from meta_policy_search.optimizers.base import TaskBlocks
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.samples import Samples
 from meta_policy_search.sessions import VariableSet
@@ -308,24 +308,14 @@ class MAMLAlgo(MetaAlgo):
         """
         return make_task_placeholders(self.policy, self.meta_batch_size, prefix)
 
-    def adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
-        """Adapts the policy to each task by one inner step, from where each task's policy stands.
-
-        Afterwards the policy acts with the adapted parameters; `policy.switch_to_pre_update` undoes this. The attribute
-        `adaptation_kl` is the divergence `KL(before || after)` on each task's samples, None without a `kl_sym`.
-
-        Args:
-            samples: the processed samples of each task, drawn with its present policy.
-            step_size: replaces the algorithm's step sizes, for all parameters, in this step; default None.
+    def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
+        """Performs `adapt`. The attribute `adaptation_kl` is None if the policy's distribution has no `kl_sym`.
 
         Raises:
             ValueError: the number of tasks is wrong, a task lacks an entry or has no samples, or `step_size` is not
                 above 0.
             FloatingPointError: a parameter would not be finite; names task and parameter. The policy is as it was.
         """
-        self._adapt(samples, *([] if step_size is None else [step_size]))
-
-    def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
         inputs, task_inputs = self._adaptation_inputs, list(self.policy.policies_params_phs.values())
         feed = {inputs.placeholders[name]: value for name, value in self.input_values(inputs, samples).items()}
         if step_size is not None:

@@ -31,11 +31,23 @@ class MetaAlgo(Serializable, abc.ABC):
     def __init__(self, policy: MetaPolicy) -> None:
         self.policy = policy
 
-    def adapt(self, samples: Sequence[TaskSamples]) -> None:
-        """Adapts the policy to each task by one inner step, starting from the task's present parameters."""
-        self._adapt(samples)
+    def adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
+        """Adapts the policy to each task by one inner step, starting from the task's present parameters.
 
-    def _adapt(self, samples: Sequence[TaskSamples]) -> None:
+        Afterwards the policy acts with the adapted parameters; `policy.switch_to_pre_update` undoes this. The attribute
+        `adaptation_kl` is the divergence `KL(before || after)` on each task's samples.
+
+        Args:
+            samples: the processed samples of each task, sampled with its present policy.
+            step_size: replaces the algorithm's step sizes, for all parameters, in this step; default None.
+
+        Raises:
+            ValueError: the samples do not fit the algorithm, or `step_size` is not above 0.
+            FloatingPointError: a parameter would not be finite; the policy is as it was.
+        """
+        self._adapt(samples, *([] if step_size is None else [step_size]))
+
+    def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
         """Performs `adapt`. Subclasses that were written for the public code of ProMP override this method."""
         raise NotImplementedError
 
