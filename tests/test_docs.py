@@ -106,8 +106,8 @@ def test_every_environment_and_every_algorithm_has_a_page():
     for name in available_envs():
         assert f".{get_env_class(name).__name__}\n" in environments, name
     algorithms = "".join(path.read_text() for path in (DOCS / "algorithms").glob("*.rst"))
-    for name in meta_algos.__all__:
-        assert name in ("MAMLAlgo", "MetaAlgo") or f"autoclass:: meta_policy_search.meta_algos.{name}\n" in algorithms
+    for name in set(meta_algos.__all__) - {"AdaptationStep", "Constraint", "MAMLAlgo", "MetaAlgo", "MetaObjective"}:
+        assert f"autoclass:: meta_policy_search.meta_algos.{name}\n" in algorithms
 
 
 def test_every_page_is_in_the_table_of_contents():

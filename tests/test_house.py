@@ -7,6 +7,7 @@ PACKAGE = ROOT / "meta_policy_search"
 ROOMS = [  # a room imports from itself and from rooms before it; those of a line do not import from one another
     ("types",), ("tf_compat",), ("sessions",),
     ("utils",),
+    ("registry",),
     ("ops",),
     ("envs",),
     ("plotting",),

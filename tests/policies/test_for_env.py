@@ -36,17 +36,17 @@ def test_what_does_not_fit_is_refused(make, error, message):
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("given", [{}, {"meta_batch_size": None}, {"meta_batch_size": 3}])
-@pytest.mark.thorough(but="given2")
-def test_the_number_of_tasks_is_the_policy_s(given):
+def test_the_number_of_tasks_is_the_policy_s():
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
-    assert mps.TRPOMAML(policy, **given).meta_batch_size == 3
+    assert mps.TRPOMAML(policy, meta_batch_size=3).meta_batch_size == 3
+    with pytest.raises(TypeError, match="meta_batch_size: expected an integer of at least 1, got None"):
+        mps.TRPOMAML(policy, meta_batch_size=None)
 
 
 @pytest.mark.parametrize("cls", [mps.ProMP, mps.VPGMAML])
 def test_another_number_of_tasks_is_refused(cls):
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
-    with pytest.raises(ValueError, match="got meta_batch_size=20 and policy.meta_batch_size=3"):
+    with pytest.raises(ValueError, match="meta_batch_size: expected 3, the value of policy.meta_batch_size, got 20"):
         cls(policy, meta_batch_size=20)  # the documented default, but given
 
 
