@@ -125,3 +125,8 @@ def test_the_code_that_resumes_a_run_does_so(tmp_path, monkeypatch):
     _, block = blocks_of("resume.rst")  # tests/utils/test_wandb.py runs the other one
     exec(block, {"build_trainer": build_trainer})
     assert list(read_progress("data/my_run")["Itr"]) == [0, 1]
+
+
+def test_a_new_algorithm_takes_at_most_25_lines():
+    (algorithm,) = [block for block in blocks_of("howto/own_algorithm.rst") if "class EntropyMAML" in block]
+    assert len(algorithm.strip().splitlines()) <= 25
