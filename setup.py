@@ -20,7 +20,6 @@ DEPENDENCIES = [
     "scipy>=1.11",
     "tensorflow>=2.16",
     "tqdm>=4.64",
-    "typing_extensions>=4.4; python_version < '3.11'",
 ]
 
 EXTRAS = {

@@ -49,7 +49,7 @@ public_names_internal = [  # what modules of the package share with each other
     "*.envs.worlds.*",
     "*.evaluation.recording.next_start_rngs",
     "*.optimizers.base.first_non_finite",
-    "*.optimizers.blocks.*",
+    "*.optimizers.base.TaskBlocks",
     "*.plotting.progress.*columns",
     "*.plotting.style.*",
     "*.samplers.executors.*.[a-z]*",
@@ -61,10 +61,8 @@ public_names_internal = [  # what modules of the package share with each other
     "*.samplers.single_task_sampler.[a-z]*",
     "*.np.algos.rl_algorithm.Runner",
     "*.training_loop.*",
-    "*.utils.duck_typing.*",
     "*.utils.log_outputs.*",
     "*.utils.progress.*",
-    "*.utils.signatures.*",
     "*.utils.video.*",
 ]
 

@@ -63,7 +63,7 @@ FORMS = [  # what a sample is part of, in turn: name, module, axes
     ("Path", "types", "a dict: observations [T, O], ...; a list of P for each of M tasks"),
     ("TaskSamples", "types", "a dict: observations [N, O], ...; a list of M"),
     ("StepInputs", "meta_algos.inputs", "placeholders, fed by name: [M, N, ...]"),
-    ("AdaptationStep", "meta_algos.adaptation_step", "tensors of the losses in ops/losses.py: [M, N], [M]"),
+    ("AdaptationStep", "meta_algos.inputs", "tensors of the losses in ops/losses.py: [M, N], [M]"),
 ]
 MAKERS = [  # what makes each form from the one before: method, module, and what it does
     ("RolloutLoop.run", "samplers.rollout_loop", "writes each step into the arrays of the paths"),

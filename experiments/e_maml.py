@@ -5,7 +5,7 @@
 
 On the point environment with 20 tasks, returns go from 0.1 before to between 0.6 and 1.7 after adaptation within 50
 iterations, which take 1 to 2 minutes on two cores: as with TRPO-MAML (see experiments/results). The term that it adds,
-and how it relates to that of common code, is described in `meta_policy_search.meta_algos.exploring.ExploringMAMLAlgo`.
+and how it relates to that of common code, is described in `meta_policy_search.meta_algos.exploring`.
 """
 import sys
 from dataclasses import dataclass

@@ -28,7 +28,9 @@ from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Wa
 from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator, Recording as Recording
 from .evaluation import load_evaluator as load_evaluator
 from .local_runner import LocalRunner as LocalRunner
-from .meta_algos import DICEMAML as DICEMAML, MAMLAlgo as MAMLAlgo, MetaAlgo as MetaAlgo, ProMP as ProMP
+from .meta_algos import AdaptationStep as AdaptationStep, Constraint as Constraint, DICEMAML as DICEMAML
+from .meta_algos import MAMLAlgo as MAMLAlgo, MetaAlgo as MetaAlgo
+from .meta_algos import MetaObjective as MetaObjective, ProMP as ProMP
 from .meta_algos import TRPOMAML as TRPOMAML, VPG_DICEMAML as VPG_DICEMAML, VPGMAML as VPGMAML
 from .meta_trainer import EarlyStopping as EarlyStopping, Trainer as Trainer
 from .np.algos import CEM as CEM, CMAES as CMAES, NOP as NOP, MetaRLAlgorithm as MetaRLAlgorithm
@@ -48,6 +50,7 @@ from .policies import DiagonalGaussian as DiagonalGaussian, Distribution as Dist
 from .policies import GaussianMLPPolicy as GaussianMLPPolicy, MetaCategoricalMLPPolicy as MetaCategoricalMLPPolicy
 from .policies import MetaGaussianMLPPolicy as MetaGaussianMLPPolicy, MetaPolicy as MetaPolicy, Policy as Policy
 from .policies import TaskPolicy as TaskPolicy
+from .registry import available_algorithms as available_algorithms, register_algorithm as register_algorithm
 from .run import Run as Run, load_run as load_run, train as train
 from .samplers import DiceMetaSampleProcessor as DiceMetaSampleProcessor, DiceSampleProcessor as DiceSampleProcessor
 from .samplers import MetaSampleProcessor as MetaSampleProcessor, MetaSampler as MetaSampler

@@ -7,26 +7,25 @@ from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, make_env, normalize
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.evaluation import Evaluation, MetaEvaluator
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP
+from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, MAMLAlgo
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, MetaPolicy
+from meta_policy_search.registry import get_algorithm
 from meta_policy_search.run_folder import innermost, make_run_folder
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_choice, check_positive_int, did_you_mean
+from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.utils import set_seed
 
-ALGORITHMS: Dict[str, Type[MAMLAlgo]] = {
-    "promp": ProMP, "trpo_maml": TRPOMAML, "vpg_maml": VPGMAML, "dice_maml": DICEMAML, "vpg_dice_maml": VPG_DICEMAML}
 _SETTINGS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100, "hidden_sizes": (64, 64),
              "normalize_adv": True, "progress_bar": True}
 _LOG_FORMATS = ("line", "log", "csv")
@@ -44,7 +43,8 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
 
     Args:
         env: an environment, or its name (`available_envs`).
-        algo: `"promp"`, `"trpo_maml"`, `"vpg_maml"`, `"dice_maml"` or `"vpg_dice_maml"`; or its class.
+        algo: `"promp"`, `"trpo_maml"`, `"vpg_maml"`, `"dice_maml"`, `"vpg_dice_maml"`, or another name that was given
+            to `register_algorithm`; or a subclass of `MAMLAlgo`.
         n_itr: meta-updates; default 100.
         seed: root of all random numbers; default 1.
         dump_path: run folder; default None, `data/<algorithm>/<environment>/<time>_seed<seed>`.
@@ -64,9 +64,9 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
         TypeError: none of the classes has such an argument; the message names the closest one.
         ValueError: there is no such environment or algorithm, the folder holds a run, or a setting is out of range.
     """
-    if not isinstance(algo, str) and not (isinstance(algo, type) and issubclass(algo, MAMLAlgo)):
-        raise TypeError(f"algo: expected an algorithm or its name, got {algo!r}")
-    algo_class = ALGORITHMS[check_choice("algo", algo, ALGORITHMS)] if isinstance(algo, str) else algo
+    algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
+    if not (isinstance(algo_class, type) and issubclass(algo_class, MAMLAlgo)):
+        raise TypeError(f"algo: expected a subclass of MAMLAlgo or its name, got {algo!r}")
     env_name = env if isinstance(env, str) else type(innermost(env)).__name__
     formats = check_formats(log_formats, "log_formats")
     with tf.Graph().as_default():

@@ -108,8 +108,8 @@ def test_every_environment_and_every_algorithm_has_a_page():
     for name in available_envs():
         assert f".{get_env_class(name).__name__}\n" in environments, name
     algorithms = "".join(path.read_text() for path in (DOCS / "algorithms").glob("*.rst"))
-    for name in meta_algos.__all__:
-        assert name in ("MAMLAlgo", "MetaAlgo") or f"autoclass:: meta_policy_search.meta_algos.{name}\n" in algorithms
+    for name in set(meta_algos.__all__) - {"AdaptationStep", "Constraint", "MAMLAlgo", "MetaAlgo", "MetaObjective"}:
+        assert f"autoclass:: meta_policy_search.meta_algos.{name}\n" in algorithms
 
 
 def test_every_page_is_in_the_table_of_contents():
@@ -201,7 +201,7 @@ def test_a_class_names_what_it_inherits_once_and_where_that_is_described(monkeyp
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     module = runpy.run_path(str(DOCS / "_ext" / "inherited.py"))
     names = {module["place"](base): names for base, names in module["inherited"](ProMP)}
-    assert "adapt" in names["meta_policy_search.meta_algos.MAMLAlgo"]
-    assert "with_meta_batch_size" in names["meta_policy_search.meta_algos.MetaAlgo"]
+    assert "get_step_sizes" in names["meta_policy_search.meta_algos.MAMLAlgo"]
+    assert {"adapt", "with_meta_batch_size"} <= set(names["meta_policy_search.meta_algos.MetaAlgo"])
     every = [name for of_base in names.values() for name in of_base]
-    assert len(every) == len(set(every)) and "build_meta_objective" not in every
+    assert len(every) == len(set(every)) and "meta_objective" not in every

@@ -10,9 +10,10 @@ from meta_policy_search.utils import logger
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+SMALL = "meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,)"
 IN_ONE_GO = {  # page: what makes its code take less time
     "howto/own_environment.rst": {"n_itr=20": "n_itr=2"},
-    "howto/own_algorithm.rst": {"n_itr=3)": "n_itr=1)"},
+    "howto/own_algorithm.rst": {"n_itr=3, ": f"n_itr=1, {SMALL}, ", "n_itr=2, ": f"n_itr=1, {SMALL}, "},
     "howto/own_policy.rst": {},
     "algorithms/e_maml.rst": {},
     "migration.rst": {},
@@ -124,3 +125,8 @@ def test_the_code_that_resumes_a_run_does_so(tmp_path, monkeypatch):
     _, block = blocks_of("resume.rst")  # tests/utils/test_wandb.py runs the other one
     exec(block, {"build_trainer": build_trainer})
     assert list(read_progress("data/my_run")["Itr"]) == [0, 1]
+
+
+def test_a_new_algorithm_takes_at_most_25_lines():
+    (algorithm,) = [block for block in blocks_of("howto/own_algorithm.rst") if "class EntropyMAML" in block]
+    assert len(algorithm.strip().splitlines()) <= 25

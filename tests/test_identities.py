@@ -44,21 +44,14 @@ ENVS = {
 
 
 class Unoptimized(VPGMAML):
-    """Builds the chain of inner steps, which all algorithms share, and no more; keeps an iteration's samples."""
-
-    def build_meta_objective(self, chain):
-        self.chain = chain
+    """Performs no meta-update; keeps an iteration's samples."""
 
     def optimize_policy(self, all_samples_data, log=True):
         self.all_samples = all_samples_data
 
-    def get_state(self):
-        return {}
-
     def evaluate(self, fetches):
         values = self.meta_input_values(self.all_samples)
-        feed = {placeholder: values[name] for name, placeholder in self._meta_placeholders(self.chain).items()}
-        return self._log_step_sizes.session().run(fetches, feed)
+        return self.optimizer.evaluate(fetches, values)
 
 
 def make_policy(env):
@@ -82,7 +75,7 @@ def run_iteration(algo, env):
 def test_each_policy_of_the_chain_is_the_one_that_sampled(make_env):
     env = make_env()
     algo = make_algo(make_policy(env))
-    chain = [(step.log_prob - step.old_log_prob, algo._build_mean_kl(step)) for step in algo.chain]
+    chain = [(step.log_prob - step.old_log_prob, algo.mean_kl(step)) for step in algo._chain]
     # given the samples of an iteration, when the chain of policies that drew them is computed in one go
     run_iteration(algo, env)
     # then all likelihood ratios are one (on padding too), and all divergences zero

@@ -3,15 +3,14 @@
 A mutation replaces one function of the library by another one made from it, such as one that leaves out a term.
 That the named tests pass as long as nothing is broken is seen where they stand.
 """
+import copy
 from functools import partial
 from typing import Any, Callable, NamedTuple
 
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML
-from meta_policy_search.meta_algos.base import MAMLAlgo
-from meta_policy_search.meta_algos.exploring import ExploringMAMLAlgo
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, exploring
 from meta_policy_search.ops import adaptation, likelihoods, losses, ragged
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp
 from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg
@@ -116,8 +115,8 @@ INNER_STEPS = [
     Mutation("adaptation begins at theta again", MAMLAlgo, "adapt",
              lambda adapt: lambda algo, data: (algo.policy.switch_to_pre_update(), adapt(algo, data)),
              partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "likelihood_ratio")),
-    Mutation("adaptation has the default inner loss", ExploringMAMLAlgo, "build_inner_loss",
-             lambda build: MAMLAlgo.build_inner_loss,
+    Mutation("adaptation has the default inner loss", exploring, "inner_loss",
+             lambda build: lambda step, inner_type, *args: build(step, "likelihood_ratio"),
              partial(of_gradients.test_adapt_is_a_policy_gradient_step_of_each_task, "log_likelihood")),
 ]
 
@@ -199,21 +198,21 @@ def under_theta(algo, step):
 
 
 DENSITIES = [
-    Mutation("no KL penalty", MAMLAlgo, "_build_mean_kl", counts_in_step(), PRO_MP),
-    Mutation("no gradient of the KL penalty", MAMLAlgo, "_build_mean_kl",
+    Mutation("no KL penalty", MAMLAlgo, "mean_kl", counts_in_step(), PRO_MP),
+    Mutation("no gradient of the KL penalty", MAMLAlgo, "mean_kl",
              lambda build: lambda *args: tf.stop_gradient(build(*args)), PRO_MP),
     Mutation("KL of the other direction", DiagonalGaussian, "kl_sym",
              lambda kl: lambda distribution, old, new: kl(distribution, new, old), PRO_MP),
-    Mutation("constraint on the policies before adaptation", MAMLAlgo, "_build_mean_kl",
+    Mutation("constraint on the policies before adaptation", MAMLAlgo, "mean_kl",
              lambda build: lambda algo, step: build(algo, algo._chain[0]), TRPO_LOG),
     Mutation("density without its normalization by the standard deviation", likelihoods, "gaussian_log_prob",
              lambda density: lambda actions, mean, log_std:
              density(actions, mean, log_std) + tf.reduce_sum(log_std, -1), PRO_MP),
-    Mutation("no KL penalty of the first step", MAMLAlgo, "_build_mean_kl", counts_in_step(1, 2), PRO_MP_FIRST_ORDER),
-    Mutation("no KL penalty of the second step", MAMLAlgo, "_build_mean_kl", counts_in_step(0, 2), PRO_MP_FIRST_ORDER),
-    Mutation("a sum of the KL penalties in place of the mean", MAMLAlgo, "_build_mean_kl",
+    Mutation("no KL penalty of the first step", MAMLAlgo, "mean_kl", counts_in_step(1, 2), PRO_MP_FIRST_ORDER),
+    Mutation("no KL penalty of the second step", MAMLAlgo, "mean_kl", counts_in_step(0, 2), PRO_MP_FIRST_ORDER),
+    Mutation("a sum of the KL penalties in place of the mean", MAMLAlgo, "mean_kl",
              lambda build: lambda algo, step: algo.num_inner_grad_steps * build(algo, step), PRO_MP_FIRST_ORDER),
-    Mutation("KL penalty of all inner steps at theta", MAMLAlgo, "_build_mean_kl",
+    Mutation("KL penalty of all inner steps at theta", MAMLAlgo, "mean_kl",
              lambda build: lambda algo, step: build(algo, under_theta(algo, step)), PRO_MP_FIRST_ORDER),
     Mutation("KL of the other direction in the constraint", DiagonalGaussian, "kl_sym",
              lambda kl: lambda distribution, old, new: kl(distribution, new, old), TRPO_LOG),
@@ -234,10 +233,10 @@ DENSITIES = [
 def with_achieved(change):
     """Changes what the adapted policies achieved, as the exploration term sees it."""
     def mutate(build):
-        def mutant(algo, chain):
-            inputs = chain[-1].inputs
-            entries = {**inputs.entries, "adj_avg_rewards": change(inputs.entries["adj_avg_rewards"])}
-            return build(algo, [*chain[:-1], chain[-1]._replace(inputs=inputs._replace(entries=entries))])
+        def mutant(chain, *args):
+            last = copy.copy(chain[-1].inputs)
+            last.entry = lambda key: change(chain[-1].inputs.entry(key))
+            return build([*chain[:-1], chain[-1]._replace(inputs=last)], *args)
         return mutant
     return mutate
 
@@ -248,22 +247,22 @@ EXPLORATION = [
              lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)), E_MAML),
     Mutation("log-likelihood in place of the ratio", losses, "exploration_score",
              lambda score: lambda new, old, weights: tf.reduce_sum(weights * (new - old), axis=-1), E_MAML),
-    Mutation("minus sign", ExploringMAMLAlgo, "build_exploration_loss",
+    Mutation("minus sign", exploring, "exploration_loss",
              lambda build: lambda *args: -build(*args), E_MAML),
-    Mutation("the score of the first inner step alone", ExploringMAMLAlgo, "build_exploration_loss",
-             lambda build: lambda algo, chain: build(algo, [chain[0], chain[-1]]), E_MAML),
+    Mutation("the score of the first inner step alone", exploring, "exploration_loss",
+             lambda build: lambda chain, *args: build([chain[0], chain[-1]], *args), E_MAML),
     Mutation("no gradient of the score", losses, "exploration_score",
              lambda score: lambda *args: tf.stop_gradient(score(*args)), E_MAML),
     Mutation("padding counts", losses, "exploration_score",
              lambda score: lambda new, old, weights: score(new, old, tf.ones_like(weights) * weights[:, :1]), E_MAML),
-    Mutation("the score of the last inner step alone", ExploringMAMLAlgo, "build_exploration_loss",
-             lambda build: lambda algo, chain: build(algo, chain[-2:]), E_MAML),
-    Mutation("the score of all inner steps at theta", ExploringMAMLAlgo, "build_exploration_loss",
+    Mutation("the score of the last inner step alone", exploring, "exploration_loss",
+             lambda build: lambda chain, *args: build(chain[-2:], *args), E_MAML),
+    Mutation("the score of all inner steps at theta", VPGMAML, "meta_objective",
              lambda build: lambda algo, chain: build(algo, [under_theta(algo, s) for s in chain[:-1]] + chain[-1:]),
              E_MAML),
-    Mutation("not times what was achieved", ExploringMAMLAlgo, "build_exploration_loss", with_achieved(tf.ones_like),
+    Mutation("not times what was achieved", exploring, "exploration_loss", with_achieved(tf.ones_like),
              E_MAML),
-    Mutation("what was achieved is summed, not averaged", ExploringMAMLAlgo, "build_exploration_loss",
+    Mutation("what was achieved is summed, not averaged", exploring, "exploration_loss",
              with_achieved(lambda rewards: rewards * tf.cast(tf.shape(rewards)[1], tf.float32)), E_MAML),
 ]
 
@@ -294,9 +293,10 @@ DICES = [
       for what, name, mutate in BROKEN_BOXES for kind, test in [("rewards", DICE), ("advantages", VPG_DICE)]),
     Mutation("boxes of the actions before", losses, "sums_along_paths",
              lambda sums: lambda *args: sums(*args)[1:] * 2, DICE),
-    Mutation("boxes weigh the advantages of the outer loss", VPG_DICEMAML, "build_outer_loss",
+    Mutation("boxes weigh the advantages of the outer loss", VPG_DICEMAML, "outer_loss",
              lambda build: lambda algo, step: losses.dice_loss(
-                 step.log_prob, step.inputs.advantages, step.inputs.path_weights, step.inputs.path_starts).loss,
+                 step.log_prob, step.inputs.advantages, step.inputs.path_weights(algo.max_path_length),
+                 step.inputs.path_starts).loss,
              VPG_OF_DICE),
 ]
 
@@ -313,8 +313,8 @@ EXPECTATIONS = [
     Mutation("a mean of scores in place of the sum", losses, "exploration_score",
              lambda score: lambda new, old, weights: score(new, old, ragged.sample_weights(weights)),
              partial(UNBIASED, VPGMAML, BANDIT, 1, 3, False)),
-    Mutation("the score of the first inner step alone", ExploringMAMLAlgo, "build_exploration_loss",
-             lambda build: lambda algo, chain: build(algo, [chain[0], chain[-1]]),
+    Mutation("the score of the first inner step alone", exploring, "exploration_loss",
+             lambda build: lambda chain, *args: build([chain[0], chain[-1]], *args),
              partial(UNBIASED, TRPOMAML, BANDIT, 2, 2, False)),
     Mutation("with the score, the ratio in place of the log-likelihood", losses, "log_likelihood_loss",
              lambda loss: lambda new, *rest: losses.likelihood_ratio_loss(new, new, *rest),

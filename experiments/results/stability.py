@@ -59,11 +59,11 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
         algo.adapt(before)
         after = process.process_samples(sampler.obtain_samples())
         algo.optimize_policy([before, after], log=False)
-        stats = algo.optimizer.compute_stats(algo.meta_input_values([before, after]))
+        stats = algo.compute_stats([before, after])
         forward = np.array(sampler.tasks) > 0
         returns = [np.mean([task["rewards"].sum() / paths for task, own in zip(samples, which, strict=True) if own])
                    for samples in (before, after) for which in (forward, ~forward)]
-        yield [itr, *returns, stats.loss, stats.outer_kl], State(policy.get_param_values(), algo.get_state())
+        yield [itr, *returns, stats["LossAfter"], stats["KLOuter"]], State(policy.get_param_values(), algo.get_state())
     sampler.close()
 
 

@@ -1,41 +1,68 @@
-"""Diagnostics of the estimates that a meta-update is made of.
+"""Diagnostics of a meta-update: noise of the meta-gradient, angle between gradients before and after adaptation.
 
-How noisy the meta-gradient is, and whether the gradients before and after adaptation point the same way:
-`MAMLAlgo.compute_diagnostics` computes them, `Trainer(diagnostics=True)` logs them.
+`MAMLAlgo.compute_diagnostics` computes them; `Trainer(diagnostics=True)` logs them.
 """
 import math
-from typing import Dict, Mapping, NamedTuple, Sequence
+from typing import Collection, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
+from meta_policy_search.meta_algos.inputs import AdaptationStep
+from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.tf_compat import tf
 
 
-class AdaptationDiagnostics(NamedTuple):
-    """What `build_adaptation_diagnostics` builds."""
-
-    pre_gradients: tf.Tensor  # [M, D], of each task's inner loss by the parameters before adaptation
-    post_gradients: tf.Tensor  # [M, D], of the meta-objective by each task's adapted parameters
-
-
-def build_adaptation_diagnostics(chain: Sequence[AdaptationStep], inner_loss: tf.Tensor,
-                                 meta_objective: tf.Tensor) -> AdaptationDiagnostics:
-    """Builds each task's gradients before and after adaptation; `inner_loss` `[M]` is that of the first inner step.
+def build_task_gradients(steps: Sequence[AdaptationStep], inner_loss: tf.Tensor,
+                         meta_loss: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
+    """Builds each task's gradients before and after adaptation.
 
     A task's adapted parameters enter the meta-objective, a mean over tasks, through the task's outer loss alone. So its
-    gradient by them is that of the outer loss, divided by the number of tasks: of the same direction.
+    gradient by them is that of the outer loss, divided by the number of tasks: it has the same direction.
+
+    Args:
+        steps: the inner steps, and last the adapted policies.
+        inner_loss: `[M]`, of the first inner step.
+        meta_loss: scalar, the meta-objective.
+
+    Returns:
+        Two tensors `[M, D]`: the gradients of the inner loss by the parameters before adaptation, and of the
+        meta-objective by each task's adapted parameters.
     """
-    return AdaptationDiagnostics(_build_task_gradients(inner_loss, chain[0].params),
-                                 _build_task_gradients(meta_objective, chain[-1].params))
+    return _flat_gradients(inner_loss, steps[0].params), _flat_gradients(meta_loss, steps[-1].params)
 
 
-def _build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:
+def _flat_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """Builds the gradient of a loss (or of the sum of several) by each task's parameters, `[M, D]`."""
     tensors = list(params.values())
     gradients = tf.gradients(loss, tensors, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     num_tasks = tf.shape(tensors[0])[0]
     return tf.concat([tf.reshape(gradient, [num_tasks, -1]) for gradient in gradients], axis=1)
+
+
+def compute_figures(optimizer: Optimizer, gradients: Tuple[tf.Tensor, tf.Tensor], values: Mapping[str, np.ndarray],
+                    by_task: Collection[str], num_tasks: int) -> Dict[str, float]:
+    """Computes how noisy the meta-gradient is, and how the inner steps change gradients.
+
+    Args:
+        optimizer: optimizer of the meta-objective.
+        gradients: what `build_task_gradients` returned.
+        values: values of all inputs of the meta-objective.
+        by_task: names of those whose first axis is the task.
+        num_tasks: number of tasks, at least 2.
+
+    Returns:
+        Dict of `MetaGradNorm`, `MetaGradVariance`, `MetaGradRelativeStd` and `MetaGradHalvesCosine`, see
+        `compare_halves` (of an odd number of tasks, the second half is larger); `PrePostGradCosine`, the cosine of the
+        angle between the gradients of a task's inner loss by the parameters before adaptation and of its outer loss by
+        the adapted ones, mean over the tasks in which neither is zero.
+    """
+    size = num_tasks // 2
+    first, second = (optimizer.gradient({name: value[tasks] if name in by_task else value
+                                         for name, value in values.items()})
+                     for tasks in (slice(None, size), slice(size, None)))
+    pre_gradients, post_gradients = optimizer.evaluate_tasks(gradients, values)
+    return {**compare_halves(first, second, size, num_tasks - size),
+            "PrePostGradCosine": mean_cosine(pre_gradients, post_gradients)}
 
 
 def compare_halves(first: np.ndarray, second: np.ndarray, first_size: int, second_size: int) -> Dict[str, float]:

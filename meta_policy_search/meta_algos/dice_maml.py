@@ -1,22 +1,23 @@
 """DiCE-MAML: meta-learning with an infinitely differentiable estimator (arXiv:1802.05098)."""
-from typing import Any, Sequence, Tuple
+from typing import Any, Mapping, Optional, Sequence, Type
 
 import numpy as np
 
-from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.first_order import FirstOrderMAMLAlgo, FirstOrderMAMLArguments
+from meta_policy_search.meta_algos.base import MAMLAlgo
+from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
+from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.signatures import Unpack
+from meta_policy_search.utils.schedules import Schedule
 
 
-class DICEMAML(FirstOrderMAMLAlgo):
+class DICEMAML(MAMLAlgo):
     """MAML whose inner and outer objectives are DiCE objectives, so that second derivatives are unbiased.
 
-    Per task, with `r'_pt` the adjusted reward of step t of path p and `T` the most steps that a path can have,
+    Per task, with `r'_pt` the adjusted reward of step t of path p and `T` the maximum number of steps of a path,
 
         L = -1/(P T) sum_p (sum_t box_pt r'_pt + box_p r''_p),   box_pt = exp(tau_pt - stop_gradient(tau_pt)),
 
@@ -24,28 +25,38 @@ class DICEMAML(FirstOrderMAMLAlgo):
     and `r''_p` what a baseline subtracts after the end of a path (`adjusted_rewards_after_end`). Each meta-update is
     one step of Adam on the mean over tasks.
 
-    Takes the samples of a `DiceMetaSampleProcessor`, with a baseline of time alone (`LinearTimeBaseline`); its notes
-    say what would bias the gradient.
+    Takes the samples of a `DiceMetaSampleProcessor` with a baseline that depends on time only (`LinearTimeBaseline`);
+    its documentation says what would bias the gradient.
 
-    Logs `LossBefore` and `LearningRate`. (A DiCE objective has the same value for all parameters, by construction: only
-    its derivatives differ.)
+    Logs `LossBefore` and `LearningRate`. (A DiCE objective has the same value for all parameters; only its derivatives
+    differ.)
 
     Args:
-        max_path_length (int): the most steps that a path can have, `T`; the sample processor's.
+        max_path_length (int): maximum number of steps of a path, `T`; that of the sample processor.
+        policy (MetaPolicy): the policy to optimize.
+        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
+        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
+        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes, see `MAMLAlgo`;
+            default False.
+        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+        name (str): name scope of the algorithm's operations.
+        learning_rate (float or callable): step size on the meta-objective, above 0, or a function of the index of the
+            meta-update, such as `utils.schedules.LinearSchedule`. Default 1e-3.
+        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
     """
 
-    def __init__(self, max_path_length: int, *args: Any, name: str = "dice_maml",
-                 **kwargs: Unpack[FirstOrderMAMLArguments]) -> None:
-        super().__init__(*args, name=name, **kwargs)
+    def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
+                 num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
+                 name: str = "dice_maml", learning_rate: Schedule = 1e-3,
+                 tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+        super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
+                         first_order, name)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self.optimizer = MAMLFirstOrderOptimizer(**self._step_arguments)
+        self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate)
         self.build_graph()
-
-    def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:
-        return ("adjusted_rewards",)
-
-    def _needs_paths(self, is_last: bool) -> bool:
-        return True
 
     def _check_form(self, samples: Sequence[TaskSamples]) -> None:
         for task in samples:
@@ -57,19 +68,16 @@ class DICEMAML(FirstOrderMAMLAlgo):
                                  "by a DiceMetaSampleProcessor with the same number, got "
                                  f"{np.shape(task['mask'])[1]}")
 
-    def build_inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the DiCE loss that an inner step descends, `[M]`."""
+    def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the DiCE loss of an inner step, `[M]`."""
         inputs = step.inputs
-        return losses.dice_loss(
-            step.log_prob, inputs.entries["adjusted_rewards"], inputs.path_weights, inputs.path_starts).loss
+        return losses.dice_loss(step.log_prob, inputs.entry("adjusted_rewards"),
+                                inputs.path_weights(self.max_path_length), inputs.path_starts).loss
 
-    def build_outer_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of the adapted policies, `[M]`: the same."""
-        return self.build_inner_loss(step)
+    def outer_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the loss of the adapted policies, `[M]`: the DiCE loss."""
+        return self.inner_loss(step)
 
-    def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
-        """Builds the mean over tasks of the adapted policies' loss."""
-        with tf.name_scope("meta_objective"):
-            loss = tf.reduce_mean(self.build_outer_loss(chain[-1]))
-        self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
-                                   task_inputs=self.task_inputs(chain))
+    def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
+        """Builds the mean over tasks of the loss of the adapted policies."""
+        return MetaObjective(tf.reduce_mean(self.outer_loss(steps[-1])))

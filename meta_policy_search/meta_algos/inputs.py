@@ -1,38 +1,84 @@
-"""The samples of one adaptation step as inputs of the graph."""
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+"""The samples of one step as inputs of the graph, and what an algorithm builds from them."""
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.ops import ragged
-from meta_policy_search.policies.distributions.base import Distribution
+from meta_policy_search.optimizers.conjugate_gradient_optimizer import Metric
+from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.samplers.stacking import stack_samples
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
 
 
-class StepInputs(NamedTuple):
-    """The samples of all tasks at one adaptation step, as placeholders."""
+class StepInputs:
+    """Placeholders for the samples of all tasks at one step.
 
-    name: str  # of the step
-    placeholders: Dict[str, tf.Tensor]  # by `<name>/<entry>`, all that is fed
-    observations: tf.Tensor  # [M, N, O]
-    actions: tf.Tensor  # [M, N, A]; [M, N] where they are discrete
-    mask: tf.Tensor  # [M, N], one for samples, zero on padding
-    weights: tf.Tensor  # [M, N], rows sum to one
-    dist_info_old: Dict[str, tf.Tensor]  # each [M, N, ...], the distribution the actions were sampled from
-    entries: Dict[str, tf.Tensor]  # each [M, N], such as `advantages`
-    path_starts: Optional[tf.Tensor]  # int [M, N], where each sample's path starts; for DiCE
-    path_weights: Optional[tf.Tensor]  # [M, N], one over the number of paths and steps of a path; for DiCE
+    Args:
+        name: name of the step, such as `step0`.
+        policy: policy that samples.
 
-    @property
-    def by_task(self) -> Dict[str, tf.Tensor]:
-        """Those of the placeholders whose axes are tasks and samples."""
-        return {name: ph for name, ph in self.placeholders.items() if ph.shape.rank}
+    Attributes:
+        placeholders (dict): every placeholder by `<name>/<entry>`; `entry` and `path_starts` add to it.
+        observations: float32 `[M, N, O]`.
+        actions: float32 `[M, N, A]`; `[M, N]` if actions are discrete.
+        mask: float32 `[M, N]`, one for samples, zero on padding.
+        weights: float32 `[M, N]`, weights for means over samples: rows sum to one, zero on padding.
+        dist_info_old (dict): distribution that the actions were sampled from, each `[M, N, ...]`.
+    """
+
+    def __init__(self, name: str, policy: MetaPolicy) -> None:
+        distribution = policy.distribution
+        self.name = name
+        self._scope = f"{tf.get_default_graph().get_name_scope()}/"  # the slash enters this very scope again
+        self.placeholders: Dict[str, tf.Tensor] = {}
+        self.observations = self._placeholder("observations", [None, None, policy.obs_dim])
+        self.actions = self._placeholder("actions", [None, None, *distribution.action_shape])
+        self.mask = self._placeholder("mask", [None, None])
+        self.weights = ragged.sample_weights(self.mask)
+        self.dist_info_old = {key: self._placeholder(f"agent_infos/{key}", [None, None, *shape])
+                              for key, shape in distribution.dist_info_specs}
+
+    def _placeholder(self, key: str, shape: Sequence[Optional[int]], dtype: tf.DType = tf.float32) -> tf.Tensor:
+        """Returns the placeholder of an entry; creates it on the first call."""
+        name = f"{self.name}/{key}"
+        if name not in self.placeholders:
+            with tf.name_scope(self._scope):
+                self.placeholders[name] = tf.placeholder(dtype, shape, name=key.replace("/", "_"))
+        return self.placeholders[name]
+
+    def entry(self, key: str) -> tf.Tensor:
+        """Returns the placeholder of an entry of the samples with one number per sample, float32 `[M, N]`.
+
+        The samples that the algorithm is given must then have this entry, such as `rewards`.
+        """
+        return self._placeholder(key, [None, None])
 
     @property
     def advantages(self) -> tf.Tensor:
-        """The advantages, `[M, N]`."""
-        return self.entries["advantages"]
+        """The advantages, float32 `[M, N]`."""
+        return self.entry("advantages")
+
+    @property
+    def path_starts(self) -> tf.Tensor:
+        """Index of the first sample of each sample's path, int32 `[M, N]`."""
+        return self._placeholder("path_starts", [None, None], tf.int32)
+
+    def path_weights(self, max_path_length: Optional[int] = None) -> tf.Tensor:
+        """Builds weights for means over paths and steps, float32 `[M, N]`; see `ops.ragged.path_weights`.
+
+        Args:
+            max_path_length: maximum number of steps of a path; default None, the length of the longest path.
+        """
+        horizon: Union[int, tf.Tensor, None] = max_path_length
+        if horizon is None:
+            horizon = self._placeholder("longest_path", [], tf.int32)
+        return ragged.path_weights(self.mask, self.path_starts, horizon)
+
+    @property
+    def by_task(self) -> Dict[str, tf.Tensor]:
+        """The placeholders whose first axis is the task and whose second axis is the sample."""
+        return {name: ph for name, ph in self.placeholders.items() if ph.shape.rank}
 
     def values(self, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns what the placeholders are fed, by their names."""
@@ -41,31 +87,48 @@ class StepInputs(NamedTuple):
         return {prefix + key: values for key, values in stacked.items()}
 
 
-def make_step_inputs(name: str, obs_dim: int, distribution: Distribution, entries: Sequence[str], needs_paths: bool,
-                     max_path_length: Optional[int]) -> StepInputs:
-    """Creates stacked placeholders for one step's samples of all tasks.
+def make_task_placeholders(policy: MetaPolicy, num_tasks: int, prefix: str) -> Tuple[List[Any], ...]:
+    """Creates placeholders for one step's samples, one per task; see `MAMLAlgo.make_vars`."""
+    observations, actions, advantages, agent_infos = [], [], [], []
+    for task in range(num_tasks):
+        with tf.name_scope(f"{prefix}task{task}/"):
+            observations.append(tf.placeholder(tf.float32, [None, policy.obs_dim], name="obs"))
+            actions.append(tf.placeholder(tf.float32, [None, *policy.distribution.action_shape], name="action"))
+            advantages.append(tf.placeholder(tf.float32, [None], name="advantage"))
+            agent_infos.append(policy.distribution_info_keys(observations[-1], {}))
+    return observations, actions, advantages, agent_infos
 
-    `entries` are those `[N]` that the losses need. `needs_paths` says whether they need to know where paths start, and
-    `max_path_length` is the most steps of a path, for its weights: where it is None, the length of the longest one.
-    """
-    shapes: Dict[str, List[Any]] = {
-        "observations": [obs_dim],
-        "actions": list(distribution.action_shape),
-        "mask": [],
-        **{f"agent_infos/{key}": list(shape) for key, shape in distribution.dist_info_specs},
-        **{key: [] for key in entries},
-    }
-    phs = {key: tf.placeholder(tf.float32, [None, None, *shape], name=key.replace("/", "_"))
-           for key, shape in shapes.items()}
-    path_starts = path_weights = None
-    if needs_paths:
-        path_starts = phs["path_starts"] = tf.placeholder(tf.int32, [None, None], name="path_starts")
-        if max_path_length is None:
-            max_path_length = phs["longest_path"] = tf.placeholder(tf.int32, [], name="longest_path")
-        path_weights = ragged.path_weights(phs["mask"], path_starts, max_path_length)
-    return StepInputs(
-        name, {f"{name}/{key}": ph for key, ph in phs.items()}, phs["observations"], phs["actions"], phs["mask"],
-        weights=ragged.sample_weights(phs["mask"]),
-        dist_info_old={key: phs[f"agent_infos/{key}"] for key, _ in distribution.dist_info_specs},
-        entries={key: phs[key] for key in entries}, path_starts=path_starts, path_weights=path_weights,
-    )
+
+class AdaptationStep(NamedTuple):
+    """The policies of all tasks after some inner steps, at the samples that were drawn from them."""
+
+    inputs: StepInputs
+    params: Mapping[str, tf.Tensor]  # each [M, ...], parameters of the policies
+    dist_info: Mapping[str, tf.Tensor]  # each [M, N, ...], distributions over actions under `params`
+    log_prob: tf.Tensor  # [M, N], log-density of the actions under `params`, nats
+    old_log_prob: tf.Tensor  # [M, N], the same under the policies that sampled
+
+
+class Constraint(NamedTuple):
+    """Upper bound on a divergence, for a `ConjugateGradientOptimizer`."""
+
+    divergence: tf.Tensor  # scalar, mean over tasks
+    bound: float  # in the unit of the divergence
+    metric: Optional[Metric] = None  # for `GaussNewtonHvp`, see `ConjugateGradientOptimizer.build_graph`
+
+
+class MetaObjective(NamedTuple):
+    """What `MAMLAlgo.meta_objective` returns."""
+
+    loss: tf.Tensor  # scalar, to minimize
+    stats: Mapping[str, tf.Tensor] = {}  # logged after the update by these names; scalars, or vectors (their means)
+    constraint: Optional[Constraint] = None
+    inputs: Mapping[str, tf.Tensor] = {}  # further placeholders, fed with the algorithm's attributes of these names
+    by_task: bool = True  # whether all of it are means over tasks of what depends on a task's own samples and `inputs`
+
+
+InnerState = Mapping[str, tf.Tensor]
+"""State of an inner update rule: name to tensor `[M, ...]`; empty for plain gradient steps."""
+
+InnerUpdate = Tuple[Mapping[str, tf.Tensor], InnerState]
+"""Parameters and state after an inner step."""

@@ -1,30 +1,50 @@
 """DiCE-MAML with a plain policy gradient on advantages as outer step."""
-from typing import Any, Tuple
+from typing import Any, Mapping, Optional, Type
 
-from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
 from meta_policy_search.meta_algos.dice_maml import DICEMAML
-from meta_policy_search.meta_algos.first_order import FirstOrderMAMLArguments
+from meta_policy_search.meta_algos.inputs import AdaptationStep
 from meta_policy_search.ops import losses
+from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.signatures import Unpack
+from meta_policy_search.utils.schedules import Schedule
 
 
 class VPG_DICEMAML(DICEMAML):  # noqa: N801  (the name of the public code)
-    """MAML whose inner objective is DiCE, and whose outer one is the policy gradient on advantages.
+    """MAML whose inner objective is DiCE, and whose outer objective is the policy gradient on advantages.
 
-    The outer objective is differentiated once through the adapted policies' actions, for which the score of each
-    action, times its advantage, is enough; a state-dependent baseline does no harm there. So the sample processor
-    needs a `return_baseline`, as `DiceMetaSampleProcessor(LinearTimeBaseline(), ..., return_baseline=
+    The outer objective is differentiated once through the adapted policies' actions, so the score of each action, times
+    its advantage, is enough, and a state-dependent baseline does not bias it. The sample processor therefore needs a
+    `return_baseline`, for example `DiceMetaSampleProcessor(LinearTimeBaseline(), ..., return_baseline=
     LinearFeatureBaseline())`.
+
+    Logs `LossBefore` and `LearningRate`.
+
+    Args:
+        max_path_length (int): maximum number of steps of a path, `T`; that of the sample processor.
+        policy (MetaPolicy): the policy to optimize.
+        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
+        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
+        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes, see `MAMLAlgo`;
+            default False.
+        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+        name (str): name scope of the algorithm's operations.
+        learning_rate (float or callable): step size on the meta-objective, above 0, or a function of the index of the
+            meta-update, such as `utils.schedules.LinearSchedule`. Default 1e-3.
+        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
     """
 
-    def __init__(self, max_path_length: int, *args: Any, name: str = "vpg_dice_maml",
-                 **kwargs: Unpack[FirstOrderMAMLArguments]) -> None:
-        super().__init__(max_path_length, *args, name=name, **kwargs)
+    def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
+                 num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
+                 name: str = "vpg_dice_maml", learning_rate: Schedule = 1e-3,
+                 tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+        super().__init__(max_path_length, policy, inner_lr, meta_batch_size, num_inner_grad_steps,
+                         trainable_inner_step_size, first_order, name=name, learning_rate=learning_rate,
+                         tf_optimizer_cls=tf_optimizer_cls, tf_optimizer_args=tf_optimizer_args)
 
-    def _sample_keys(self, is_last: bool) -> Tuple[str, ...]:
-        return ("advantages",) if is_last else super()._sample_keys(is_last)
-
-    def build_outer_loss(self, step: AdaptationStep) -> tf.Tensor:
+    def outer_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the log-likelihood loss of the adapted policies, `[M]`."""
-        return losses.log_likelihood_loss(step.log_prob, step.inputs.advantages, step.inputs.path_weights).loss
+        weights = step.inputs.path_weights(self.max_path_length)
+        return losses.log_likelihood_loss(step.log_prob, step.inputs.advantages, weights).loss

@@ -1,41 +1,73 @@
 """VPG-MAML: model-agnostic meta-learning with a plain policy gradient as outer step (arXiv:1703.03400)."""
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Mapping, Optional, Sequence, Type
 
-import numpy as np
-
-from meta_policy_search.meta_algos.adaptation_step import AdaptationStep
-from meta_policy_search.meta_algos.exploring import ExploringArguments, ExploringMAMLAlgo
-from meta_policy_search.meta_algos.first_order import FirstOrderMAMLAlgo
+from meta_policy_search.meta_algos import exploring
+from meta_policy_search.meta_algos.base import MAMLAlgo
+from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
 from meta_policy_search.ops import losses
-from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer, StepArguments
+from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
+from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.signatures import Unpack
+from meta_policy_search.utils.schedules import Schedule
 
 
-class VPGArguments(ExploringArguments, StepArguments, total=False):
-    """Arguments that VPG-MAML has from others, by name."""
-
-
-class VPGMAML(FirstOrderMAMLAlgo, ExploringMAMLAlgo):
+class VPGMAML(MAMLAlgo):
     """MAML whose meta-update is one step of Adam along the policy gradient.
 
-    Minimizes the mean over tasks of the adapted policies' log-likelihood loss (plus, with `exploration`, E-MAML's
-    term, see `ExploringMAMLAlgo`). Logs `LossBefore`, `LossAfter` and `LearningRate`.
+    Minimizes the mean over tasks of the adapted policies' log-likelihood loss, plus E-MAML's term with `exploration`
+    (see `meta_algos.exploring`). Logs `LossBefore`, `LearningRate` and `LossAfter`.
+
+    Args:
+        policy (MetaPolicy): the policy to optimize.
+        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
+        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
+        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes, see `MAMLAlgo`;
+            default False.
+        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+        name (str): name scope of the algorithm's operations.
+        inner_type (str): loss of the inner step, `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`; see
+            `meta_algos.exploring`. Default `'likelihood_ratio'`.
+        exploration (bool): whether to add the exploration term (E-MAML); default False.
+        exploration_coeff (float or None): the coefficient `c` of that term, at least 0; default None, one over the
+            number of samples.
+        max_path_length (int or None): for `inner_type='dice'`, the maximum number of steps of a path. The loss is
+            divided by this and the number of paths, since the number of samples depends on the policy if paths end
+            early. Default None, the length of the longest path.
+        learning_rate (float or callable): step size on the meta-objective, above 0, or a function of the index of the
+            meta-update, such as `utils.schedules.LinearSchedule`. Default 1e-3.
+        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
+
+    Raises:
+        ValueError: `exploration_coeff` without `exploration`, or `max_path_length` without `inner_type='dice'`.
     """
 
-    def __init__(self, *args: Any, name: str = "vpg_maml", **kwargs: Unpack[VPGArguments]) -> None:
-        super().__init__(*args, name=name, **kwargs)
-        self.optimizer = MAMLFirstOrderOptimizer(**self._step_arguments)
+    def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
+                 num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
+                 name: str = "vpg_maml", inner_type: str = "likelihood_ratio", exploration: bool = False,
+                 exploration_coeff: Optional[float] = None, max_path_length: Optional[int] = None,
+                 learning_rate: Schedule = 1e-3,
+                 tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+        super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
+                         first_order, name)
+        self.inner_type, self.max_path_length = exploring.check_inner_type(inner_type, max_path_length)
+        self.exploration, self.exploration_coeff = exploring.check_exploration(exploration, exploration_coeff)
+        if self.exploration:
+            self._check_adapts("exploration")
+        self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate)
         self.build_graph()
 
-    def build_meta_objective(self, chain: Sequence[AdaptationStep]) -> None:
-        """Builds the adapted policies' log-likelihood loss."""
-        with tf.name_scope("meta_objective"):
-            last = chain[-1]
-            outer = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights)
-            loss = tf.reduce_mean(outer.loss + self.build_exploration_loss(chain))
-        self.optimizer.build_graph(loss, self.meta_parameters, self._meta_placeholders(chain),
-                                   sample_axes=self._last_step_sample_axes(chain), task_inputs=self.task_inputs(chain))
+    def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds the loss of an inner step, `[M]`."""
+        return exploring.inner_loss(step, self.inner_type, self.max_path_length)
 
-    def _update(self, values: Mapping[str, np.ndarray]) -> Dict[str, float]:
-        return {**super()._update(values), "LossAfter": self.optimizer.loss(values)}
+    def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
+        """Builds the adapted policies' log-likelihood loss."""
+        last = steps[-1]
+        loss = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights).loss
+        if self.exploration:
+            loss += exploring.exploration_loss(steps, self.exploration_coeff)
+        mean = tf.reduce_mean(loss)
+        return MetaObjective(mean, stats={"LossAfter": mean})

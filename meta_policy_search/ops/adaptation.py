@@ -16,6 +16,25 @@ def stack_params(params: Mapping[str, tf.Tensor], num_tasks: tf.Tensor) -> "Orde
         )
 
 
+def task_gradients(params: Mapping[str, tf.Tensor], loss: tf.Tensor,
+                   first_order: bool = False) -> "OrderedDict[str, tf.Tensor]":
+    """Builds the gradient of every task's loss by the task's own parameters, each `[M, ...]`.
+
+    A task's loss depends on its own parameters only, so the gradient of the losses' sum by the stacked parameters
+    holds every task's gradient. It is zero for parameters that the losses do not depend on.
+
+    Args:
+        params: float32, stacked over tasks, `[M, ...]`.
+        loss: float32 `[M]`.
+        first_order: whether to stop gradients through the result (first-order MAML).
+    """
+    gradients = tf.gradients(tf.reduce_sum(loss), list(params.values()),
+                             unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    if first_order:
+        gradients = [tf.stop_gradient(gradient) for gradient in gradients]
+    return OrderedDict(zip(params, gradients))
+
+
 def gradient_step(
     params: Mapping[str, tf.Tensor],
     loss: tf.Tensor,
@@ -25,9 +44,6 @@ def gradient_step(
 ) -> "OrderedDict[str, tf.Tensor]":
     """Builds one gradient step for every task: `theta'_m = theta_m - alpha dL_m / dtheta_m` (arXiv:1703.03400, Eq. 1).
 
-    A task's loss depends on its own parameters only, so the gradient of the losses' sum by the stacked parameters
-    holds every task's gradient. Parameters that the losses do not depend on stay as they are.
-
     Args:
         params: float32, stacked over tasks, `[M, ...]`.
         loss: float32 `[M]`.
@@ -36,13 +52,5 @@ def gradient_step(
         name: name scope.
     """
     with tf.name_scope(name):
-        gradients = tf.gradients(tf.reduce_sum(loss), list(params.values()))
-        adapted = OrderedDict()
-        for (key, value), gradient in zip(params.items(), gradients):
-            if gradient is None:
-                adapted[key] = value
-                continue
-            if first_order:
-                gradient = tf.stop_gradient(gradient)
-            adapted[key] = value - step_sizes[key] * gradient
-        return adapted
+        gradients = task_gradients(params, loss, first_order)
+        return OrderedDict((key, value - step_sizes[key] * gradients[key]) for key, value in params.items())

@@ -26,8 +26,8 @@ class LikelihoodRatioOutput(NamedTuple):
     ratio: tf.Tensor  # [M, N], pi_new / pi_old
 
 
-class LogLikelihoodOutput(NamedTuple):
-    """What `log_likelihood_loss` builds."""
+class LossOutput(NamedTuple):
+    """What `log_likelihood_loss`, `dice_loss` and `loaded_dice_loss` build."""
 
     loss: tf.Tensor  # [M], to minimize
 
@@ -66,7 +66,7 @@ def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantag
 
 
 def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
-                        name: str = "log_likelihood_loss") -> LogLikelihoodOutput:
+                        name: str = "log_likelihood_loss") -> LossOutput:
     """Builds the score-function policy-gradient loss (REINFORCE; Williams, 1992), one per task.
 
     `L_m = -sum_n w_mn log pi(a_mn | o_mn) A_mn`. Its gradient is that of `likelihood_ratio_loss` at the sampling
@@ -74,7 +74,7 @@ def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.
     """
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
-        return LogLikelihoodOutput(-weighted_mean(log_prob * tf.stop_gradient(advantages), weights))
+        return LossOutput(-weighted_mean(log_prob * tf.stop_gradient(advantages), weights))
 
 
 def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
@@ -107,12 +107,6 @@ def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.
         return tf.reduce_sum(weights * tf.expm1(log_prob - tf.stop_gradient(old_log_prob)), axis=-1)
 
 
-class DiceOutput(NamedTuple):
-    """What `dice_loss` and `loaded_dice_loss` build."""
-
-    loss: tf.Tensor  # [M], to minimize
-
-
 def sums_along_paths(values: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
     """Builds sums over the steps of the same path: up to and including each step, and up to before it.
 
@@ -135,7 +129,7 @@ def _log_boxes(log_prob: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, 
 
 
 def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
-              name: str = "dice_loss") -> DiceOutput:
+              name: str = "dice_loss") -> LossOutput:
     """Builds the DiCE loss (arXiv:1802.05098), one per task.
 
     `L_m = -sum_n w_mn box_mn r_mn`, `box_mn = exp(tau_mn - stop_gradient(tau_mn))`, with `tau_mn` the sum of the
@@ -148,11 +142,11 @@ def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_
     _check_shapes("log_prob", log_prob=log_prob, rewards=rewards, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):
         up_to, _ = _log_boxes(log_prob, path_starts)
-        return DiceOutput(-weighted_mean(tf.exp(up_to) * tf.stop_gradient(rewards), weights))
+        return LossOutput(-weighted_mean(tf.exp(up_to) * tf.stop_gradient(rewards), weights))
 
 
 def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
-                     name: str = "loaded_dice_loss") -> DiceOutput:
+                     name: str = "loaded_dice_loss") -> LossOutput:
     """Builds the Loaded DiCE loss (arXiv:1909.10549), one per task.
 
     `L_m = -sum_n w_mn (box(tau_n) - box(tau_n without a_n)) A_mn`, with `tau_n` the actions of sample n's path up to
@@ -163,4 +157,4 @@ def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Ten
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):
         up_to, before = _log_boxes(log_prob, path_starts)
-        return DiceOutput(-weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights))
+        return LossOutput(-weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights))

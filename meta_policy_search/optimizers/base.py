@@ -1,33 +1,122 @@
-"""The interface of optimizers. They share feeding inputs, splitting samples and undoing a step that fails."""
+"""The interface of optimizers, and what they share: feeding, splitting samples, undoing a step that fails.
+
+Values are computed for a block of tasks at a time. The layers' values for the samples of all tasks fit in no cache, but
+those of a few tasks do. Several blocks are computed at once, and memory does not grow with the number of tasks.
+"""
 import abc
 import contextlib
-from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Union
+import math
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.optimizers.blocks import TaskBlocks
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.serializable import Serializable
-from meta_policy_search.utils.signatures import SharedArguments
+from meta_policy_search.utils.threads import available_cores, divide, run_in_threads
 
 InputValues = Mapping[str, np.ndarray]
+Feed = Mapping[tf.Tensor, np.ndarray]
+
+LAYER_BYTES = 3.5e5
+"""Approximate size in bytes of one layer's values for the samples of a block; a block has at least one task. With
+smaller blocks, starting the operations takes as long as the work; with larger ones, matrix products over several tasks
+are slower than over one."""
 
 
-class Target(Protocol):
-    """What is optimized: a policy, or anything else that names its variables."""
+class TaskBlocks:
+    """Runs operations on samples of tasks for a block of tasks at a time, several blocks at once.
 
-    def get_params(self) -> Union[Mapping[str, tf.Variable], Sequence[tf.Variable]]:
-        """Returns the variables to optimize, by name, or a list of them."""
+    Blocks depend only on the number of samples and the size of the layers, and results are combined in the order of the
+    tasks. So results are the same for any number of cores.
+
+    Args:
+        task_inputs: placeholders whose first axis is that of the tasks, and whose second one, where they are samples,
+            that of the samples. Without any, everything is computed at once.
+        variables: the network's parameters; the widest decides how much memory a sample takes.
+    """
+
+    def __init__(self, task_inputs: Collection[tf.Tensor], variables: Collection[tf.Variable]) -> None:
+        self._task_inputs = list(task_inputs)
+        self._width = max((size for v in variables for size in v.shape.as_list()), default=1)
+
+    def mean(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed) -> List[np.ndarray]:
+        """Computes tensors that are means over the tasks; float64."""
+        sizes, results = self._run(session, fetches, feed)
+        weights = np.asarray(sizes) / sum(sizes)
+        return [sum(weight * np.asarray(value, np.float64) for weight, value in zip(weights, values))
+                for values in zip(*results)]
+
+    def concatenated(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed) -> List[np.ndarray]:
+        """Computes tensors whose first axis is that of the tasks."""
+        return [np.concatenate(values) for values in zip(*self._run(session, fetches, feed)[1])]
+
+    def _run(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed
+             ) -> Tuple[List[int], List[List[np.ndarray]]]:
+        """Returns the number of tasks in each block, and the values of `fetches` for it."""
+        if not self._task_inputs:
+            return [1], [session.run(fetches, feed)]
+        blocks = self._blocks(session, feed)
+        results: List[List[np.ndarray]] = [[] for _ in blocks]
+        waiting = iter(range(len(blocks)))
+
+        def work() -> None:
+            for i in waiting:
+                tasks = slice(blocks[i].start, blocks[i].stop)
+                results[i] = session.run(fetches, {**feed, **{ph: feed[ph][tasks] for ph in self._task_inputs}})
+
+        def stop() -> None:
+            for _ in waiting:
+                pass
+
+        run_in_threads([work] * min(available_cores(), len(blocks)), stop, "block")
+        return [len(block) for block in blocks], results
+
+    def _blocks(self, session: tf.Session, feed: Feed) -> List[range]:
+        values = [feed[ph] for ph in self._task_inputs]
+        num_tasks = len(values[0])
+        if any(device.device_type == "GPU" for device in session.list_devices()):
+            return [range(num_tasks)]  # which works best on much at a time
+        bytes_per_task = 4 * self._width * max(np.shape(value)[1] for value in values)
+        return divide(range(num_tasks), max(1, math.ceil(num_tasks * bytes_per_task / LAYER_BYTES)))
 
 
-class Optimizer(Serializable, SharedArguments, abc.ABC):
+class Optimizer(Serializable, abc.ABC):
     """Minimizes a loss by changing the variables of a target.
 
     `build_graph` is called once; `optimize` then takes one set of input values at a time. Every `input_val_dict` maps
-    the names of all inputs to their values.
+    the names of all inputs to their values. The target is any object with a method `get_params()`, which returns the
+    variables to optimize, a dict by name or a list.
+
+    Copies and pickles contain the constructor's arguments only, so they have no graph.
+
+    Attributes:
+        step_stats (dict): figures of the last `optimize`, by the names under which algorithms log them.
     """
+
+    step_stats: Mapping[str, float] = {}
+
+    @property
+    def learning_rate(self) -> Optional[float]:
+        """Step size of the next call of `optimize`; None if the optimizer has no learning rate."""
+        return None
+
+    @abc.abstractmethod
+    def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
+                    sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
+        """Sets the objective and the variables to optimize.
+
+        Args:
+            loss: scalar, to minimize.
+            target: object whose `get_params()` are optimized.
+            input_ph_dict: name to placeholder, everything the loss depends on.
+            sample_axes: which inputs are split by samples (into minibatches, for example), and along which of their
+                axes; by default every input that is not a scalar, along its first axis.
+            task_inputs: which inputs have the tasks as their first axis and samples as their second. The loss must be
+                the mean over tasks of what depends on a task's own samples and on the other inputs; it is then computed
+                for a block of tasks at a time. By default none: it is computed at once.
+        """
 
     @abc.abstractmethod
     def optimize(self, input_val_dict: InputValues) -> float:
@@ -49,7 +138,7 @@ class Optimizer(Serializable, SharedArguments, abc.ABC):
 
     def loss(self, input_val_dict: InputValues) -> float:
         """Computes the loss."""
-        return float(self._mean([self._loss], input_val_dict)[0])
+        return float(self.compute_means([self._loss], input_val_dict)[0])
 
     @abc.abstractmethod
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
@@ -71,7 +160,7 @@ class Optimizer(Serializable, SharedArguments, abc.ABC):
         """Restores what `get_state` returned."""
         self._rng.bit_generator.state = state["rng"]
 
-    def _set_problem(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
+    def _set_problem(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
                      sample_axes: Optional[Mapping[str, int]], task_inputs: Collection[str]) -> None:
         if loss.shape.rank != 0:
             raise ValueError(f"loss: expected a scalar tensor, got shape {loss.shape}")
@@ -100,9 +189,15 @@ class Optimizer(Serializable, SharedArguments, abc.ABC):
             self.set_state(state)
             raise
 
-    def _mean(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues,
-              extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> List[np.ndarray]:
-        """Computes tensors that are, like the loss, means over the tasks of `task_inputs`; float64."""
+    def compute_means(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues,
+                      extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> List[np.ndarray]:
+        """Computes tensors that are, like the loss, means over the tasks of `task_inputs`; float64.
+
+        Args:
+            fetches: the tensors.
+            input_val_dict: values of all inputs.
+            extra: values of further placeholders.
+        """
         feed = {**self._feed(input_val_dict), **(extra or {})}
         return self._blocks.mean(self._variables.session(), fetches, feed)
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Collection, Mapping, NamedTuple, Optional, Seq
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import InputValues, Optimizer, Target, first_non_finite
+from meta_policy_search.optimizers.base import InputValues, Optimizer, first_non_finite
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
@@ -26,14 +26,15 @@ from meta_policy_search.utils.checks import (
     check_positive_int,
 )
 from meta_policy_search.utils.serializable import Serializable
-from meta_policy_search.utils.signatures import SharedArguments
 
 Product = Callable[[np.ndarray], np.ndarray]
 Metric = Tuple[Sequence[tf.Tensor], Callable[[Sequence[tf.Tensor]], tf.Tensor]]
 
 
-class HessianVectorProduct(Serializable, SharedArguments, abc.ABC):
+class HessianVectorProduct(Serializable, abc.ABC):
     """Multiplies the Hessian of a scalar `f` by vectors, for one optimizer."""
+
+    _optimizer: Any = None  # the `ConjugateGradientOptimizer`, after `build_graph`
 
     def build_graph(self, f: tf.Tensor, optimizer: "ConjugateGradientOptimizer") -> None:
         """Builds the operations needed.
@@ -42,7 +43,7 @@ class HessianVectorProduct(Serializable, SharedArguments, abc.ABC):
             f: a scalar; its Hessian is taken by the optimizer's variables.
             optimizer: gives access to variables, feeds and session.
         """
-        if hasattr(self, "_optimizer"):
+        if self._optimizer is not None:
             raise ValueError("hvp_approach: this object already serves another optimizer; create one for each")
         self._optimizer = optimizer
         self._build(f)
@@ -184,15 +185,17 @@ class ConjugateGradientOptimizer(Optimizer):
         self.last_search: Any = None  # a `LineSearch`
         self.constraint_before: Any = None  # a number
 
-    def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
-                    leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None,
-                    task_inputs: Collection[str] = (), constraint_metric: Optional[Metric] = None) -> None:
+    def build_graph(  # type: ignore[override]  # with a constraint
+        self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
+        leq_constraint: Tuple[tf.Tensor, float], sample_axes: Optional[Mapping[str, int]] = None,
+        task_inputs: Collection[str] = (), constraint_metric: Optional[Metric] = None,
+        damping: Optional[Mapping[str, float]] = None
+    ) -> None:
         """Sets the objective, the constraint and the variables to optimize.
 
         Args:
             loss: scalar, to minimize.
-            target: whose `get_params()` are optimized. Its `damping`, if it has one, maps some of their names to
-                numbers that are added to the Hessian's diagonal there.
+            target: object whose `get_params()` are optimized.
             input_ph_dict: name to placeholder, everything loss and constraint depend on.
             leq_constraint: `(f, epsilon)`: the scalar tensor `f` is to stay at or below `epsilon`.
             sample_axes: which inputs `subsample_factor` takes a part of, and along which of their axes; by
@@ -203,6 +206,8 @@ class ConjugateGradientOptimizer(Optimizer):
             constraint_metric: for `GaussNewtonHvp`, the tensors through which alone the variables enter the constraint,
                 such as means and standard deviations of policies, and a function that builds the squared length of a
                 change of these, a scalar: twice the change of the constraint to second order. Default None.
+            damping: name of a variable to a number that is added to the diagonal of the Hessian there, in addition to
+                `reg_coeff`; default None, zero for all.
         """
         self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
         self._constraint, epsilon = leq_constraint
@@ -212,8 +217,8 @@ class ConjugateGradientOptimizer(Optimizer):
         self._max_constraint = check_positive("leq_constraint[1]", epsilon)
         self._shapes = [tuple(v.shape.as_list()) for v in self._variables.variables.values()]
         self._splits = np.cumsum([int(np.prod(shape)) for shape in self._shapes])[:-1]
-        damping: Mapping[str, float] = getattr(target, "damping", {})
-        self._damping = np.concatenate([np.full(int(np.prod(shape)), self._reg_coeff + damping.get(name, 0.0))
+        extra = {**dict.fromkeys(self._variables.variables, 0.0), **(damping or {})}
+        self._damping = np.concatenate([np.full(int(np.prod(shape)), self._reg_coeff + extra[name])
                                         for name, shape in zip(self._variables.variables, self._shapes)])
         with tf.name_scope("conjugate_gradient_optimizer"):
             self._gradient = self.build_flat_gradient(loss)
@@ -231,7 +236,7 @@ class ConjugateGradientOptimizer(Optimizer):
     def compute(self, fetch: tf.Tensor, input_val_dict: InputValues,
                 extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> np.ndarray:
         """Computes a tensor that is a mean over tasks, as loss and constraint are, for the given inputs; float64."""
-        return self._mean([fetch], input_val_dict, extra)[0]
+        return self.compute_means([fetch], input_val_dict, extra)[0]
 
     def get_flat(self) -> np.ndarray:
         """Returns the variables as one vector, float64 `[D]`."""
@@ -256,13 +261,16 @@ class ConjugateGradientOptimizer(Optimizer):
         loss_before, gradient, self.constraint_before = self._evaluate_before(input_val_dict)
         with self._all_or_nothing():
             step = self._full_step(self._subsample(input_val_dict), gradient)
-            self.last_search = self._search(input_val_dict, loss_before, self.get_flat(), step)
+            search = self.last_search = self._search(input_val_dict, loss_before, self.get_flat(), step)
+        self.step_stats = {
+            "MeanKLBefore": self.constraint_before, "MeanKL": search.constraint, "LossBefore": search.loss_before,
+            "LossAfter": search.loss, "dLoss": search.loss_before - search.loss, "StepFraction": search.step_fraction}
         return loss_before
 
     def _evaluate_before(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
         """Returns loss, gradient and constraint where the step begins."""
         tensors = [self._loss, self._gradient, self._constraint]
-        loss, gradient, constraint = self._mean(tensors, input_val_dict)
+        loss, gradient, constraint = self.compute_means(tensors, input_val_dict)
         names = ("loss", "gradient of the loss", "constraint")
         for quantity, tensor, value in zip(names, tensors, (loss, gradient, constraint)):
             if not np.isfinite(value).all():
@@ -310,14 +318,14 @@ class ConjugateGradientOptimizer(Optimizer):
         for trial in range(self._max_backtracks):
             fraction = self._backtrack_ratio**trial
             self.set_flat(theta - fraction * step)
-            loss, constraint = (float(v) for v in self._mean([self._loss, self._constraint], input_val_dict))
+            loss, constraint = (float(v) for v in self.compute_means([self._loss, self._constraint], input_val_dict))
             if -np.inf < loss < loss_before and constraint <= self._max_constraint:
                 return LineSearch(loss_before, loss, constraint, fraction, trial + 1)
         if self._accept_violation and np.isfinite([loss, constraint]).all():
             return LineSearch(loss_before, loss, constraint, fraction, self._max_backtracks)
         logger.log("no step met the conditions of the line search; the parameters stay as they were")
         self.set_flat(theta)
-        loss, constraint = (float(v) for v in self._mean([self._loss, self._constraint], input_val_dict))
+        loss, constraint = (float(v) for v in self.compute_means([self._loss, self._constraint], input_val_dict))
         return LineSearch(loss_before, loss, constraint, 0.0, self._max_backtracks)
 
 

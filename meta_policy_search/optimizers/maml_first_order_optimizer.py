@@ -1,16 +1,15 @@
 """First-order optimization of meta-objectives: SGD, Adam and the like, over several epochs of minibatches."""
 from collections import OrderedDict
-from typing import Any, Collection, Dict, Mapping, NamedTuple, Optional, Type, TypedDict
+from typing import Any, Collection, Dict, Mapping, Optional, Tuple, Type
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import InputValues, Optimizer, Target, first_non_finite
+from meta_policy_search.optimizers.base import InputValues, Optimizer, first_non_finite
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_non_negative, check_positive, check_positive_int
 from meta_policy_search.utils.schedules import Schedule
-from meta_policy_search.utils.signatures import Unpack
 
 
 class MAMLFirstOrderOptimizer(Optimizer):
@@ -58,20 +57,9 @@ class MAMLFirstOrderOptimizer(Optimizer):
                                                                                            learning_rate)
         self._is_assigned = True
 
-    def build_graph(self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor],
+    def build_graph(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
                     sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()) -> None:
-        """Sets the objective and the variables to optimize.
-
-        Args:
-            loss: scalar, to minimize.
-            target: whose `get_params()` are optimized.
-            input_ph_dict: name to placeholder, everything the loss depends on.
-            sample_axes: which inputs are split into minibatches, and along which of their axes; by default every
-                input that is not a scalar, along its first axis.
-            task_inputs: which inputs have the tasks as their first axis and samples as their second. The loss must be
-                the mean over tasks of what depends on a task's own samples and on the other inputs; it is then computed
-                a block of tasks at a time. By default none: it is computed at once.
-        """
+        """Sets the objective and the variables to optimize; see `Optimizer.build_graph`."""
         self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
         with tf.name_scope("first_order_optimizer"):
             variables = self._variables.variables
@@ -92,10 +80,12 @@ class MAMLFirstOrderOptimizer(Optimizer):
         Raises:
             ValueError: also if there are fewer samples than minibatches.
         """
+        learning_rate = self.learning_rate
         with self._all_or_nothing():
             loss_before = self._take_steps(input_val_dict)
             self._num_updates += 1
-            return loss_before
+        self.step_stats = {"LossBefore": loss_before, "LearningRate": learning_rate}
+        return loss_before
 
     def _take_steps(self, input_val_dict: InputValues) -> float:
         loss_before = self.loss(input_val_dict) if self._num_minibatches > 1 else None
@@ -114,13 +104,13 @@ class MAMLFirstOrderOptimizer(Optimizer):
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
         """Computes the gradient of the loss as one vector, float64 `[D]`; zero where the loss has none."""
-        gradients = dict(zip(self._gradients, self._mean(list(self._gradients.values()), input_val_dict)))
+        gradients = dict(zip(self._gradients, self.compute_means(list(self._gradients.values()), input_val_dict)))
         parts = [gradients.get(name, np.zeros(v.shape)) for name, v in self._variables.variables.items()]
         return np.concatenate([part.ravel() for part in parts])
 
     def _take_step(self, batch: InputValues) -> float:
         """Takes one step; returns the loss before it."""
-        loss, *gradients = self._mean([self._loss, *self._gradients.values()], batch)
+        loss, *gradients = self.compute_means([self._loss, *self._gradients.values()], batch)
         names = (f"gradient by {self._variables.variables[name].name}" for name in self._gradients)
         session = self._variables.session()
         for quantity, value in zip(["loss", *names], [loss, *gradients]):
@@ -151,54 +141,42 @@ class MAMLFirstOrderOptimizer(Optimizer):
             self.learning_rate = state["learning_rate"]
 
 
-class MAMLPPOStats(NamedTuple):
-    """What `MAMLPPOOptimizer.compute_stats` returns."""
-
-    loss: float
-    inner_kl: np.ndarray  # [K], nats, mean over tasks, one per inner step
-    outer_kl: float  # nats, mean over tasks
-
-
-class StepArguments(TypedDict, total=False):
-    """Arguments that say how first-order steps are taken, by name."""
-
-    learning_rate: Schedule
-    tf_optimizer_cls: Type[tf.train.Optimizer]
-    tf_optimizer_args: Optional[Mapping[str, Any]]
-
-
-class FirstOrderArguments(StepArguments, total=False):
-    """Arguments that first-order optimizers share, by name."""
-
-    max_epochs: int
-    num_minibatches: int
-    verbose: bool
-
-
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
-    """A `MAMLFirstOrderOptimizer` that also reports how far the policies have moved, as ProMP needs.
+    """A `MAMLFirstOrderOptimizer` that by default runs every epoch, as ProMP does, and can report divergences.
 
     Args:
-        tolerance (float or None): as there; default None, which runs every epoch.
+        tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): its further arguments.
+        learning_rate (float or callable): step size, above 0, or a function of how often `optimize` was called before;
+            default 1e-3.
+        max_epochs (int): passes over the samples per call of `optimize`, at least 1; default 1.
+        tolerance (float or None): if the loss falls by less than this from one epoch to the next, training stops;
+            default None, which never stops early.
+        num_minibatches (int): parts the samples are split into at random in each epoch, one step each; default 1.
+        verbose (bool): whether to log each epoch's loss; default False.
     """
 
-    def __init__(self, *args: Any, tolerance: Optional[float] = None, **kwargs: Unpack[FirstOrderArguments]) -> None:
-        super().__init__(*args, tolerance=tolerance, **kwargs)  # type: ignore[misc]  # `args` end before it
+    def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: Schedule = 1e-3,
+                 max_epochs: int = 1, tolerance: Optional[float] = None, num_minibatches: int = 1,
+                 verbose: bool = False) -> None:
+        super().__init__(tf_optimizer_cls, tf_optimizer_args, learning_rate, max_epochs, tolerance, num_minibatches,
+                         verbose)
 
-    def build_graph(  # type: ignore[override]  # with two more
-        self, loss: tf.Tensor, target: Target, input_ph_dict: Mapping[str, tf.Tensor], inner_kl: tf.Tensor,
-        outer_kl: tf.Tensor, sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()
+    def build_graph(  # type: ignore[override]  # in the order of the public code
+        self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
+        inner_kl: Optional[tf.Tensor] = None, outer_kl: Optional[tf.Tensor] = None,
+        sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()
     ) -> None:
-        """Sets what `MAMLFirstOrderOptimizer.build_graph` does, and the divergences to report.
+        """Sets the objective as `MAMLFirstOrderOptimizer.build_graph` does, and the divergences of `compute_stats`.
 
         `inner_kl` `[K]` is the divergence between sampling and current policy at each inner step, `outer_kl`, a
         scalar, that of the adapted policies; both in nats, and means over tasks as the loss is.
         """
         super().build_graph(loss, target, input_ph_dict, sample_axes, task_inputs)
-        self._inner_kl = inner_kl
-        self._outer_kl = outer_kl
+        self._kls = [inner_kl, outer_kl]
 
-    def compute_stats(self, input_val_dict: InputValues) -> MAMLPPOStats:
-        """Computes loss and divergences for the given inputs."""
-        loss, inner_kl, outer_kl = self._mean([self._loss, self._inner_kl, self._outer_kl], input_val_dict)
-        return MAMLPPOStats(float(loss), inner_kl, float(outer_kl))
+    def compute_stats(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
+        """Returns the loss and the divergences `inner_kl` and `outer_kl` of `build_graph` for the given inputs."""
+        loss, inner_kl, outer_kl = self.compute_means([self._loss, *self._kls], input_val_dict)
+        return float(loss), inner_kl, float(outer_kl)

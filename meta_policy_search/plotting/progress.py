@@ -8,16 +8,13 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
+from meta_policy_search.registry import title_of
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import half_width_of_mean
 
 Progress = dict[str, np.ndarray]
 """Columns of `progress.csv` by name, each float64 `[iterations]`; NaN where a row has no number."""
-
-_ALGORITHMS = {"pro_mp": "ProMP", "maml_trpo": "TRPO-MAML", "vpg_maml": "VPG-MAML", "e_maml": "E-MAML",
-               "dice_maml": "DiCE-MAML", "cem": "CEM", "cma_es": "CMA-ES", "ddpg": "DDPG",  # by script, or by class
-               "TRPOMAML": "TRPO-MAML", "VPGMAML": "VPG-MAML", "DICEMAML": "DiCE-MAML", "VPG_DICEMAML": "VPG-DiCE-MAML"}
 
 
 class MeanGain(NamedTuple):
@@ -69,7 +66,7 @@ def describe_run(run_folder: PathLike) -> str:
 
 def describe_settings(script: Optional[str], env: str, seeds: Sequence[int], inner_lr: Optional[float] = None) -> str:
     """Returns in words what runs have in common; None, and no seeds, are left out."""
-    algorithm = "" if script is None else f"{_ALGORITHMS.get(os.path.splitext(script)[0], script)} on "
+    algorithm = "" if script is None else f"{title_of(os.path.splitext(script)[0])} on "
     seed = f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}" if len(seeds) else ""
     return f"{algorithm}{env}{seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
 

@@ -13,28 +13,6 @@ import numpy as np
 T = TypeVar("T")
 
 
-class OfPart(int):
-    """A documented default, such as 20, in whose place comes the number of a part that is given along with it."""
-
-
-def given_or_of_part(name: str, value: Any, part_name: str, of_part: Any, low: int = 1) -> int:
-    """Returns an integer, which is that of another part: given once more, it has to be the same.
-
-    Args:
-        name: the argument.
-        value: what was given for it: `of_part`, or an `OfPart` or None for nothing.
-        part_name: what the part calls it.
-        of_part: its number there; None where the part has none, so that it has to be given here.
-        low: what it is at least.
-    """
-    if of_part is not None and (value is None or isinstance(value, OfPart)):
-        return check_int_at_least(part_name, of_part, low)
-    number = check_int_at_least(name, value, low)
-    if of_part is not None:
-        check_same(name, number, part_name, of_part)
-    return number
-
-
 def _fail(error: type[Exception], name: str, value: Any, expected: str) -> NoReturn:
     raise error(f"{name}: expected {expected}, got {value!r}")
 

@@ -1,9 +1,10 @@
-"""Methods of the public code of ProMP that this package does not call."""
+"""Methods of the public code of ProMP, and of earlier versions of this package, that nothing calls here."""
 from typing import Any, Dict
 
 UNCALLED: Dict[str, Dict[str, str]] = {
     "MAMLAlgo": {"_adapt_objective_sym": "inner_loss", "_build_inner_adaption": "inner_update",
-                 "_adapt_sym": "inner_update", "_extract_input_dict": "input_values"},
+                 "_adapt_sym": "inner_update", "_extract_input_dict": "input_values", "make_vars": "meta_objective",
+                 "build_inner_loss": "inner_loss", "build_meta_objective": "meta_objective"},
     "MetaPolicy": {"_get_pre_update_actions": "get_actions", "_get_post_update_actions": "get_actions"},
     "SampleProcessor": {"_compute_samples_data": "process_samples", "_compute_advantages": "process_samples",
                         "_stack_path_data": "process_samples", "_log_path_stats": "process_samples"},
@@ -12,10 +13,10 @@ UNCALLED: Dict[str, Dict[str, str]] = {
 
 
 def refuse_uncalled(cls: Any, base: str) -> None:
-    """Raises `TypeError` if a class defines a method that subclasses of `base` in the public code override.
+    """Raises `TypeError` if a class defines a method that subclasses of `base` override in older code.
 
     Base classes call it in `__init_subclass__`: an override that nothing calls must not be ignored silently.
     """
     for name in sorted(UNCALLED[base].keys() & vars(cls).keys()):
-        raise TypeError(f"{cls.__name__}.{name}: this method of the public code of ProMP is not called here; override "
+        raise TypeError(f"{cls.__name__}.{name}: this method of older code is not called here; override "
                         f"{UNCALLED[base][name]} instead")

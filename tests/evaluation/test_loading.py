@@ -16,7 +16,8 @@ def make_trainer(n_itr=2, seed=3, **arguments):
     mps.set_seed(seed)
     env = mps.normalize(mps.MetaPointEnvCorner(reward_type="dense"), normalization_scale=2.0)
     policy = mps.MetaGaussianMLPPolicy.for_env(env, 3, hidden_sizes=(4,))
-    algo = mps.VPGMAML(policy, inner_lr=0.3, trainable_inner_step_size=True, learning_rate=0.01)
+    algo = mps.VPGMAML(policy, inner_lr=0.3, meta_batch_size=policy.meta_batch_size,
+                       trainable_inner_step_size=True, learning_rate=0.01)
     processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline(), discount=0.9, normalize_adv=True)
     return mps.Trainer(algo, env, mps.MetaSampler(env, policy, **SIZES), processor, policy, n_itr, **arguments)
 

@@ -69,7 +69,9 @@ def test_adapt_by_its_published_name_adapts():
 
 
 @pytest.mark.parametrize("base, method, instead", [
-    (ProMP, "_adapt_objective_sym", "build_inner_loss"),
+    (ProMP, "_adapt_objective_sym", "inner_loss"),
+    (ProMP, "make_vars", "meta_objective"),
+    (VPGMAML, "build_inner_loss", "inner_loss"),
     (MetaGaussianMLPPolicy, "_get_pre_update_actions", "get_actions"),
     (MetaSampleProcessor, "_compute_advantages", "process_samples"),
 ])

@@ -26,7 +26,7 @@ def reference(algo, data, theta):
     """The meta-objective of an algorithm in NumPy."""
     inner_type = "dice of rewards" if isinstance(algo, DICE) else getattr(algo, "inner_type", "likelihood_ratio")
     objective = Objective(shapes_of(algo.policy), data, inner_type, algo.first_order, theta, algo.inner_lr,
-                          algo.max_path_length)
+                          getattr(algo, "max_path_length", None))
     if isinstance(algo, DICE):
         return objective.dice("log_likelihood" if isinstance(algo, VPG_DICEMAML) else inner_type), objective
     if isinstance(algo, ProMP):

@@ -5,7 +5,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, MetaAlgo, ProMP
+from meta_policy_search.meta_algos import (
+    DICEMAML,
+    TRPOMAML,
+    VPG_DICEMAML,
+    VPGMAML,
+    MAMLAlgo,
+    MetaAlgo,
+    MetaObjective,
+    ProMP,
+)
 from meta_policy_search.ops import losses, ragged
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
 from meta_policy_search.policies import GaussianMLPPolicy
@@ -31,15 +40,15 @@ ALGOS = [ProMP, TRPOMAML, VPGMAML]
 
 
 class BuildsNothing(MAMLAlgo):
-    """An algorithm for what needs no meta-objective: its graph is the inner step alone."""
+    """An algorithm whose meta-objective is of no interest: it records the values that it is fed."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.optimizer = None
+        self.optimizer = MAMLFirstOrderOptimizer()
         self.build_graph()
 
-    def build_meta_objective(self, chain):
-        self.chain = chain
+    def meta_objective(self, steps):
+        return MetaObjective(tf.reduce_mean(self.inner_loss(steps[-1])))
 
     def optimize_policy(self, all_samples_data, log=True):
         self.values = self.meta_input_values(all_samples_data)
@@ -82,23 +91,21 @@ class FedTaskByTask(MAMLAlgo):
         self.optimizer = MAMLFirstOrderOptimizer(tf.train.GradientDescentOptimizer, learning_rate=0.5)
         self.build_graph()
 
-    def build_meta_objective(self, chain):
+    def meta_objective(self, steps):
         observations, actions, advantages, _ = self.make_vars("last_")
         stacked, mask = ragged.stack_placeholders(observations)
-        log_prob = self.policy.log_likelihood_sym(stacked, ragged.stack_placeholders(actions)[0], chain[-1].params)
+        log_prob = self.policy.log_likelihood_sym(stacked, ragged.stack_placeholders(actions)[0], steps[-1].params)
         loss = losses.log_likelihood_loss(log_prob, ragged.stack_placeholders(advantages)[0],
                                           ragged.sample_weights(mask)).loss
         inputs = {"obs": observations, "act": actions, "adv": advantages}
-        self.per_task = {f"{name}{m}": ph for name, phs in inputs.items() for m, ph in enumerate(phs)}
-        self.optimizer.build_graph(tf.reduce_mean(loss), self.meta_parameters,
-                                   {**self.per_task, **self._meta_placeholders(chain[:-1])})
+        per_task = {f"{name}{m}": ph for name, phs in inputs.items() for m, ph in enumerate(phs)}
+        return MetaObjective(tf.reduce_mean(loss), inputs=per_task, by_task=False)
 
     def optimize_policy(self, all_samples_data, log=True):
-        values = self.input_values(self._chain[0].inputs, all_samples_data[0])
-        for m, samples in enumerate(all_samples_data[1]):
-            values.update({f"obs{m}": samples["observations"], f"act{m}": samples["actions"],
-                           f"adv{m}": samples["advantages"]})
-        self.optimizer.optimize(values)
+        for m, samples in enumerate(all_samples_data[1]):  # each input is fed with the attribute of its name
+            vars(self).update({f"obs{m}": samples["observations"], f"act{m}": samples["actions"],
+                               f"adv{m}": samples["advantages"]})
+        super().optimize_policy(all_samples_data, log)
 
 
 def test_an_algorithm_of_ones_own_through_the_placeholders_per_task():
@@ -171,7 +178,7 @@ def test_adaptation_says_how_far_it_moved_the_policy_of_each_task(algo_cls, argu
 
 def test_fixed_step_sizes_are_scalars_and_not_optimized(nothing):
     assert set(nothing.get_step_sizes().values()) == {np.float32(0.3)}
-    assert list(nothing.meta_parameters.get_params()) == list(nothing.policy.get_params())
+    assert list(nothing.get_params()) == list(nothing.policy.get_params())
 
 
 def test_trainable_step_sizes_are_one_per_number_and_adaptation_uses_them(nothing_trainable):
@@ -182,7 +189,7 @@ def test_trainable_step_sizes_are_one_per_number_and_adaptation_uses_them(nothin
     assert [size.shape for size in sizes.values()] == shapes_of(algo.policy)
     np.testing.assert_allclose(np.concatenate([size.ravel() for size in sizes.values()]), 0.3, rtol=1e-6)
     # they are optimized, and are no parameters of the policy
-    assert len(algo.meta_parameters.get_params()) == 2 * len(sizes)
+    assert len(algo.get_params()) == 2 * len(sizes)
     # when they have become other ones, each number in each parameter takes its own
     (samples, _), theta, shapes = draw_data(), set_theta(algo.policy), shapes_of(algo.policy)
     log_sizes = [np.random.default_rng(i).normal(size=shape).astype("f") for i, shape in enumerate(shapes)]
@@ -271,7 +278,8 @@ def test_what_stands_on_the_padding_counts_for_nothing(finalized):
         ({"inner_lr": -0.1}, ValueError, "inner_lr"),
         ({"inner_lr": "fast"}, TypeError, "inner_lr"),
         ({"meta_batch_size": 0}, ValueError, "meta_batch_size"),
-        ({"meta_batch_size": M + 1}, ValueError, r"meta_batch_size=4 and policy.meta_batch_size=3"),
+        ({"meta_batch_size": M + 1}, ValueError,
+         "meta_batch_size: expected 3, the value of policy.meta_batch_size, got 4"),
         ({"num_inner_grad_steps": -1}, ValueError, "num_inner_grad_steps"),
         ({"num_inner_grad_steps": 0, "trainable_inner_step_size": True}, ValueError, "trainable_inner_step_size"),
         ({"num_inner_grad_steps": 1.0}, TypeError, "num_inner_grad_steps"),

@@ -61,7 +61,8 @@ def test_the_weights_of_a_policy(make, arguments, tmp_path):
 
 def test_it_acts_in_a_process_without_tensorflow(tmp_path):
     policy = mps.MetaGaussianMLPPolicy(3, 2, 2, **GAUSSIAN)
-    write(tmp_path, policy, algo=mps.ProMP(policy), env=mps.normalize(mps.MetaPointEnvCorner()))
+    write(tmp_path, policy, algo=mps.ProMP(policy, meta_batch_size=policy.meta_batch_size),
+          env=mps.normalize(mps.MetaPointEnvCorner()))
     policy.save_npz(tmp_path / "policy.npz")
     program = """
 import sys

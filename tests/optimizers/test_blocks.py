@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, blocks
+from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, base
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.threads import VARIABLE
 from tests.helpers.gradients import case, input_values
@@ -23,7 +23,7 @@ CASES = [
 
 def set_block_size(monkeypatch, tasks):
     """Lets blocks have up to so many of the tasks of the small world, each of which takes 96 bytes."""
-    monkeypatch.setattr(blocks, "LAYER_BYTES", {1: 1.0, 2: 150.0, M: np.inf}[tasks])
+    monkeypatch.setattr(base, "LAYER_BYTES", {1: 1.0, 2: 150.0, M: np.inf}[tasks])
 
 
 def fed_tasks(optimizer, monkeypatch):

@@ -1,4 +1,5 @@
 """Constrained steps on small problems whose answers are known, and Hessian-vector products against the Hessian."""
+import pickle
 from collections import OrderedDict
 
 import numpy as np
@@ -23,8 +24,6 @@ G = np.array([1.0, -2.0, 0.5])  # slope of the loss
 class Target:
     """Holds the variables to optimize, as a policy does; here in two parts, of one and two numbers."""
 
-    damping = {}
-
     def __init__(self, w=(0.0, 0.0, 0.0)):
         self.variables = OrderedDict(
             first=tf.Variable(np.array(w[:1], "f"), use_resource=True),
@@ -44,14 +43,13 @@ class Problem:
     def __init__(self, optimizer, epsilon=0.02, start=(0.0, 0.0, 0.0), damping=None):
         self.optimizer = optimizer
         self.target = Target(start)
-        self.target.damping = damping or {}
         self.phs = {"x": tf.placeholder(tf.float32, [None], name="x"), "scale": tf.placeholder(tf.float32, []),
                     "bend": tf.placeholder(tf.float32, [])}
         w = self.target.vector()
         loss = self.phs["scale"] * tf.reduce_sum(G.astype("f") * w) + self.phs["bend"] * tf.reduce_sum(w**2)
         kl = 0.5 * tf.reduce_mean(self.phs["x"]) * tf.reduce_sum(w * tf.linalg.matvec(H.astype("f"), w))
         self.epsilon = epsilon
-        optimizer.build_graph(loss, self.target, self.phs, (kl, epsilon))
+        optimizer.build_graph(loss, self.target, self.phs, (kl, epsilon), damping=damping)
 
     def values(self, x=(1.0, 1.0, 1.0, 1.0), scale=1.0, bend=0.0):
         return {"x": np.array(x, "f"), "scale": scale, "bend": bend}
@@ -273,7 +271,7 @@ def test_reg_coeff_is_added_to_the_curvature():
     np.testing.assert_allclose(problem.w, natural_step(H + 3.0 * np.eye(3)), rtol=1e-3)
 
 
-def test_a_targets_damping_is_added_where_it_says():
+def test_damping_is_added_to_the_curvature_of_the_variables_that_it_names():
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp(), reg_coeff=1.0), damping={"rest": 10.0})
     problem.optimize()
     np.testing.assert_allclose(problem.w, natural_step(H + np.diag([1.0, 11.0, 11.0])), rtol=1e-3)
@@ -486,7 +484,7 @@ def test_an_update_that_is_interrupted_before_the_line_search_leaves_no_trace():
 
 def test_parameters_are_restored_if_the_line_search_is_interrupted():
     problem = Problem(ConjugateGradientOptimizer(hvp_approach=ExactHvp()))
-    original = problem.optimizer._mean
+    original = problem.optimizer.compute_means
 
     def interrupted(fetches, *args):
         if fetches == [problem.optimizer._loss, problem.optimizer._constraint]:
@@ -494,7 +492,7 @@ def test_parameters_are_restored_if_the_line_search_is_interrupted():
             raise KeyboardInterrupt
         return original(fetches, *args)
 
-    problem.optimizer._mean = interrupted
+    problem.optimizer.compute_means = interrupted
     with pytest.raises(KeyboardInterrupt):
         problem.optimize()
     assert problem.w.tolist() == [0.0, 0.0, 0.0]
@@ -560,3 +558,19 @@ def test_the_problem_is_checked():
         ConjugateGradientOptimizer().build_graph(scalar, target, {}, (w, 1.0))
     with pytest.raises(ValueError, match=r"leq_constraint\[1\]: .*got 0"):
         ConjugateGradientOptimizer().build_graph(scalar, target, {}, (scalar, 0.0))
+
+
+# Pickles
+
+
+@pytest.mark.parametrize("hvp", [ExactHvp(), FiniteDifferenceHvp(base_eps=1e-3, symmetric=False)], ids=type)
+def test_a_pickle_has_the_arguments_and_no_graph(hvp):
+    """Given an optimizer that is built, then its pickle is an optimizer with the same arguments that can be built."""
+    first = Problem(ConjugateGradientOptimizer(cg_iters=3, reg_coeff=1.0, hvp_approach=hvp))
+    first.optimize()
+    other = pickle.loads(pickle.dumps(first.optimizer))
+    assert repr(other) == repr(first.optimizer) and other.last_search is None
+    assert type(other.hvp_approach) is type(hvp) and repr(other.hvp_approach) == repr(hvp)
+    second = Problem(other)
+    second.optimize()
+    np.testing.assert_array_equal(second.w, first.w)

@@ -1,4 +1,5 @@
 """First-order optimization of small problems whose answers are known."""
+import pickle
 from collections import OrderedDict
 from types import SimpleNamespace
 
@@ -138,8 +139,8 @@ def test_minibatches_split_the_samples_once_per_epoch():
 def test_minibatches_are_smaller_and_drawn_at_random_anew():
     seen = []
     problem = Quadratic(MAMLFirstOrderOptimizer(SGD, num_minibatches=2, max_epochs=2, tolerance=None))
-    original = problem.optimizer._mean
-    problem.optimizer._mean = lambda fetches, values: seen.append(values["x"]) or original(fetches, values)
+    original = problem.optimizer.compute_means
+    problem.optimizer.compute_means = lambda fetches, values: seen.append(values["x"]) or original(fetches, values)
     x = np.arange(20.0).reshape(10, 2)
     assert problem.optimize(x) == pytest.approx(loss_at(START, x), rel=1e-5)  # of all samples, not of one part
     whole, *parts = seen
@@ -362,12 +363,24 @@ def test_the_ppo_form_takes_every_epoch_and_reports_divergences():
     problem = ppo_quadratic()
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.9**40 * START, rtol=1e-4)
-    stats = problem.optimizer.compute_stats({"x": ZEROS})
-    assert stats.loss == pytest.approx(2.5 * 0.81**40, rel=1e-3)
-    assert stats.inner_kl.tolist() == [1.0, 2.0] and stats.outer_kl == 3.0
+    loss, inner_kl, outer_kl = problem.optimizer.compute_stats({"x": ZEROS})
+    assert loss == pytest.approx(2.5 * 0.81**40, rel=1e-3)
+    assert inner_kl.tolist() == [1.0, 2.0] and outer_kl == 3.0
 
 
 def test_the_ppo_form_may_stop_early_too():
     problem = ppo_quadratic(tolerance=10.0)
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.9**2 * START, rtol=1e-5)
+
+
+@pytest.mark.parametrize("cls", [MAMLFirstOrderOptimizer, MAMLPPOOptimizer])
+def test_a_pickle_has_the_arguments_and_no_graph(cls):
+    """Given an optimizer that is built, then its pickle is an optimizer with the same arguments that can be built."""
+    first = Quadratic(cls(SGD, learning_rate=0.2, max_epochs=3))
+    first.optimize(ZEROS)
+    other = pickle.loads(pickle.dumps(first.optimizer))
+    assert repr(other) == repr(first.optimizer) and other.learning_rate == 0.2
+    second = Quadratic(other)
+    second.optimize(ZEROS)
+    np.testing.assert_array_equal(second.w, first.w)

@@ -36,23 +36,23 @@ def test_what_does_not_fit_is_refused(make, error, message):
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("given", [{}, {"meta_batch_size": None}, {"meta_batch_size": 3}])
-@pytest.mark.thorough(but="given2")
-def test_the_number_of_tasks_is_the_policy_s(given):
+def test_the_number_of_tasks_is_the_policy_s():
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
-    assert mps.TRPOMAML(policy, **given).meta_batch_size == 3
+    assert mps.TRPOMAML(policy, meta_batch_size=3).meta_batch_size == 3
+    with pytest.raises(TypeError, match="meta_batch_size: expected an integer of at least 1, got None"):
+        mps.TRPOMAML(policy, meta_batch_size=None)
 
 
 @pytest.mark.parametrize("cls", [mps.ProMP, mps.VPGMAML])
 def test_another_number_of_tasks_is_refused(cls):
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3)
-    with pytest.raises(ValueError, match="got meta_batch_size=20 and policy.meta_batch_size=3"):
+    with pytest.raises(ValueError, match="meta_batch_size: expected 3, the value of policy.meta_batch_size, got 20"):
         cls(policy, meta_batch_size=20)  # the documented default, but given
 
 
 def test_a_sampler_and_a_trainer_take_what_is_said_already():
     policy = mps.MetaGaussianMLPPolicy.for_env(BOX, 3, hidden_sizes=(4,))
-    algo = mps.VPGMAML(policy, num_inner_grad_steps=2)
+    algo = mps.VPGMAML(policy, meta_batch_size=3, num_inner_grad_steps=2)
     sampler = mps.MetaSampler(BOX, policy, 2, 3, 4)
     assert len(sampler.obtain_samples()) == 3
     processor = mps.MetaSampleProcessor(mps.LinearFeatureBaseline())

@@ -5,6 +5,7 @@ from typing import Mapping, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.serializable import Configurable
 
 DistInfo = Mapping[str, np.ndarray]
@@ -49,6 +50,7 @@ class Distribution(Configurable, abc.ABC):
     def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
         """Computes `KL(old || new)`, nats, `[...]`."""
 
+    @replaces("kl_sym")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length, in the Fisher information, of a change of the entries of a `dist_info`, `[...]`.
 

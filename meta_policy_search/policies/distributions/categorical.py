@@ -48,6 +48,7 @@ class Categorical(Distribution):
         old, new = old_dist_info["log_prob"], new_dist_info["log_prob"]
         return np.sum(np.exp(old) * (old - new), axis=-1)
 
+    @replaces("kl_sym")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length of a change of `log_prob` in the Fisher information, `[...]`."""
         return likelihoods.categorical_fisher_norm(dist_info_vars["log_prob"], change["log_prob"])

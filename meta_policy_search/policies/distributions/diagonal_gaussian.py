@@ -43,6 +43,7 @@ class DiagonalGaussian(Distribution):
         mean_term = 0.5 * np.square((old["mean"] - new["mean"]) * np.exp(-new["log_std"]))
         return np.sum(mean_term + variance_term + new["log_std"] - old["log_std"], axis=-1)
 
+    @replaces("kl_sym")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length of a change of `mean` and `log_std` in the Fisher information, `[...]`."""
         return likelihoods.gaussian_fisher_norm(dist_info_vars["log_std"], change["mean"], change["log_std"])

@@ -1,0 +1,103 @@
+"""Another inner update rule than a gradient step, with a state for each task: momentum, against plain NumPy."""
+import numpy as np
+import pytest
+
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.ops import adaptation
+from meta_policy_search.tf_compat import tf
+from tests.helpers.numpy_reference import inner_gradient
+from tests.helpers.small_world import M, draw_data, flat_task_params, make_policy, relative_error, set_theta, shapes_of
+
+INNER_LR, DECAY = 0.3, 0.5
+
+
+class MomentumMAML(VPGMAML):
+    """`v' = DECAY v + g`, `theta' = theta - alpha v'`; the velocity starts at zero."""
+
+    def initial_inner_state(self, params):
+        return {name: tf.zeros_like(value) for name, value in params.items()}
+
+    def inner_update(self, params, loss, state):
+        gradients = adaptation.task_gradients(params, loss, self.first_order)
+        velocity = {name: DECAY * state[name] + gradients[name] for name in params}
+        return {name: params[name] - self.step_sizes[name] * velocity[name] for name in params}, velocity
+
+
+@pytest.fixture(scope="module")
+def built():
+    with tf.Graph().as_default():
+        yield MomentumMAML(make_policy(), inner_lr=INNER_LR, meta_batch_size=M, num_inner_grad_steps=2)
+
+
+@pytest.fixture
+def algo(built):
+    built.policy.switch_to_pre_update()
+    return built
+
+
+def expected_after(theta, shapes, steps, task, lr=INNER_LR):
+    velocity = np.zeros_like(theta)
+    for samples in steps:
+        velocity = DECAY * velocity + inner_gradient(theta, shapes, samples[task], "likelihood_ratio")
+        theta = theta - lr * velocity
+    return theta
+
+
+def check(algo, theta, steps, lr=INNER_LR):
+    for task, actual in enumerate(flat_task_params(algo.policy)):
+        expected = expected_after(theta, shapes_of(algo.policy), steps, task, lr)
+        assert relative_error(actual - theta, expected - theta) < 1e-4
+
+
+def test_the_state_is_passed_from_one_inner_step_to_the_next(algo):
+    data, theta = draw_data(2), set_theta(algo.policy)
+    for count in (1, 2):
+        algo.adapt(data[count - 1])
+        check(algo, theta, data[:count])
+
+
+def test_it_starts_anew_from_the_parameters_before_adaptation(algo):
+    data, theta = draw_data(2), set_theta(algo.policy)
+    algo.adapt(data[0])
+    algo.policy.switch_to_pre_update()
+    algo.adapt(data[1])
+    check(algo, theta, [data[1]])
+    # the same holds for parameters that the user sets
+    algo.policy.update_task_parameters([algo.policy.get_param_values()] * M)
+    algo.adapt(data[1], step_size=0.1)
+    check(algo, theta, [data[1]], lr=0.1)
+
+
+def test_another_number_of_tasks_has_a_state_of_its_own(algo):
+    data, theta = draw_data(2), set_theta(algo.policy)
+    algo.adapt(data[0])
+    one = algo.with_meta_batch_size(1)
+    one.adapt(data[0][:1])
+    algo.adapt(data[1])
+    check(algo, theta, data[:2])
+    check(one, theta, data[:1])
+    one.adapt(data[1][:1])
+    check(one, theta, data[:2])
+
+
+def test_the_meta_objective_has_the_same_inner_steps(algo):
+    """Given two adaptations, then the last step of the graph has the parameters that they lead to."""
+    data, _ = draw_data(2), set_theta(algo.policy)
+    algo.adapt(data[0])
+    algo.adapt(data[1])
+    chain = algo.optimizer.evaluate(dict(algo._chain[-1].params), algo.meta_input_values(data))
+    for name, values in algo.policy.stacked_param_values().items():
+        np.testing.assert_allclose(chain[name], values, rtol=1e-4, atol=1e-6)
+
+
+def test_the_meta_gradient_goes_through_all_velocities(algo):
+    """Given the loss at `theta + h d` and `theta - h d`, then their difference is the meta-gradient along `d`."""
+    data, theta = draw_data(2), set_theta(algo.policy)
+    values = algo.meta_input_values(data)
+    gradient = algo.optimizer.gradient(values)
+    direction = gradient / np.linalg.norm(gradient)
+    losses = []
+    for h in (1e-2, -1e-2):
+        algo.policy.set_flat_params((theta + h * direction).astype("f"))
+        losses.append(algo.optimizer.loss(values))
+    assert (losses[0] - losses[1]) / 2e-2 == pytest.approx(np.linalg.norm(gradient), rel=1e-2)

@@ -1,0 +1,67 @@
+"""Algorithms by name: those of the package, and those that a user registers."""
+import subprocess
+import sys
+
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search import registry
+from meta_policy_search.plotting import describe_run
+
+
+class MyProMP(mps.ProMP):
+    """An algorithm of a user."""
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch):
+    monkeypatch.setattr(registry, "_ALGORITHMS", dict(registry._ALGORITHMS))
+
+
+def test_the_names_of_the_package_stand_for_its_classes():
+    names = mps.available_algorithms()
+    assert names == ["dice_maml", "promp", "trpo_maml", "vpg_dice_maml", "vpg_maml"]
+    assert [registry.get_algorithm(name) for name in names] == [
+        mps.DICEMAML, mps.ProMP, mps.TRPOMAML, mps.VPG_DICEMAML, mps.VPGMAML]
+
+
+def test_a_registered_algorithm_trains_by_its_name_and_has_a_title_in_plots(tmp_path):
+    mps.register_algorithm("my_promp", MyProMP, title="My ProMP")
+    run = mps.train("MetaPointEnvCorner", "my_promp", n_itr=1, dump_path=tmp_path / "run", log_formats=["csv"],
+                    meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_sizes=(4,))
+    assert type(run.trainer.algo) is MyProMP
+    assert describe_run(run.folder).startswith("My ProMP on MetaPointEnvCorner")
+    assert type(mps.load_run(run.folder).trainer.algo) is MyProMP
+
+
+def test_titles_are_found_by_name_class_and_script():
+    mps.register_algorithm("my_promp", MyProMP)
+    names = ("trpo_maml", "TRPOMAML", "maml_trpo", "e_maml", "MyProMP", "x")
+    titles = {name: registry.title_of(name) for name in names}
+    assert titles == {"trpo_maml": "TRPO-MAML", "TRPOMAML": "TRPO-MAML", "maml_trpo": "TRPO-MAML", "e_maml": "E-MAML",
+                      "MyProMP": "MyProMP", "x": "x"}
+
+
+def test_a_name_can_be_registered_again_but_not_one_of_the_package():
+    mps.register_algorithm("mine", MyProMP)
+    mps.register_algorithm("mine", mps.VPGMAML)  # as when a notebook cell is run again
+    assert registry.get_algorithm("mine") is mps.VPGMAML
+    with pytest.raises(ValueError, match="name: expected another name than 'promp', which is that of ProMP"):
+        mps.register_algorithm("promp", MyProMP)
+
+
+@pytest.mark.parametrize("arguments, message", [(("", MyProMP), "name"), (("mine", "MyProMP"), "algo_class")])
+def test_arguments_are_checked(arguments, message):
+    with pytest.raises(TypeError, match=f"{message}: expected a"):
+        mps.register_algorithm(*arguments)
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one():
+    with pytest.raises(ValueError, match="algo: expected one of .*'trpo_maml'.* did you mean 'promp'"):
+        registry.get_algorithm("prompt")
+
+
+def test_the_registry_does_not_load_tensorflow():
+    program = "import sys, meta_policy_search.registry; print('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
