@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Se
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.samplers.executors.errors import EnvWorkerError, InfoShapeError
+from meta_policy_search.samplers.errors import EnvWorkerError, InfoShapeError
 from meta_policy_search.samplers.paths import split_paths
 from meta_policy_search.types import BatchedStep, Infos, Path, Rows
 from meta_policy_search.utils import seeding

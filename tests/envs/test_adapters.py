@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from meta_policy_search.envs import GymnasiumMetaEnv, MetaEnv, SingleTaskEnv, normalize
 from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, sample_tasks, set_rng
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.utils.gym_import import gym

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import BatchedWanderer, Scripted, Wanderer, assert_same, parallel, sampler_of

@@ -14,7 +14,7 @@ import pytest
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.evaluation.recording import next_start_rngs
 from meta_policy_search.samplers import rollout_loop
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.utils.statistics import task_timesteps
 from tests.helpers.sampling import BatchedWanderer, M, Scripted, Wanderer, assert_same, flat_paths, parallel, sampler_of
 

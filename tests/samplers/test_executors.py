@@ -16,7 +16,7 @@ import pytest
 
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.local import (
     MetaBatchedEnvExecutor,
     MetaIterativeEnvExecutor,

@@ -17,7 +17,7 @@ from meta_policy_search.envs.normalized_env import normalize
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import Sampler
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.tf_compat import tf

@@ -30,7 +30,7 @@ from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler, RayOptions, SingleTaskSampler
-from meta_policy_search.samplers.executors.errors import EnvWorkerError
+from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.fast_paths import replaces

@@ -24,7 +24,7 @@ from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces, is_discrete
-from meta_policy_search.samplers.executors.errors import EnvValueError, EnvWorkerError, InfoShapeError, tasks_text
+from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, InfoShapeError, tasks_text
 from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, RolloutRequest, collect_shares, join_shares
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int

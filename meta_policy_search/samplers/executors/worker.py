@@ -25,7 +25,7 @@ from typing import Any, Iterator, List, Optional
 import cloudpickle
 import numpy as np
 
-from meta_policy_search.samplers.executors.errors import failure_of
+from meta_policy_search.samplers.errors import failure_of
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.threads import THREAD_VARIABLES

@@ -8,8 +8,8 @@ import cloudpickle
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.samplers.errors import Failure, tasks_text
 from meta_policy_search.samplers.executors.base import pickle_env
-from meta_policy_search.samplers.executors.errors import Failure, tasks_text
 from meta_policy_search.samplers.ray.options import RayOptions
 from meta_policy_search.samplers.ray.pool import WorkerPool
 from meta_policy_search.samplers.ray.worker import Assignment, pack

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from meta_policy_search.samplers.executors.errors import EnvWorkerError, tasks_text
+from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
 from meta_policy_search.samplers.ray.connection import check_cluster, check_cpus, connect, import_ray
 from meta_policy_search.samplers.ray.options import RayOptions
 from meta_policy_search.samplers.ray.worker import Assignment, Packed, make_worker_class

@@ -7,8 +7,8 @@ from typing import Any, Dict, List, NamedTuple, Tuple, Union
 import cloudpickle
 import numpy as np
 
+from meta_policy_search.samplers.errors import FAULTS, Failure, failure_of
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.errors import FAULTS, Failure, failure_of
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.samplers.rollout_loop import collect_shares
 from meta_policy_search.utils.threads import THREAD_VARIABLES
