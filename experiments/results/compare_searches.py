@@ -18,12 +18,12 @@ import numpy as np
 
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs import EnvSpec, MetaPointEnvMomentum
-from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
+from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.samplers import SingleTaskSampler
-from meta_policy_search.types import BatchedStep
+from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.gym_import import gym
@@ -34,58 +34,37 @@ CANDIDATES = 40
 FINAL_PATHS = 100
 
 
-class BatchedCartPole(BatchedEnv):
+class CartPole(WorldMetaEnv):
     """A pole on a cart that is pushed by a force of up to 10 N and starts in the inner half of its bounds.
 
     The dynamics are those of Gymnasium's `CartPole-v1` (Barto, Sutton & Anderson 1983, "Neuronlike adaptive elements
     that can solve difficult learning control problems"): gravity 9.8 m/s^2, cart 1 kg, pole 0.1 kg and 1 m long, no
     friction, Euler steps of 0.02 s. The observation is position (m), its velocity, angle (rad) and its velocity. At the
     start, position and angle are uniform in half of their bounds on each side, velocities in -1 to 1. A step earns 1,
-    and the path ends beyond 2.4 m or 12 degrees.
+    and the path ends beyond 2.4 m or 12 degrees. There is one task, 0.
     """
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (4,), np.float64)
     action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)  # in 10 N
+    first_task = 0.0
+    state_size = 4
     bounds = np.array([2.4, np.radians(12.0)])
 
-    def __init__(self, num_envs: int) -> None:
-        super().__init__(num_envs)
-        self._states = np.zeros((self.num_envs, 4))
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        return np.asarray(task, np.float64)
 
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> list[None]:
-        """Returns `n_tasks` times None, the only task."""
-        return [None] * n_tasks
-
-    def set_tasks(self, tasks: Sequence[None]) -> None:
-        """Does nothing."""
-
-    def get_tasks(self) -> list[None]:
-        """Returns None for each environment."""
-        return [None] * self.num_envs
-
-    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`."""
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
         high = np.array([self.bounds[0] / 2.0, 1.0, self.bounds[1] / 2.0, 1.0])
-        self._states[env_ids] = [rng.uniform(-high, high) for rng in rngs]
-        return self._states[env_ids]
+        return rng.uniform(-high, high)
 
-    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`."""
-        actions, ids = self._rows(actions, env_ids)
-        _, velocity, angle, spin = self._states[ids].T
+    def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
+              rngs: Rngs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        _, velocity, angle, spin = states.T
         push = (10.0 * np.clip(actions[:, 0], -1.0, 1.0) + 0.05 * spin ** 2 * np.sin(angle)) / 1.1
         spin_up = (9.8 * np.sin(angle) - np.cos(angle) * push) / (0.5 * (4.0 / 3.0 - 0.1 * np.cos(angle) ** 2 / 1.1))
         speed_up = push - 0.05 * spin_up * np.cos(angle) / 1.1
-        self._states[ids] += 0.02 * np.stack([velocity, speed_up, spin, spin_up], axis=1)
-        states = self._states[ids]
-        fell = (np.abs(states[:, [0, 2]]) > self.bounds).any(axis=1)
-        return BatchedStep(states, np.ones(len(ids)), fell, np.zeros(len(ids), bool), {})
-
-
-class CartPole(BatchableMetaEnv):
-    """A `BatchedCartPole` with a single environment."""
-
-    batched_class = BatchedCartPole
+        after = states + 0.02 * np.stack([velocity, speed_up, spin, spin_up], axis=1)
+        return after, np.ones(len(after)), (np.abs(after[:, [0, 2]]) > self.bounds).any(axis=1)
 
 
 def make_momentum() -> MetaPointEnvMomentum:

@@ -12,7 +12,7 @@ from meta_policy_search.utils import logger
 @pytest.mark.parametrize("force, action", [(1.0, 1), (-1.0, 0)])
 def test_the_cart_and_pole_move_as_gymnasiums_do(force, action):
     """Given the same states, then twenty steps of full force lead to the same ones, and end in the same step."""
-    ours, theirs = compare_searches.BatchedCartPole(4), CartPoleEnv()
+    ours, theirs = compare_searches.CartPole().make_batched(4), CartPoleEnv()
     states = ours.reset(np.arange(4), [np.random.default_rng(i) for i in range(4)])
     high = np.array([1.2, 1.0, np.radians(6.0), 1.0])
     assert (np.abs(states) <= high).all() and (np.abs(states) > 0.5 * high).any(axis=0).all()
