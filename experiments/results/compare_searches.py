@@ -30,7 +30,8 @@ from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CANDIDATES = 40
+HIDDEN_SIZES = (8,)
+CANDIDATES, PATHS = 40, 2  # in an epoch, and of each candidate
 FINAL_PATHS = 100
 
 
@@ -75,19 +76,14 @@ def make_momentum() -> MetaPointEnvMomentum:
 
 
 class Setting(NamedTuple):
-    """The environment, the policy and the length of a search."""
+    """The environment and the length of a search."""
 
     make_env: Callable[[], Any]
-    hidden_sizes: tuple[int, ...]
     max_path_length: int
     epochs: int
-    paths: int = 2  # of each candidate
 
 
-SETTINGS = {
-    "momentum": Setting(make_momentum, (8,), 60, 20),
-    "cart_pole": Setting(CartPole, (8,), 1000, 25),
-}
+SETTINGS = {"momentum": Setting(make_momentum, 60, 20), "cart_pole": Setting(CartPole, 1000, 25)}
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -116,7 +112,7 @@ def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
         set_seed(seed)
         env = setting.make_env()
         spec = EnvSpec.of(env)
-        policy = DeterministicMLPPolicy(spec.obs_dim, spec.action_dim, setting.hidden_sizes,
+        policy = DeterministicMLPPolicy(spec.obs_dim, spec.action_dim, HIDDEN_SIZES,
                                         is_discrete=spec.is_discrete)
         common = (spec, policy, ZeroBaseline(), CANDIDATES)
         if name == "CEM":
@@ -134,7 +130,7 @@ def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
 def _train(setting: Setting, env: Any, algo: Any) -> int:
     runner = LocalRunner()
     runner.setup(algo, env)
-    runner.train(setting.epochs, setting.paths * setting.max_path_length)
+    runner.train(setting.epochs, PATHS * setting.max_path_length)
     return runner.total_timesteps_sampled
 
 
@@ -144,7 +140,7 @@ def search_randomly(setting: Setting, env: Any, policy: DeterministicMLPPolicy, 
     start, best, best_return, steps, itr = policy.get_flat_params(), None, -np.inf, 0, 0
     while steps < budget:
         candidates = start + rng.standard_normal((CANDIDATES, len(start)))
-        population = sampler.obtain_population_samples(itr, setting.paths * setting.max_path_length, candidates)
+        population = sampler.obtain_population_samples(itr, PATHS * setting.max_path_length, candidates)
         itr += CANDIDATES
         for candidate, paths in zip(candidates, population, strict=True):
             steps += sum(len(path["rewards"]) for path in paths)

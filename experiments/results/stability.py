@@ -15,6 +15,7 @@ import numpy as np
 
 from experiments import pro_mp
 from experiments.results.entries import preset
+from experiments.results.gradient_variance import sample_and_adapt
 from experiments.settings import make_config
 from meta_policy_search.utils.files import write_csv
 
@@ -36,21 +37,18 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
     tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
     settings = {**preset("train_half_cheetah"), "n_itr": ENDS[name], **tasks, **settings}
     trainer = pro_mp.build(make_config(pro_mp.Config, settings))
-    algo, policy, sampler, process = trainer.algo, trainer.policy, trainer.sampler, trainer.sample_processor
+    algo, policy, sampler = trainer.algo, trainer.policy, trainer.sampler
     paths = settings["rollouts_per_meta_task"]
     if state:
         policy.set_params(state.params)
         algo.set_state(state.algo)
     for itr in range(ENDS[name]):
-        sampler.update_tasks()
         if state and itr < BEGIN:
+            sampler.update_tasks()
             continue
         if "learning rate" in name:
             algo.learning_rate = 5e-4 * (1.0 if "half" in name else (ENDS[name] - itr) / (ENDS[name] - BEGIN))
-        policy.switch_to_pre_update()
-        before = process.process_samples(sampler.obtain_samples())
-        algo.adapt(before)
-        after = process.process_samples(sampler.obtain_samples())
+        before, after = sample_and_adapt(trainer)
         algo.optimize_policy([before, after], log=False)
         stats = algo.compute_stats([before, after])
         forward = np.array(sampler.tasks) > 0

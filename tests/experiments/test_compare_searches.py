@@ -31,7 +31,7 @@ def test_the_cart_and_pole_move_as_gymnasiums_do(force, action):
 
 def test_random_search_takes_as_many_steps_as_the_others(tmp_path, monkeypatch, capsys):
     """Given a tiny setting, then the file has a row for each algorithm, and random search took the most steps."""
-    setting = compare_searches.Setting(compare_searches.CartPole, (), 20, 2)
+    setting = compare_searches.Setting(compare_searches.CartPole, 20, 2)
     monkeypatch.setitem(compare_searches.SETTINGS, "tiny", setting)
     monkeypatch.setattr(compare_searches, "FINAL_PATHS", 3)
     path = tmp_path / "out.csv"
