@@ -5,7 +5,7 @@
     python experiments/reproduce.py exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
     python experiments/reproduce.py --tables               # from existing data, without training
 
-The entries are defined in experiments/results/entries.py. Each method is trained once per seed; interrupted runs are
+The entries are defined in experiments/results/entries.json. Each method is trained once per seed; interrupted runs are
 resumed. Then every policy is tested in 40 tasks that it was not trained on, the same for all. Some entries do not train
 but measure estimates, once per seed. The results are written to experiments/results/papers:
 

@@ -18,74 +18,54 @@ import numpy as np
 
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs import EnvSpec, MetaPointEnvMomentum
-from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv
+from meta_policy_search.envs.worlds import Rngs, WorldMetaEnv
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.samplers import SingleTaskSampler
-from meta_policy_search.types import BatchedStep
+from meta_policy_search.types import Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.files import write_csv
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CANDIDATES = 40
+HIDDEN_SIZES = (8,)
+CANDIDATES, PATHS = 40, 2  # in an epoch, and of each candidate
 FINAL_PATHS = 100
 
 
-class BatchedCartPole(BatchedEnv):
+class CartPole(WorldMetaEnv):
     """A pole on a cart that is pushed by a force of up to 10 N and starts in the inner half of its bounds.
 
     The dynamics are those of Gymnasium's `CartPole-v1` (Barto, Sutton & Anderson 1983, "Neuronlike adaptive elements
     that can solve difficult learning control problems"): gravity 9.8 m/s^2, cart 1 kg, pole 0.1 kg and 1 m long, no
     friction, Euler steps of 0.02 s. The observation is position (m), its velocity, angle (rad) and its velocity. At the
     start, position and angle are uniform in half of their bounds on each side, velocities in -1 to 1. A step earns 1,
-    and the path ends beyond 2.4 m or 12 degrees.
+    and the path ends beyond 2.4 m or 12 degrees. There is one task, 0.
     """
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (4,), np.float64)
     action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)  # in 10 N
+    first_task = 0.0
+    state_size = 4
     bounds = np.array([2.4, np.radians(12.0)])
 
-    def __init__(self, num_envs: int) -> None:
-        super().__init__(num_envs)
-        self._states = np.zeros((self.num_envs, 4))
+    def _check_task(self, name: str, task: Task) -> np.ndarray:
+        return np.asarray(task, np.float64)
 
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> list[None]:
-        """Returns `n_tasks` times None, the only task."""
-        return [None] * n_tasks
-
-    def set_tasks(self, tasks: Sequence[None]) -> None:
-        """Does nothing."""
-
-    def get_tasks(self) -> list[None]:
-        """Returns None for each environment."""
-        return [None] * self.num_envs
-
-    def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`."""
+    def _start(self, rng: np.random.Generator) -> np.ndarray:
         high = np.array([self.bounds[0] / 2.0, 1.0, self.bounds[1] / 2.0, 1.0])
-        self._states[env_ids] = [rng.uniform(-high, high) for rng in rngs]
-        return self._states[env_ids]
+        return rng.uniform(-high, high)
 
-    def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`."""
-        actions, ids = self._rows(actions, env_ids)
-        _, velocity, angle, spin = self._states[ids].T
+    def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
+              rngs: Rngs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        _, velocity, angle, spin = states.T
         push = (10.0 * np.clip(actions[:, 0], -1.0, 1.0) + 0.05 * spin ** 2 * np.sin(angle)) / 1.1
         spin_up = (9.8 * np.sin(angle) - np.cos(angle) * push) / (0.5 * (4.0 / 3.0 - 0.1 * np.cos(angle) ** 2 / 1.1))
         speed_up = push - 0.05 * spin_up * np.cos(angle) / 1.1
-        self._states[ids] += 0.02 * np.stack([velocity, speed_up, spin, spin_up], axis=1)
-        states = self._states[ids]
-        fell = (np.abs(states[:, [0, 2]]) > self.bounds).any(axis=1)
-        return BatchedStep(states, np.ones(len(ids)), fell, np.zeros(len(ids), bool), {})
-
-
-class CartPole(BatchableMetaEnv):
-    """A `BatchedCartPole` with a single environment."""
-
-    batched_class = BatchedCartPole
+        after = states + 0.02 * np.stack([velocity, speed_up, spin, spin_up], axis=1)
+        return after, np.ones(len(after)), (np.abs(after[:, [0, 2]]) > self.bounds).any(axis=1)
 
 
 def make_momentum() -> MetaPointEnvMomentum:
@@ -96,19 +76,14 @@ def make_momentum() -> MetaPointEnvMomentum:
 
 
 class Setting(NamedTuple):
-    """The environment, the policy and the length of a search."""
+    """The environment and the length of a search."""
 
     make_env: Callable[[], Any]
-    hidden_sizes: tuple[int, ...]
     max_path_length: int
     epochs: int
-    paths: int = 2  # of each candidate
 
 
-SETTINGS = {
-    "momentum": Setting(make_momentum, (8,), 60, 20),
-    "cart_pole": Setting(CartPole, (8,), 1000, 25),
-}
+SETTINGS = {"momentum": Setting(make_momentum, 60, 20), "cart_pole": Setting(CartPole, 1000, 25)}
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -137,7 +112,7 @@ def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
         set_seed(seed)
         env = setting.make_env()
         spec = EnvSpec.of(env)
-        policy = DeterministicMLPPolicy(spec.obs_dim, spec.action_dim, setting.hidden_sizes,
+        policy = DeterministicMLPPolicy(spec.obs_dim, spec.action_dim, HIDDEN_SIZES,
                                         is_discrete=spec.is_discrete)
         common = (spec, policy, ZeroBaseline(), CANDIDATES)
         if name == "CEM":
@@ -155,7 +130,7 @@ def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
 def _train(setting: Setting, env: Any, algo: Any) -> int:
     runner = LocalRunner()
     runner.setup(algo, env)
-    runner.train(setting.epochs, setting.paths * setting.max_path_length)
+    runner.train(setting.epochs, PATHS * setting.max_path_length)
     return runner.total_timesteps_sampled
 
 
@@ -165,7 +140,7 @@ def search_randomly(setting: Setting, env: Any, policy: DeterministicMLPPolicy, 
     start, best, best_return, steps, itr = policy.get_flat_params(), None, -np.inf, 0, 0
     while steps < budget:
         candidates = start + rng.standard_normal((CANDIDATES, len(start)))
-        population = sampler.obtain_population_samples(itr, setting.paths * setting.max_path_length, candidates)
+        population = sampler.obtain_population_samples(itr, PATHS * setting.max_path_length, candidates)
         itr += CANDIDATES
         for candidate, paths in zip(candidates, population, strict=True):
             steps += sum(len(path["rewards"]) for path in paths)

@@ -51,10 +51,10 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
         if itr in CHECKPOINTS:
             for name, estimator in estimators.items():
                 estimator.policy.set_params(learner.policy.get_param_values())
-                gradients = [estimator.algo.optimizer.gradient(estimator.algo.meta_input_values(_draw(estimator)))
-                             for _ in range(DRAWINGS)]
+                inputs = (estimator.algo.meta_input_values(sample_and_adapt(estimator)) for _ in range(DRAWINGS))
+                gradients = [estimator.algo.optimizer.gradient(values) for values in inputs]
                 measured[name][itr] = relative_std(np.array(gradients))
-        learner.algo.optimize_policy(_draw(learner), log=False)
+        learner.algo.optimize_policy(sample_and_adapt(learner), log=False)
     for trainer in (learner, *estimators.values()):
         trainer.sampler.close()
     return measured
@@ -68,7 +68,7 @@ def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
         return script.build(make_config(script.Config, {**SETTINGS, **settings}))
 
 
-def _draw(trainer: "Trainer") -> list[Any]:
+def sample_and_adapt(trainer: "Trainer") -> list[Any]:
     """Samples tasks and paths before and after adaptation; returns both lists of samples."""
     trainer.sampler.update_tasks()
     trainer.policy.switch_to_pre_update()

@@ -1,12 +1,12 @@
 """The files of `experiments/reproduce.py`: data by method and seed, and the tables and pictures that show them."""
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 from scipy.stats import trim_mean
 
-from experiments.results.draw import curve, read_table
+from experiments.results.draw import Rows, columns_of, curve, read_groups
 from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
 from meta_policy_search.plotting import Progress, plot_comparison
 from meta_policy_search.utils.files import write_csv, write_text
@@ -20,7 +20,7 @@ README = os.path.join(ROOT, "README.md")
 IN_README = {"navigation": "2D navigation", "half_cheetah_direction": "half cheetah, forward or backward",
              "half_cheetah_velocity": "half cheetah, goal velocity"}
 RESAMPLINGS = 10_000
-Rows = dict[tuple[str, int], list[dict[str, str]]]
+Runs = dict[tuple[str, int], Rows]  # by method and seed
 
 
 class Score(NamedTuple):
@@ -68,30 +68,29 @@ def keep_measured(name: str, seed: int, measured: Mapping[str, Mapping[int, floa
 
 def read_scores(name: str) -> dict[str, dict[int, np.ndarray]]:
     """Returns the scores of the policies of an entry, `[tasks, K + 1]`, by method and seed."""
-    return _by_method(_read(_path(name, ".csv")), lambda rows: np.array(
-        [[float(cell) for column, cell in row.items() if column.startswith("after_")] for row in rows]))
+    return _by_method(name, ".csv", lambda rows: np.stack(
+        [scores for column, scores in columns_of(rows).items() if column.startswith("after_")], axis=1))
 
 
 def read_training(name: str) -> dict[str, dict[int, Progress]]:
     """Returns the columns of training of an entry, by method and seed."""
-    return _by_method(_read(_path(name, "_training.csv")), lambda rows: {
-        column: np.array([float(row[column]) for row in rows]) for column, first in rows[0].items() if first})
+    return _by_method(name, "_training.csv", columns_of)
 
 
 def read_measured(name: str) -> dict[str, dict[int, dict[int, float]]]:
     """Returns the measured values, by method, seed and key."""
-    return _by_method(_read(_path(name, ".csv")), lambda rows: {int(row["key"]): float(row["value"]) for row in rows})
+    return _by_method(name, ".csv", lambda rows: {int(row["key"]): float(row["value"]) for row in rows})
 
 
-def _by_method(runs: Rows, convert: Callable[[list[dict[str, str]]], Any]) -> dict[str, dict[int, Any]]:
-    """Returns the converted rows of each run, by method and seed."""
+def _by_method(name: str, ending: str, convert: Callable[[Rows], Any]) -> dict[str, dict[int, Any]]:
+    """Returns the converted rows of each run in a file, by method and seed."""
     converted: dict[str, dict[int, Any]] = {}
-    for (method, seed), rows in runs.items():
+    for (method, seed), rows in _read(_path(name, ending)).items():
         converted.setdefault(method, {})[seed] = convert(rows)
     return converted
 
 
-def _add(path: str, new: Rows) -> None:
+def _add(path: str, new: Runs) -> None:
     """Adds rows to a file; replaces those of the same method and seed."""
     os.makedirs(FOLDER, exist_ok=True)
     kept = {**_read(path), **new}
@@ -100,11 +99,9 @@ def _add(path: str, new: Rows) -> None:
         (*key, *(row.get(column, "") for column in header)) for key, run in sorted(kept.items()) for row in run)])
 
 
-def _read(path: str) -> Rows:
-    kept: Rows = {}
-    for row in read_table(path) if os.path.exists(path) else ():
-        kept.setdefault((row.pop("method"), int(row.pop("seed"))), []).append(row)
-    return kept
+def _read(path: str) -> Runs:
+    groups = read_groups(path, "method", "seed") if os.path.exists(path) else {}
+    return {(method, int(seed)): rows for (method, seed), rows in groups.items()}
 
 
 def _path(name: str, ending: str) -> str:
@@ -148,8 +145,9 @@ def draw(name: str) -> str:
     """Draws the returns of an entry before and after adaptation, over environment steps; returns the path."""
     entry, training = ENTRIES[name], read_training(name)
     steps = entry.settings.get("num_inner_grad_steps", 1)
+    after = "return after 1 step" if steps == 1 else f"return after {steps} steps"
     panels = {}
-    for step, label in ((0, "return before adaptation"), (steps, f"return after {_count(steps, 'step')}")):
+    for step, label in ((0, "return before adaptation"), (steps, after)):
         column = f"Step_{step}-AverageReturn"
         panels[label] = [curve(method.label, list(training[method.name].values()), column, "n_timesteps")
                          for method in entry.methods
@@ -243,10 +241,6 @@ def _means(returns: dict[int, np.ndarray], columns: int) -> str:
     return _cells(np.mean(list(returns.values()), axis=(0, 1)), columns)
 
 
-def _cells(means: Sequence[float], columns: int) -> str:
-    cells = ["" if np.isnan(mean) else f"{mean:.2f}" for mean in means]
+def _cells(means: Sequence[Optional[float]], columns: int) -> str:
+    cells = ["" if mean is None else f"{mean:.2f}" for mean in means]
     return " | ".join(cells + [""] * (columns - len(means)))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,34 +1,28 @@
 """ProMP loses its adaptation on the half cheetah in long runs; this compares settings that prevent it.
 
-    python experiments/results/stability.py pro_mp_stability           # draws the data beside this file
-    python experiments/results/stability.py pro_mp_stability --train   # trains again, an hour of one core
+    python experiments/results/stability.py   # an hour of one core
 
 The preset of `make train` is trained for longer. From its iteration 75 on, the same run continues with other settings,
-in the same tasks and with the same random numbers. `NAME.csv` holds the separate returns of forward and backward tasks,
-the loss after the meta-update, and the divergence of the adapted policies by the meta-update.
+in the same tasks and with the same random numbers. `pro_mp_stability.csv` holds the separate returns of forward and
+backward tasks, the loss after the meta-update, and the divergence of the adapted policies by the meta-update; `draw.py`
+draws it.
 """
-import argparse
 import os
-import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
 from experiments import pro_mp
-from experiments.results.draw import read_table
 from experiments.results.entries import preset
+from experiments.results.gradient_variance import sample_and_adapt
 from experiments.settings import make_config
-from meta_policy_search.plotting import Curve, plot_comparison
 from meta_policy_search.utils.files import write_csv
-from meta_policy_search.utils.statistics import running_mean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BEGIN = 75
 ENDS = {"as before": 130, "40 tasks": 110, "half the learning rate": 140, "learning rate to 0": 150}
 COLUMNS = ("Itr", "forward_before", "backward_before", "forward_after", "backward_after", "LossAfter", "KLOuter")
-PANELS = {"forward tasks before adaptation": "forward_before", "forward tasks after one step": "forward_after",
-          "backward tasks after one step": "backward_after"}
 
 
 class State(NamedTuple):
@@ -43,21 +37,18 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
     tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
     settings = {**preset("train_half_cheetah"), "n_itr": ENDS[name], **tasks, **settings}
     trainer = pro_mp.build(make_config(pro_mp.Config, settings))
-    algo, policy, sampler, process = trainer.algo, trainer.policy, trainer.sampler, trainer.sample_processor
+    algo, policy, sampler = trainer.algo, trainer.policy, trainer.sampler
     paths = settings["rollouts_per_meta_task"]
     if state:
         policy.set_params(state.params)
         algo.set_state(state.algo)
     for itr in range(ENDS[name]):
-        sampler.update_tasks()
         if state and itr < BEGIN:
+            sampler.update_tasks()
             continue
         if "learning rate" in name:
             algo.learning_rate = 5e-4 * (1.0 if "half" in name else (ENDS[name] - itr) / (ENDS[name] - BEGIN))
-        policy.switch_to_pre_update()
-        before = process.process_samples(sampler.obtain_samples())
-        algo.adapt(before)
-        after = process.process_samples(sampler.obtain_samples())
+        before, after = sample_and_adapt(trainer)
         algo.optimize_policy([before, after], log=False)
         stats = algo.compute_stats([before, after])
         forward = np.array(sampler.tasks) > 0
@@ -79,33 +70,5 @@ def train_all(path: str) -> None:
     write_csv(path, [("variant", *COLUMNS), *rows])
 
 
-def draw(name: str) -> str:
-    """Draws the variants; returns the path."""
-    rows = read_table(os.path.join(HERE, f"{name}.csv"))
-    panels = {}
-    for title, column in PANELS.items():
-        panels[title] = []
-        for variant in ENDS:
-            own = [row for row in rows if row["variant"] == variant]
-            itr, values = np.array([[float(row[key]) for row in own] for key in ("Itr", column)])
-            panels[title].append(Curve(variant, [(itr, running_mean(values)[0])]))
-    path = os.path.join(HERE, f"{name}.svg")
-    title = f"ProMP on HalfCheetahRandDirecEnv, with other settings from iteration {BEGIN} on"
-    plot_comparison(panels, path, title, "iterations")
-    return path
-
-
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Draws the variants, and trains them first if the flags ask for it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="name of the files beside this one, without ending")
-    parser.add_argument("--train", action="store_true", help="train all variants first")
-    arguments = parser.parse_args(argv)
-    if arguments.train:
-        train_all(os.path.join(HERE, f"{arguments.name}.csv"))
-    print(draw(arguments.name))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    train_all(os.path.join(HERE, "pro_mp_stability.csv"))

@@ -32,7 +32,6 @@ def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, t
             gets the first panel.
 
     Raises:
-        TypeError: `ax` is something else.
         ValueError: there is no row to draw, a column is missing, or `ax` has another number of axes.
     """
     return _plot(run_folder, path, "learning_curve.png", title, ax, [(_draw_returns, 3), (_draw_gain, 2)])

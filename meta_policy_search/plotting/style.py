@@ -30,8 +30,8 @@ def picture(path: Optional[PathLike], title: str, height: float, width: float = 
             ax: Any = None, **options: Any) -> Iterator[np.ndarray]:
     """Gives axes, `[rows, columns]`; when the block ends, their figure is written to `path`, if any, as SVG or PNG.
 
-    They are a user's (`ax`, one or an array; anything else is a `TypeError`, another number a `ValueError`), else those
-    of a new figure with this title and size in inches, `options` being those of `Figure.subplots`.
+    They are a user's (`ax`, one or an array; another number of axes is a `ValueError`), else those of a new figure with
+    this title and size in inches, `options` being those of `Figure.subplots`.
     """
     import matplotlib
 
@@ -39,7 +39,7 @@ def picture(path: Optional[PathLike], title: str, height: float, width: float = 
         if ax is None:
             all_axes = _new_figure(title, (width, height)).subplots(rows, columns, squeeze=False, **options)
         else:
-            all_axes = _given_axes(ax, rows * columns).reshape(rows, columns)
+            all_axes = np.array(ax, dtype=object).reshape(rows, columns)
         yield all_axes
         if path is not None:
             is_svg = os.fspath(path).lower().endswith(".svg")
@@ -63,17 +63,6 @@ def _as_png(figure: Figure) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, format="png")
     return file.getvalue()
-
-
-def _given_axes(ax: Any, number: int) -> np.ndarray:
-    from matplotlib.axes import Axes
-
-    given = np.array(ax, dtype=object)
-    if not all(isinstance(axes, Axes) for axes in given.flat):
-        raise TypeError(f"ax: expected axes of Matplotlib, one or an array of them, got {ax!r}")
-    if given.size != number:
-        raise ValueError(f"ax: expected {number} axes, one for each panel, got {given.size}")
-    return given
 
 
 def figure_of(all_axes: np.ndarray) -> Figure:

@@ -12,7 +12,7 @@ from meta_policy_search.utils import logger
 @pytest.mark.parametrize("force, action", [(1.0, 1), (-1.0, 0)])
 def test_the_cart_and_pole_move_as_gymnasiums_do(force, action):
     """Given the same states, then twenty steps of full force lead to the same ones, and end in the same step."""
-    ours, theirs = compare_searches.BatchedCartPole(4), CartPoleEnv()
+    ours, theirs = compare_searches.CartPole().make_batched(4), CartPoleEnv()
     states = ours.reset(np.arange(4), [np.random.default_rng(i) for i in range(4)])
     high = np.array([1.2, 1.0, np.radians(6.0), 1.0])
     assert (np.abs(states) <= high).all() and (np.abs(states) > 0.5 * high).any(axis=0).all()
@@ -31,7 +31,7 @@ def test_the_cart_and_pole_move_as_gymnasiums_do(force, action):
 
 def test_random_search_takes_as_many_steps_as_the_others(tmp_path, monkeypatch, capsys):
     """Given a tiny setting, then the file has a row for each algorithm, and random search took the most steps."""
-    setting = compare_searches.Setting(compare_searches.CartPole, (), 20, 2)
+    setting = compare_searches.Setting(compare_searches.CartPole, 20, 2)
     monkeypatch.setitem(compare_searches.SETTINGS, "tiny", setting)
     monkeypatch.setattr(compare_searches, "FINAL_PATHS", 3)
     path = tmp_path / "out.csv"

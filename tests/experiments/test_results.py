@@ -31,7 +31,7 @@ def rows_about(name):
 
 @pytest.mark.parametrize("name", [name for name in draw.RUNS if "pole" not in name and "pendulum" not in name])
 def test_gains(name):
-    runs = draw.read_runs(name)
+    runs = list(draw.read_runs(name).values())
     for what, _, gains, over_seeds, _ in rows_about(name):
         count = re.search(r"(\d+) iterations", what)
         rows = slice(None, int(count[1]) if count else None)
@@ -54,12 +54,13 @@ def test_evaluations(name, what):
         for cell, row in zip(cells, [row for row in data if row["policy"] == policy], strict=True):
             assert_said(cell, [float(row["return"]), float(row["return_ci95"])])
     published = next(row for row in ROWS if row[0] == what[0].split(",")[0] + ", MAML, published")
-    assert_said(" ".join(published[1:5]), draw.PUBLISHED[name])
+    assert_said(" ".join(published[1:5]), draw.EVALUATIONS[name]["published"])
 
 
 def test_every_picture_is_drawn_again_as_it_is(tmp_path, monkeypatch):
     """Given the data of one experiment, then its picture comes out as it is kept, but for the version of matplotlib."""
     kept = (ROOT / "experiments" / "results" / "ddpg_pendulum.svg").read_text(encoding="utf-8")
     monkeypatch.setattr(draw, "_path", lambda name: str(tmp_path / f"{name}.svg"))
-    drawn = Path(draw.draw_runs("ddpg_pendulum")).read_text(encoding="utf-8")
-    assert drawn.count("<path") == kept.count("<path") and draw.draw_evaluation("trpo_maml_navigation_evaluation")
+    assert draw.main(["ddpg_pendulum", "trpo_maml_navigation_evaluation"]) == 0
+    drawn = (tmp_path / "ddpg_pendulum.svg").read_text(encoding="utf-8")
+    assert drawn.count("<path") == kept.count("<path") and (tmp_path / "trpo_maml_navigation_evaluation.svg").exists()

@@ -1,10 +1,8 @@
 """The variants of a run that go on from one of its iterations."""
-import os
-
 import numpy as np
 import pytest
 
-from experiments.results import stability
+from experiments.results import draw, stability
 from experiments.settings import SMOKE
 
 
@@ -26,8 +24,8 @@ def test_a_variant_with_the_same_settings_is_the_run_itself(monkeypatch):
 def test_its_picture_is_drawn_from_the_data(tmp_path, monkeypatch):
     header = ",".join(("variant", *stability.COLUMNS))
     lines = [f"{name},{itr},1,2,3,4,5,6" for name in stability.ENDS for itr in range(3)]
-    (tmp_path / "runs.csv").write_text("\n".join([header, *lines]), encoding="utf-8")
-    monkeypatch.setattr(stability, "HERE", str(tmp_path))
-    assert stability.main(["runs"]) == 0
-    assert all(name in (tmp_path / "runs.svg").read_text(encoding="utf-8") for name in stability.ENDS)
-    assert sorted(os.listdir(tmp_path)) == ["runs.csv", "runs.svg"]
+    (tmp_path / "pro_mp_stability.csv").write_text("\n".join([header, *lines]), encoding="utf-8")
+    monkeypatch.setattr(draw, "HERE", str(tmp_path))
+    assert draw.main(["pro_mp_stability"]) == 0
+    picture = (tmp_path / "pro_mp_stability.svg").read_text(encoding="utf-8")
+    assert all(name in picture for name in stability.ENDS)
