@@ -202,7 +202,7 @@ def test_what_is_trained_is_said_before_the_first_row_and_how_long_it_takes_afte
     assert first == ("MetaPointEnvCorner, seed 1: 12 iterations of ProMP with 3 tasks x 2 paths x 10 steps, before and "
                      "after 1 adaptation step")
     assert second == f"Writing to {record.shortest(finished.folder)}" and row.startswith("itr    0 |")
-    said = r"The first iteration took \d+\.\d s, start-up included; up to \d+ \w+ for the 11 left"
+    said = r"The first iteration took \d+\.\d s, start-up included; up to \d+:\d\d:\d\d h for the 11 left"
     assert re.fullmatch(said, third)
     log = (finished.folder / "log.txt").read_text()
     assert all(f" info: {line}\n" in log for line in (first, second, third))
