@@ -96,10 +96,8 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
             if seeds or seed in method.seeds}
     processes = available_cores() if arguments.processes is None else check_positive_int(
         "--processes", arguments.processes)
-    failed, was_interrupted = sweep.run_all(
-        sweep.Sweep(os.path.join(arguments.output, name), list(runs.values())), min(processes, len(runs)))
-    for run_name, lines in failed.items():
-        print(f"\n{run_name} failed; its log ends with", *lines, sep="\n    ")
+    _, was_interrupted = sweep.run_all(
+        os.path.join(arguments.output, name), list(runs.values()), min(processes, len(runs)))
     done = {key: run for key, run in runs.items() if run.is_done}
     if not was_interrupted:
         for key, run in done.items():
