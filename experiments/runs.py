@@ -150,7 +150,7 @@ def make_parser() -> Parser:
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
-        help=f"run folder, or one that contains runs at any depth; or a pattern such as 'data/*' (default: {FOLDER})")
+        help=f"run folder, or one that contains runs at any depth (default: {FOLDER})")
     add("--since", type=_as_time, metavar="TIME", help="only runs that were started then or later: 2026-11-20, "
         "'2026-11-20 10:30' or another ISO 8601 time; in the time zone of this machine unless it names one")
     add("--experiment", default="*", metavar="NAME", help="only runs of this script; * stands for anything")

@@ -437,11 +437,10 @@ def test_the_folder_of_another_run_is_refused_before_training(finished_copy, mon
     assert contents(finished_copy) == before
 
 
-@pytest.mark.parametrize("name", ["params.json", "progress.csv", "progress.json", "params.pkl", "itr_100.pkl",
-                                  "learning_curve.png", "diagnostics.png"])
+@pytest.mark.parametrize("name", ["params.json", "progress.csv", "progress.json", "params.pkl", "itr_100.pkl"])
 def test_no_file_of_an_earlier_run_is_overwritten(name, finished, tmp_path, monkeypatch, capsys):
     """Given a folder that holds but one of the files that runs write, then it is refused, and the file stays."""
-    source = {"itr_100.pkl": "params.pkl", "progress.json": "progress.csv", "diagnostics.png": "learning_curve.png"}
+    source = {"itr_100.pkl": "params.pkl", "progress.json": "progress.csv"}
     shutil.copy(finished.folder / source.get(name, name), tmp_path / name)
     before = contents(tmp_path)
     monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))
