@@ -87,7 +87,8 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
     differing = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)]
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        parts = [_as_part(name, run.settings[name]) for name in differing if name in run.settings]
+        parts = [("" if name in ("script", "env", "folder") else f"{name} ") + _as_text(run.settings[name])
+                 for name in differing if name in run.settings]
         groups.setdefault(", ".join(parts), []).append(run)
     if list(groups) == [""]:  # nothing differs
         known = [runs[0].settings[name] for name in ("script", "env", "folder") if name in runs[0].settings]
@@ -109,11 +110,6 @@ def _defaults(script: Any) -> Mapping[str, Any]:
         return dataclasses.asdict(find_script(script).Config())
     except ValueError:  # a script of another version
         return {}
-
-
-def _as_part(name: str, value: Any) -> str:
-    """Returns the part of the label of a curve that names a setting."""
-    return str(value) if name in ("script", "env", "folder") else f"{name} {_as_text(value)}"
 
 
 def _as_text(value: Any) -> str:
@@ -177,16 +173,6 @@ def _x_values(run: Run, column: str) -> np.ndarray:
     return run.progress[column]
 
 
-# Trajectories ----------------------------------------------------------------------------------------------------
-
-
-def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -> None:
-    """Draws the paths of the policy of a run before and after each adaptation step in some tasks."""
-    evaluator = mps.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length)
-    check_is_planar(evaluator.env)  # before it takes time
-    evaluate.record_paths(evaluator, arguments).plot_trajectories(output, "", arguments.num_paths)
-
-
 # The command -----------------------------------------------------------------------------------------------------
 
 
@@ -206,7 +192,9 @@ def draw(arguments: argparse.Namespace) -> None:
     if arguments.trajectories:
         if len(folders) > 1:
             raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {', '.join(folders)}")
-        draw_trajectories(arguments, folders[0], output)
+        evaluator = mps.load_evaluator(folders[0], arguments.snapshot, arguments.rollouts, arguments.max_path_length)
+        check_is_planar(evaluator.env)  # before it takes time
+        evaluate.record_paths(evaluator, arguments).plot_trajectories(output, "", arguments.num_paths)
     else:
         compare(arguments, folders, output)
     print(f"Picture: {output}")

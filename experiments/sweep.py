@@ -273,15 +273,6 @@ def summarize(runs: Sequence[Run], failed: Container[str]) -> tuple[list[str], l
     return ["run", *runs[0].varied, "status", "iterations", *labels], rows
 
 
-def as_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Returns the table to print, without the columns of values, which the names of the runs contain."""
-    shown = [0, *range(header.index("status"), len(header))]
-    cells = [[header[i] for i in shown]]
-    cells += [["" if row[i] is None else f"{row[i]:.3f}" if isinstance(row[i], float) else str(row[i]) for i in shown]
-              for row in rows]
-    return text_table(cells, right=range(2, len(shown)))
-
-
 # The command -----------------------------------------------------------------------------------------------------
 
 
@@ -301,7 +292,9 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     header, rows = summarize(runs, failed)
     path = os.path.join(output, SUMMARY)
     write_csv(path, [header, *rows])
-    print(f"\nMeans of the last {LAST} iterations\n{as_text(header, rows)}")
+    cells = [["" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else str(cell)
+              for cell in (row[0], *row[header.index("status"):])] for row in (header, *rows)]
+    print(f"\nMeans of the last {LAST} iterations\n{text_table(cells, right=range(2, len(cells[0])))}")
     print(f"\nTable: {path}")
     if was_interrupted:
         print("Interrupted; run the same command to resume")
