@@ -2,6 +2,6 @@
 
 A script defines its settings (a dataclass) and builds its algorithm. All scripts share `settings` (types, defaults and
 files of settings), `parts` (builds environment, policy, sampler, processor and trainer), `flags` (command lines),
-`record` (run folders), `times` and `command` (starts, resumes and trains). `single_task` has the settings and parts of
+`record` (run folders) and `command` (starts, resumes and trains). `single_task` has the settings and parts of
 algorithms that learn a single task.
 """

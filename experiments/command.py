@@ -6,13 +6,14 @@ the script, `--config_file`, `--smoke` and flags; each overrides the ones before
 import argparse
 import contextlib
 import dataclasses
+import datetime
 import os
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
-from experiments import record, times
+from experiments import record
 from experiments.flags import Parser, given_settings, make_training_parser
 from experiments.settings import SMOKE, ConfigT, MetaConfig, RunConfig, make_config
 from meta_policy_search import run_folder
@@ -215,7 +216,7 @@ def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> Non
         took, left = time.monotonic() - began, config.n_itr - trainer.itr
         if trainer.itr == first + 1 and left:
             logger.log(f"The first iteration took {took:.1f} s, start-up included; up to "
-                       f"{times.duration(left * took)} for the {left} left")
+                       f"{datetime.timedelta(seconds=round(left * took))} h for the {left} left")
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
             with _warning("could not draw the learning curve"):
                 run_type.draw(folder, config)

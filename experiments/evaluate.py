@@ -36,7 +36,7 @@ import numpy as np
 
 import meta_policy_search as mps
 from experiments.command import run_tool
-from experiments.flags import Parser, add_output_flags, add_parallel_flags
+from experiments.flags import Parser, add_output_flags, add_parallel_flags, check_is_new
 from experiments.settings import PARALLEL_SETTINGS, MetaConfig
 from meta_policy_search.envs.gym_compat import sample_tasks
 from meta_policy_search.plotting import describe_task
@@ -56,14 +56,15 @@ BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
 
 
 def make_search_evaluator(
-    evaluator: "MetaEvaluator", search: str, candidates: Optional[int] = None, std: float = 0.1
+    evaluator: "MetaEvaluator", search: str, std: float = 0.1
 ) -> "MetaEvaluator":
     """Returns an evaluator that adapts the same policy without gradients, with paths of the same number and length.
+
+    In each step, a search tries as many candidates as there are paths, with one path each.
 
     Args:
         evaluator: the evaluator of the policy.
         search: `"cem"` or `"cma_es"` (with a diagonal covariance matrix).
-        candidates: number of candidates in each step, which share its paths; default None, one for each path.
         std: standard deviation of each parameter in the first step.
 
     Raises:
@@ -77,18 +78,15 @@ def make_search_evaluator(
     from meta_policy_search.policies import TaskPolicy
 
     rollouts = evaluator.rollouts_per_meta_task
-    candidates = rollouts if candidates is None else check_int_at_least("candidates", candidates, 2)
-    if candidates > rollouts:
-        raise ValueError(f"candidates: expected at most {rollouts}, as each needs one of the paths, got {candidates}")
     arguments = {
         "env_spec": EnvSpec.of(evaluator.env),
         "policy": TaskPolicy(evaluator.algo.policy),
         "baseline": ZeroBaseline(),
-        "n_samples": candidates,
+        "n_samples": rollouts,
         "max_path_length": evaluator.max_path_length,
     }
     if check_choice("search", search, SEARCHES) == "cem":
-        algo = CEM(**arguments, init_std=std, best_frac=max(BEST_FRAC, 1.0 / candidates), extra_std=0.0)
+        algo = CEM(**arguments, init_std=std, best_frac=max(BEST_FRAC, 1.0 / rollouts), extra_std=0.0)
     else:
         algo = CMAES(**arguments, sigma0=std, diagonal=True)
     return MetaEvaluator(
@@ -110,9 +108,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 def evaluate(arguments: argparse.Namespace) -> None:
     """Evaluates a run and its references, prints the table and writes the files."""
     output = arguments.output or os.path.join(arguments.run_folder, "evaluation")
-    if os.path.exists(os.path.join(output, "evaluation.json")) and not arguments.overwrite:
-        raise ValueError(f"--output: expected a folder without an evaluation, got {output}; choose another one, or "
-                         "have it replaced (--overwrite)")
+    check_is_new(os.path.join(output, "evaluation.json"), arguments.overwrite)
     sizes = (arguments.rollouts, arguments.max_path_length)
     given = {name: value for name, value in vars(arguments).items() if name in PARALLEL_SETTINGS}
     how = {"parallel": MetaConfig(**given).parallel_option()} if given else {}
@@ -120,7 +116,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     same = (evaluator.rollouts_per_meta_task, evaluator.max_path_length, evaluator.env)
     references = [mps.load_evaluator(arguments.run_folder, None, *same, **how) if name == RANDOM
                   else mps.load_evaluator(name, LAST, *same, **how) for name in arguments.reference]
-    searches = [make_search_evaluator(evaluator, search, arguments.candidates, std)
+    searches = [make_search_evaluator(evaluator, search, std)
                 for search in arguments.compare for std in arguments.search_std]
     num_steps = max(NUM_STEPS, evaluator.trained_steps) if arguments.num_steps is None else arguments.num_steps
     compare_steps = num_steps if arguments.compare_steps is None else check_int_at_least(
@@ -150,8 +146,6 @@ def make_parser() -> Parser:
         help=f"searches to compare with, {' or '.join(SEARCHES)}: they adapt the same policy without gradients")
     add("--compare_steps", type=int, metavar="INT", help="adaptation steps of a search, each with as many paths as a "
         "gradient step (default: as num_steps)")
-    add("--candidates", type=int, metavar="INT",
-        help="parameters that a search tries in a step, sharing its paths (default: one for each path)")
     add("--search_std", type=float, nargs="+", default=[0.1], metavar="FLOAT", help="standard deviation of a "
         "parameter in the first step of a search; several of them for a curve each (default: 0.1)")
     add_output_flags(parser, "DIR", "where the files go (default: RUN_FOLDER/evaluation)", "evaluation")
@@ -174,25 +168,21 @@ def add_recording_flags(parser: Any, num_tasks: int) -> None:
 def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "Recording":
     """Adapts the policy to the tasks that the flags ask for; returns its paths before and after each step.
 
-    Sampled tasks differ from each other.
+    Sampled tasks differ from each other; there may be fewer than asked for.
     """
-    tasks = different_tasks(evaluator.env, arguments) if arguments.tasks is None else arguments.tasks
+    tasks = arguments.tasks
+    if tasks is None:
+        num_tasks = check_int_at_least("num_tasks", arguments.num_tasks, 1)
+        by_name: dict[str, Any] = {}
+        for task in sample_tasks(evaluator.env, _DRAWS_PER_TASK * num_tasks, np.random.default_rng(arguments.seed)):
+            by_name.setdefault(describe_task(task), task)
+        tasks = list(by_name.values())[:num_tasks]
     return evaluator.record(tasks, arguments.num_steps, arguments.step_sizes, arguments.seed)
-
-
-def different_tasks(env: Any, arguments: argparse.Namespace) -> list[Any]:
-    """Samples as many different tasks as the flags ask for, or as many as the environment has."""
-    num_tasks = check_int_at_least("num_tasks", arguments.num_tasks, 1)
-    sampled = sample_tasks(env, _DRAWS_PER_TASK * num_tasks, np.random.default_rng(arguments.seed))
-    by_name: dict[str, Any] = {}
-    for task in sampled:
-        by_name.setdefault(describe_task(task), task)
-    return list(by_name.values())[:num_tasks]
 
 
 def add_snapshot_flag(parser: Any) -> None:
     """Adds the flag for the snapshot."""
-    parser.add_argument("--snapshot", type=_snapshot, default=LAST, metavar="ITR",
+    parser.add_argument("--snapshot", type=_iteration, default=LAST, metavar="ITR",
                         help="iteration whose snapshot is used (default: last)")
 
 
@@ -202,7 +192,7 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     tasks = parser.add_mutually_exclusive_group()
     tasks.add_argument("--num_tasks", type=int, default=num_tasks, metavar="INT",
                        help=f"tasks that are sampled for each seed (default: {num_tasks})")
-    tasks.add_argument("--tasks", type=_tasks, metavar="JSON", help="a list of tasks, in place of sampled ones")
+    tasks.add_argument("--tasks", type=json.loads, metavar="JSON", help="a list of tasks, in place of sampled ones")
     add("--num_steps", type=int, metavar="INT",
         help=f"gradient steps, may be more than in training (default: {num_steps})")
     add("--step_sizes", type=float, nargs="+", metavar="FLOAT",
@@ -212,21 +202,8 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     add("--max_path_length", type=int, metavar="INT", help="steps of a path, at most (default: as in the run)")
 
 
-def _snapshot(text: str) -> Union[int, str]:
-    try:
-        return LAST if text == LAST else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected {LAST!r} or the number of an iteration, got {text!r}") from None
-
-
-def _tasks(text: str) -> list[Any]:
-    try:
-        tasks = json.loads(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"expected a list in JSON, got {text!r}: {error}") from None
-    if not isinstance(tasks, list) or not tasks:
-        raise argparse.ArgumentTypeError(f"expected a list of at least one task in JSON, got {text!r}")
-    return tasks
+def _iteration(text: str) -> Union[int, str]:
+    return LAST if text == LAST else int(text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Command lines: a flag for every setting, errors in one line, and text tables."""
 import argparse
 import dataclasses
-import difflib
 import json
 import os
 import re
@@ -174,14 +173,6 @@ def check_is_new(output: str, overwrite: bool) -> None:
     if os.path.exists(output) and not overwrite:
         raise ValueError(f"--output: expected a file that is not there yet, got {output}; choose another one, or have "
                          "it replaced (--overwrite)")
-
-
-def similar(name: str, known: Sequence[str]) -> str:
-    """Returns a phrase with the known names that are similar to a name, or with all if none is."""
-    by_lower = {other.lower(): other for other in known}
-    matches = difflib.get_close_matches(name.lower(), by_lower, n=5, cutoff=0.5)
-    return ("similar ones are " + ", ".join(by_lower[match] for match in matches) if matches else
-            "there are " + ", ".join(known))
 
 
 def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:

@@ -31,36 +31,25 @@ import meta_policy_search as mps
 from experiments import evaluate
 from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new, text_table
-from meta_policy_search.envs import (
-    EnvSpec,
-    MetaWorldML1,
-    MetaWorldML10,
-    MetaWorldML25,
-    MetaWorldML45,
-    NormalizedEnv,
-    normalize,
-)
-from meta_policy_search.envs.meta_world import NUM_VARIATIONS, SPLITS, import_metaworld, package_task, scene_class
+from meta_policy_search.envs import EnvSpec, NormalizedEnv, meta_world, normalize
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.serializable import present_arguments
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import MetaEvaluator
 
-BENCHMARKS = (MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45)
+BENCHMARKS = (meta_world.MetaWorldML1, meta_world.MetaWorldML10, meta_world.MetaWorldML25, meta_world.MetaWorldML45)
 FILE = "metaworld_evaluation.json"
 NUM_GOALS = 40  # of each kind of task, as the package's evaluation expects
 ADAPTATION_EPISODES, EVALUATION_EPISODES = 10, 3  # the package's defaults
 INTEGERS = {  # flags that are arguments of `evaluate_on_metaworld`, and their help
-    "num_goals": f"goals of each kind of task, at most {NUM_VARIATIONS}",
+    "num_goals": f"goals of each kind of task, at most {meta_world.NUM_VARIATIONS}",
     "adaptation_episodes": "episodes of each adaptation step",
     "evaluation_episodes": "episodes that are counted for each goal",
-    "envs_per_kind": "goals of a kind of task at a time; with more than one, the package counts the episodes that end "
-                     "first, which makes rates too high",
     "max_path_length": "steps of an episode; 500 if it is not given",
     "seed": "root of all random numbers",
 }
@@ -73,27 +62,25 @@ class Successes(NamedTuple):
     mean_return: float  # of episodes, which end at the first success
     success_rates: dict[str, float]  # of each kind of task
     adaptation_steps: int
-    rounds: list[float]  # share of episodes that succeed with each goal; or with each few that come at a time
+    rounds: list[float]  # share of episodes that succeed with each goal
 
 
 class MetaWorldAgent:
     """A policy that adapts, with the interface of `MetaLearningAgent` in `metaworld.evaluation`.
 
     Each of the environments that step together is a separate task. While the policy explores, its actions are
-    sampled. Actions and observations are normalized as in the run.
+    sampled. The adapted policy acts with the mean of its distribution, as the agents of Meta-World's authors do.
+    Actions and observations are normalized as in the run.
 
     Args:
         evaluator: the evaluator of the policy, in an environment of Meta-World, normalized or not.
-        deterministic: whether the adapted policy acts with the mean of its distribution, as the agents of
-            Meta-World's authors do; default True.
 
     Raises:
         TypeError: the environment is another one.
     """
 
-    def __init__(self, evaluator: "MetaEvaluator", deterministic: bool = True) -> None:
+    def __init__(self, evaluator: "MetaEvaluator") -> None:
         self._env = _normalized(evaluator.env)
-        self._deterministic = check_bool("deterministic", deterministic)
         self._algo = evaluator.algo
         if not isinstance(self._algo, MetaRLAlgorithm):
             from meta_policy_search.algos import GradientAdaptation  # loads TensorFlow
@@ -145,7 +132,7 @@ class MetaWorldAgent:
     def eval_action(self, observations: np.ndarray) -> np.ndarray:
         """Returns the actions `[M, A]` of the adapted policies."""
         _, actions, infos = self._act(observations)
-        return self._normalizer.actions(infos.get("mean", actions) if self._deterministic else actions)
+        return self._normalizer.actions(infos.get("mean", actions))
 
     def _begin(self, policies: list[Any]) -> None:
         """Uses these policies, one per task, for episodes that begin now."""
@@ -185,36 +172,33 @@ def _paths(columns: dict[str, np.ndarray]) -> list[Any]:
 
 
 def make_test_envs(
-    env: Any, num_goals: int = NUM_GOALS, envs_per_kind: int = 1, max_path_length: Optional[int] = None, seed: int = 1
+    env: Any, num_goals: int = NUM_GOALS, max_path_length: Optional[int] = None, seed: int = 1
 ) -> Any:
-    """Returns the vectorized environments of the package's evaluation.
+    """Returns the vectorized environments of the package's evaluation, one for each kind of task.
 
     They equal those of `metaworld.make_ml_envs_test`, and also work with recent versions of MuJoCo.
 
     Args:
         env: an environment of Meta-World, which determines the benchmark and the goals.
         num_goals: number of goals of each kind of task; the first ones are used.
-        envs_per_kind: environments of each kind, which share its goals.
         max_path_length: steps of an episode; default None, 500.
         seed: determines the order of goals.
 
     Returns:
         A `gymnasium.vector.SyncVectorEnv`.
     """
-    if check_positive_int("num_goals", num_goals) > NUM_VARIATIONS:
-        raise ValueError(f"num_goals: expected at most {NUM_VARIATIONS}, as many as there are, got {num_goals}")
-    if num_goals % check_positive_int("envs_per_kind", envs_per_kind):
-        raise ValueError(f"envs_per_kind: expected a divisor of num_goals={num_goals}, got {envs_per_kind}")
+    if check_positive_int("num_goals", num_goals) > meta_world.NUM_VARIATIONS:
+        raise ValueError(f"num_goals: expected at most {meta_world.NUM_VARIATIONS}, got {num_goals}")
     if max_path_length is not None:
         check_positive_int("max_path_length", max_path_length)
 
     def maker(kind: str) -> Callable[..., Any]:
-        return lambda **arguments: scene_class(kind)(object(), **arguments)  # with a separate model
+        return lambda **arguments: meta_world.scene_class(kind)(object(), **arguments)  # with a separate model
 
     benchmark = SimpleNamespace(test_classes={kind: maker(kind) for kind in env.env_names},
-                                test_tasks=list(map(package_task, env.tasks)))
-    return import_metaworld()._make_ml_envs_inner(
-        benchmark, envs_per_kind * len(env.env_names), seed, num_goals, "test", terminate_on_success=True,
+                                test_tasks=list(map(meta_world.package_task, env.tasks)))
+    return meta_world.import_metaworld()._make_ml_envs_inner(
+        benchmark, len(env.env_names), seed, num_goals, "test", terminate_on_success=True,
         task_select="pseudorandom", max_episode_steps=max_path_length,
         reward_function_version=present_arguments(env)["reward_function_version"])
 
@@ -222,8 +206,7 @@ def make_test_envs(
 def evaluate_on_metaworld(
     evaluator: "MetaEvaluator", split: str = "test", num_goals: int = NUM_GOALS,
     adaptation_steps: Optional[int] = None, adaptation_episodes: int = ADAPTATION_EPISODES,
-    evaluation_episodes: int = EVALUATION_EPISODES, envs_per_kind: int = 1, max_path_length: Optional[int] = None,
-    deterministic: bool = True, seed: int = 1,
+    evaluation_episodes: int = EVALUATION_EPISODES, max_path_length: Optional[int] = None, seed: int = 1,
 ) -> Successes:
     """Evaluates a policy by `metaworld.evaluation.metalearning_evaluation`, once on each goal.
 
@@ -233,12 +216,8 @@ def evaluate_on_metaworld(
         num_goals: goals of each kind of task, at most 50.
         adaptation_steps: default None, as many as in training (one if the algorithm does not specify it).
         adaptation_episodes: episodes of each adaptation step.
-        evaluation_episodes: episodes that are counted, see `envs_per_kind`.
-        envs_per_kind: environments of each kind of task, each with another goal at a time. The package counts the first
-            `evaluation_episodes` of a kind that end, whatever their goals. Successful episodes end first, so rates are
-            too high with more than one environment.
+        evaluation_episodes: episodes that are counted for each goal.
         max_path_length: steps of an episode; default None, 500.
-        deterministic: whether the adapted policy acts with the mean of its distribution.
         seed: root of all random numbers.
 
     Raises:
@@ -248,19 +227,19 @@ def evaluate_on_metaworld(
     """
     from metaworld.evaluation import metalearning_evaluation
 
-    agent = MetaWorldAgent(evaluator, deterministic)
+    agent = MetaWorldAgent(evaluator)
     trained = _normalized(evaluator.env).wrapped_env
-    env = type(trained)(**{**present_arguments(trained), "split": check_choice("split", split, SPLITS)})
+    env = type(trained)(**{**present_arguments(trained), "split": check_choice("split", split, meta_world.SPLITS)})
     steps = (evaluator.trained_steps or 1) if adaptation_steps is None else check_int_at_least(
         "adaptation_steps", adaptation_steps, 0)
     check_positive_int("adaptation_episodes", adaptation_episodes)
     check_positive_int("evaluation_episodes", evaluation_episodes)
     with seeding.evaluation_seed(check_int_at_least("seed", seed, 0)):
-        envs = make_test_envs(env, num_goals, envs_per_kind, max_path_length, seed)
+        envs = make_test_envs(env, num_goals, max_path_length, seed)
         try:
             rates, returns, by_kind = zip(*(
                 metalearning_evaluation(agent, envs, 1, steps, adaptation_episodes, evaluation_episodes)
-                for _ in range(num_goals // envs_per_kind)), strict=True)
+                for _ in range(num_goals)), strict=True)
         finally:
             envs.close()
     return Successes(float(np.mean(rates)), float(np.mean(returns)), {
@@ -277,8 +256,7 @@ def run(arguments: argparse.Namespace) -> None:
     output = arguments.output or os.path.join(arguments.run_folder, FILE)
     check_is_new(output, arguments.overwrite)
     evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot)
-    settings = {**{name: getattr(arguments, name) for name in ("split", *INTEGERS)},
-                "deterministic": not arguments.sample_actions}
+    settings = {name: getattr(arguments, name) for name in ("split", *INTEGERS)}
     steps = arguments.adaptation_steps or (0, evaluator.trained_steps or 1)
     results = [evaluate_on_metaworld(evaluator, adaptation_steps=number, **settings) for number in steps]
     print(f"{evaluator.name}; metaworld {versions()['metaworld']}, MuJoCo {versions()['mujoco']}\n"
@@ -302,15 +280,13 @@ def make_parser() -> Parser:
     add = parser.add_argument
     add("run_folder", metavar="RUN_FOLDER", help="folder of a run in an environment of Meta-World")
     evaluate.add_snapshot_flag(parser)
-    add("--split", choices=SPLITS, default="test", help="which goals to use (default: test)")
+    add("--split", choices=meta_world.SPLITS, default="test", help="which goals to use (default: test)")
     add("--adaptation_steps", type=int, nargs="+", metavar="INT",
         help="a column for each of these numbers of steps (default: 0, and as in training)")
     for name, text in INTEGERS.items():
         default = inspect.signature(evaluate_on_metaworld).parameters[name].default
         add(f"--{name}", type=int, default=default, metavar="INT",
             help=text + (f" (default: {default})" if default is not None else ""))
-    add("--sample_actions", action="store_true",
-        help="sample the actions of the adapted policy; by default it acts with their mean")
     add_output_flags(parser, "FILE", f"JSON file to write (default: RUN_FOLDER/{FILE})", "evaluation")
     return parser
 

@@ -25,7 +25,7 @@ import numpy as np
 import meta_policy_search as mps
 from experiments import evaluate, record
 from experiments.command import run_tool
-from experiments.flags import Parser, add_output_flags, check_is_new, similar
+from experiments.flags import Parser, add_output_flags, check_is_new
 from experiments.record import PROGRESS_FILE
 from experiments.settings import PARALLEL_SETTINGS, find_script
 from meta_policy_search.envs.scenery import check_is_planar
@@ -37,14 +37,17 @@ from meta_policy_search.plotting import (
     read_progress,
     return_columns,
 )
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 
 WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
                   *PARALLEL_SETTINGS, "envs_per_task", "candidates_at_once")
 """Settings in which the runs of one curve may differ: they change the length of a run and its files."""
 
-X_COLUMNS = {"iterations": "Itr", "steps": "n_timesteps", "time": "Time"}
-TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+X_AXES = {  # column, label, and unit of the label in that of the column
+    "iterations": ("Itr", "iteration", 1.0),
+    "steps": ("n_timesteps", "environment steps, all tasks", 1.0),
+    "time": ("Time", "time, minutes", 60.0),
+}
 COMPARISON, TRAJECTORIES = "comparison.png", "trajectories.png"
 
 
@@ -84,7 +87,8 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
     differing = [name for name in names if len(values[name]) > 1 and not _is_default(name, runs)]
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        parts = [_as_part(name, run.settings[name]) for name in differing if name in run.settings]
+        parts = [("" if name in ("script", "env", "folder") else f"{name} ") + _as_text(run.settings[name])
+                 for name in differing if name in run.settings]
         groups.setdefault(", ".join(parts), []).append(run)
     if list(groups) == [""]:  # nothing differs
         known = [runs[0].settings[name] for name in ("script", "env", "folder") if name in runs[0].settings]
@@ -108,11 +112,6 @@ def _defaults(script: Any) -> Mapping[str, Any]:
         return {}
 
 
-def _as_part(name: str, value: Any) -> str:
-    """Returns the part of the label of a curve that names a setting."""
-    return str(value) if name in ("script", "env", "folder") else f"{name} {_as_text(value)}"
-
-
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
@@ -125,13 +124,7 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
     groups = group_runs([read_run(folder) for folder in folders])
     runs = [run for group in groups.values() for run in group]
     quantities = _quantities(runs, arguments.columns)
-    x_column = X_COLUMNS[arguments.x]
-    unit = "seconds"
-    if arguments.x == "time":
-        longest = max(np.nanmax(_x_values(run, x_column)) for run in runs)
-        unit = next((name for name, seconds in TIME_UNITS.items() if longest >= 2.0 * seconds), unit)
-    scale = TIME_UNITS[unit]
-    labels = {"iterations": "iteration", "steps": "environment steps, all tasks", "time": f"time, {unit}"}
+    x_column, x_label, scale = X_AXES[arguments.x]
     panels = {}
     for quantity, columns in quantities.items():
         panels[quantity] = [
@@ -140,11 +133,11 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
             if (members := [(_x_values(run, x_column) / scale, run.progress[columns[run.folder]])
                             for run in group if run.folder in columns])
         ]
-    plot_comparison(panels, output, arguments.title or _default_title(runs), x_label=labels[arguments.x],
+    plot_comparison(panels, output, _title(runs), x_label=x_label,
                     is_count=arguments.x != "time", smooth=arguments.smooth)
 
 
-def _default_title(runs: Sequence[Run]) -> str:
+def _title(runs: Sequence[Run]) -> str:
     """Returns the algorithm, environment and inner step that all runs share, with their seeds."""
     common = {name: next(iter(values)) for name in ("script", "env", "inner_lr")
               if len(values := {run.settings.get(name) for run in runs}) == 1}
@@ -169,8 +162,8 @@ def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[s
     known = list(dict.fromkeys(name for run in runs for name in run.progress))
     for column in columns:
         if column not in known:
-            raise ValueError(f"--columns: expected columns of {PROGRESS_FILE}, got {column!r}; "
-                             + similar(column, known))
+            raise ValueError(f"--columns: expected columns of {PROGRESS_FILE}, got {column!r}"
+                             + (did_you_mean(column, known) or f"; there are {', '.join(known)}"))
     return {column: {run.folder: column for run in runs if column in run.progress} for column in columns}
 
 
@@ -178,16 +171,6 @@ def _x_values(run: Run, column: str) -> np.ndarray:
     if column not in run.progress:
         raise ValueError(f"--x: expected runs with a column {column!r} for this axis, and {run.folder} has none")
     return run.progress[column]
-
-
-# Trajectories ----------------------------------------------------------------------------------------------------
-
-
-def draw_trajectories(arguments: argparse.Namespace, folder: str, output: str) -> None:
-    """Draws the paths of the policy of a run before and after each adaptation step in some tasks."""
-    evaluator = mps.load_evaluator(folder, arguments.snapshot, arguments.rollouts, arguments.max_path_length)
-    check_is_planar(evaluator.env)  # before it takes time
-    evaluate.record_paths(evaluator, arguments).plot_trajectories(output, arguments.title or "", arguments.num_paths)
 
 
 # The command -----------------------------------------------------------------------------------------------------
@@ -201,34 +184,31 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 def draw(arguments: argparse.Namespace) -> None:
     """Draws the picture that the flags ask for."""
     folders = record.find_runs(arguments.run_folders)
-    output = arguments.output or _default_output(arguments, folders)
+    common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
+    output = arguments.output or record.shortest(
+        os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
     check_positive_int("--smooth", arguments.smooth)
     check_is_new(output, arguments.overwrite)
     if arguments.trajectories:
         if len(folders) > 1:
             raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {', '.join(folders)}")
-        draw_trajectories(arguments, folders[0], output)
+        evaluator = mps.load_evaluator(folders[0], arguments.snapshot, arguments.rollouts, arguments.max_path_length)
+        check_is_planar(evaluator.env)  # before it takes time
+        evaluate.record_paths(evaluator, arguments).plot_trajectories(output, "", arguments.num_paths)
     else:
         compare(arguments, folders, output)
     print(f"Picture: {output}")
-
-
-def _default_output(arguments: argparse.Namespace, folders: Sequence[str]) -> str:
-    """Returns the path of a picture in the run folder, or in the common folder of all runs."""
-    common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
-    return record.shortest(os.path.join(common_folder, TRAJECTORIES if arguments.trajectories else COMPARISON))
 
 
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
-                        help="folder of a run, or one that contains runs at any depth; or a pattern such as 'data/*'")
+                        help="folder of a run, or one that contains runs at any depth")
     add_output_flags(parser, "FILE", f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} in the run folder, "
                      "or in the common folder of all runs)", "picture")
-    parser.add_argument("--title", metavar="TEXT", help="title of the picture")
     curves = parser.add_argument_group("curves").add_argument
-    curves("--x", choices=list(X_COLUMNS), default="iterations",
+    curves("--x", choices=list(X_AXES), default="iterations",
            help="quantity on the x axis (default: iterations)")
     curves("--columns", nargs="+", metavar="NAME", help=f"columns of {PROGRESS_FILE}, a panel for each (default: the "
            "mean return before and after adaptation or, in a single task, the mean return)")

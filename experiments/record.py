@@ -5,7 +5,6 @@ A run folder holds `params.json`, `progress.csv`, `log.txt`, snapshots, `learnin
 """
 import contextlib
 import dataclasses
-import glob
 import json
 import os
 import shlex
@@ -23,7 +22,6 @@ from meta_policy_search.utils.snapshotter import (
 
 PARAMS_FILE = run_folder.PARAMS_FILE
 PROGRESS_FILE = "progress.csv"
-_PICTURES = ("learning_curve.png", "diagnostics.png")
 _PARAMS = {"script": str, "settings": dict, "versions": dict, "machine": dict, "tensorflow_flags": dict,
            "resumed": list}
 _MAY_DIFFER = (*PARALLEL_SETTINGS, "plot_gap", "progress_bar")  # they do not change the data of a run
@@ -75,18 +73,17 @@ def find_runs(folders: Sequence[str]) -> list[str]:
     """Returns the run folders among some folders and below them, each once, in order.
 
     Args:
-        folders: run folders, folders that contain runs, or patterns such as `data/*/seed?`.
+        folders: run folders, or folders that contain runs.
 
     Raises:
         ValueError: one of them contains no run.
     """
     found: dict[str, None] = {}
     for folder in folders:
-        matching = [folder] if os.path.exists(folder) else sorted(glob.glob(folder))
-        runs = [run for match in matching for run in _runs_below(match)]
+        runs = list(_runs_below(folder))
         if not runs:
-            reason = f": there is no {PROGRESS_FILE} in it or below" if matching else ", which does not exist"
-            raise ValueError(f"run_folder: expected a run folder or one with runs in it, got {folder}{reason}")
+            raise ValueError(f"run_folder: expected a run folder or one with runs in it, got {folder}: there is no "
+                             f"{PROGRESS_FILE} in it or below")
         found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
     return list(found)
 
@@ -100,14 +97,10 @@ def _runs_below(folder: str) -> Iterator[str]:
 
 
 def check_is_unused(folder: str) -> None:
-    """Raises `ValueError` if a folder holds a run, or pictures of one."""
+    """Raises `ValueError` if a folder holds a run."""
     if is_run(folder):
         raise ValueError(f"--dump_path: expected a folder without an earlier run, got {folder}. To resume that "
                          f"run: --resume {folder}")
-    pictures = [name for name in _PICTURES if os.path.exists(os.path.join(folder, name))]
-    if pictures:
-        raise ValueError(f"--dump_path: expected a folder without files of an earlier run, got {folder}, which holds "
-                         f"{', '.join(pictures)}")
 
 
 def shortest(path: str) -> str:

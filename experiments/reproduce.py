@@ -1,9 +1,8 @@
 """Reproduces results of papers: trains, tests in new tasks, and writes tables and pictures.
 
-    python experiments/reproduce.py                        # lists the entries and the runs that are done
     python experiments/reproduce.py exploration_corner
     python experiments/reproduce.py exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
-    python experiments/reproduce.py --tables               # from existing data, without training
+    python experiments/reproduce.py                        # only tables and pictures, from existing data
 
 The entries are defined in experiments/results/entries.json. Each method is trained once per seed; interrupted runs are
 resumed. Then every policy is tested in 40 tasks that it was not trained on, the same for all. Some entries do not train
@@ -28,9 +27,9 @@ import numpy as np
 import meta_policy_search as mps
 from experiments import sweep
 from experiments.command import INTERRUPTED, run_tool
-from experiments.flags import Parser, text_table
+from experiments.flags import Parser
 from experiments.results import reproduced
-from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement, Method
+from experiments.results.entries import ENTRIES, MEASUREMENTS, Entry, Measurement
 from experiments.settings import find_script
 from meta_policy_search.plotting import read_progress
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
@@ -48,26 +47,22 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("name", metavar="NAME", nargs="?", choices=[*ENTRIES, *MEASUREMENTS],
-                        help=f"an entry, {', '.join([*ENTRIES, *MEASUREMENTS])}")
+                        help="an entry (default: only write the tables and pictures of all entries)")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="some of the entry's methods (default: all)")
     parser.add_argument("--seeds", type=int, nargs="+", metavar="INT", help="default: those of the entry")
     parser.add_argument("--processes", type=int, metavar="INT",
                         help="number of runs at a time, which share the cores (default: the number of cores)")
     parser.add_argument("--output", metavar="DIR", default=os.path.join("data", "reproduce"),
                         help="folder for the run folders, with a folder for each entry (default: data/reproduce)")
-    parser.add_argument("--tables", action="store_true", help="only write tables and pictures, from existing data")
     return parser
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
     """Trains the remaining runs of an entry, tests all its policies and writes the files; returns the exit status."""
-    if arguments.name is None and not arguments.tables:
-        print(_overview())
-        return 0
     status = 0
-    if arguments.name in MEASUREMENTS and not arguments.tables:
+    if arguments.name in MEASUREMENTS:
         _measure(arguments.name, MEASUREMENTS[arguments.name], _seeds(arguments))
-    elif not arguments.tables:
+    elif arguments.name in ENTRIES:
         status = _train_and_test(arguments.name, ENTRIES[arguments.name], arguments)
     for path in reproduced.write(*ENTRIES if arguments.name not in ENTRIES else [arguments.name]):
         print(os.path.relpath(path))
@@ -91,26 +86,19 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
     seeds = _seeds(arguments)
     by_name = {method.name: method for method in entry.methods}
     methods = [by_name[check_choice("--methods", method, by_name)] for method in arguments.methods or by_name]
-    runs = {(method.name, seed): _make_run(entry, method, seed, os.path.join(arguments.output, name))
+    output = os.path.join(arguments.output, name)
+    runs = {(method.name, seed): sweep.make_run(f"{method.name},seed={seed}", find_script(method.script),
+                                                {**entry.settings, **method.settings}, {"seed": seed}, output)
             for seed in seeds or sorted({seed for method in methods for seed in method.seeds}) for method in methods
             if seeds or seed in method.seeds}
     processes = available_cores() if arguments.processes is None else check_positive_int(
         "--processes", arguments.processes)
-    failed, was_interrupted = sweep.run_all(
-        sweep.Sweep(os.path.join(arguments.output, name), list(runs.values())), min(processes, len(runs)))
-    for run_name, lines in failed.items():
-        print(f"\n{run_name} failed; its log ends with", *lines, sep="\n    ")
+    _, was_interrupted = sweep.run_all(output, list(runs.values()), min(processes, len(runs)))
     done = {key: run for key, run in runs.items() if run.is_done}
     if not was_interrupted:
         for key, run in done.items():
             _test(name, entry, *key, run)
     return INTERRUPTED if was_interrupted else int(len(done) < len(runs))
-
-
-def _make_run(entry: Entry, method: Method, seed: int, output: str) -> sweep.Run:
-    settings = {**entry.settings, **method.settings}
-    name = f"{method.name},seed={seed}"
-    return sweep.make_run(name, find_script(method.script), settings, {"seed": seed}, output)
 
 
 def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> None:
@@ -127,23 +115,6 @@ def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> No
     print(f"{run.name}: {', '.join(f'{value:.2f}' for value in scores.mean(axis=0))} after 0, 1, ... steps", flush=True)
     reproduced.keep(name, method, seed, scores, read_progress(run.folder))
     evaluator.algo.policy.save_npz(reproduced.weights_path(name, method, seed))
-
-
-def _overview() -> str:
-    rows = [["entry", "method", "seeds", "kept"]]
-    for name, entry in ENTRIES.items():
-        kept = reproduced.read_scores(name)
-        rows += [[name, method.name, _range(method.seeds), _range(list(kept.get(method.name, {})))]
-                 for method in entry.methods]
-    for name, measurement in MEASUREMENTS.items():
-        measured = reproduced.read_measured(name)
-        rows += [[name, method, _range(measurement.seeds), _range(list(measured.get(method, {})))]
-                 for method in measurement.methods]
-    return text_table(rows, right=())
-
-
-def _range(seeds: Sequence[int]) -> str:
-    return " ".join(map(str, seeds)) if len(seeds) < 6 else f"{seeds[0]} to {seeds[-1]}"
 
 
 if __name__ == "__main__":

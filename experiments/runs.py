@@ -1,8 +1,8 @@
 """A table of the runs below a folder, with their results and the command that resumes each.
 
     python experiments/runs.py
-    python experiments/runs.py data/pro_mp --since yesterday --env "HalfCheetah*"
-    python experiments/runs.py --best gain --state finished
+    python experiments/runs.py data/pro_mp --since 2026-11-20 --env "HalfCheetah*"
+    python experiments/runs.py --state finished --sort gain
     python experiments/runs.py --since "2026-11-20 10:30" --json
 
 The gain is the difference that adaptation makes to the return. The return is that after adaptation or, in a single
@@ -11,9 +11,10 @@ its folder, `finished` when it has done all its iterations or was stopped by a c
 table are the commands that resume interrupted runs.
 """
 import argparse
+import contextlib
+import datetime
 import fnmatch
 import json
-import math
 import os
 import shlex
 import sys
@@ -21,25 +22,27 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from experiments import record, times
+from experiments import record
 from experiments.command import run_tool
-from experiments.flags import Parser, similar, text_table
+from experiments.flags import Parser, text_table
 from meta_policy_search import run_folder
-from meta_policy_search.plotting import mean_gain, return_columns
+from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.snapshotter import holds_snapshot
 
 FOLDER = "data"  # the folder that scripts write to
 STATES = ("running", "finished", "interrupted")
-SORTS = ("started", "experiment", "environment", "seed", "iterations", "gain", "return", "state")
+SORTS = ("started", "gain", "return")
 LAST = 10  # rows that gains and returns are averaged over
-HEADER = ["experiment", "environment", "seed", "started", "age", "iterations", "gain", "return", "state", "folder"]
-RIGHT = [HEADER.index(name) for name in ("seed", "age", "iterations", "gain", "return")]
+HEADER = ["experiment", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
+RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
 Run = dict[str, Any]
-"""The folder of a run, the settings and results that the table shows, its times, and the command that resumes it.
+"""What the table shows of a run, the time when it ended, and the command that resumes it; None for unknown values."""
 
-None stands for what is not known.
-"""
+
+def _as_time(text: str) -> datetime.datetime:
+    """Returns an ISO 8601 time in the time zone of this machine, which is also the default zone."""
+    return datetime.datetime.fromisoformat(text).astimezone()
 
 
 def read_run(folder: str) -> Run:
@@ -61,8 +64,8 @@ def read_run(folder: str) -> Run:
         "experiment": params.get("script"),
         "environment": settings.get("env"),
         "seed": settings.get("seed"),
-        "started": times.read_time(params.get("started")),
-        "ended": times.read_time(params.get("ended")),
+        "started": _as_time(params["started"]) if "started" in params else None,
+        "ended": params.get("ended"),
         "iterations": record.count_rows(folder),
         "n_itr": settings.get("n_itr"),
         **_results(folder),
@@ -72,17 +75,13 @@ def read_run(folder: str) -> Run:
 
 
 def _results(folder: str) -> dict[str, Optional[float]]:
-    """Returns the gain, half of its interval, and the return."""
-    results: dict[str, Optional[float]] = {"gain": None, "gain_ci95": None, "return": None}
+    """Returns the gain and the return."""
     progress = record.read_rows(folder)
-    try:
-        results["return"] = float(np.mean(progress[list(return_columns(progress).values())[-1]][-LAST:]))
-        if "AdaptationGain" in progress:
-            gain = mean_gain(progress, LAST)
-            results.update(gain=gain.mean, gain_ci95=gain.half_width)
-    except (KeyError, ValueError):  # there is no row, or no column of returns
-        pass
-    return {name: value if value is not None and math.isfinite(value) else None for name, value in results.items()}
+    columns = {"gain": "AdaptationGain"}
+    with contextlib.suppress(ValueError):  # there is no row, or no column of returns
+        columns["return"] = list(return_columns(progress).values())[-1]
+    means = {name: float(np.mean(progress[column][-LAST:])) for name, column in columns.items() if column in progress}
+    return {name: means[name] if np.isfinite(means.get(name, np.nan)) else None for name in ("gain", "return")}
 
 
 def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any]) -> Optional[str]:
@@ -103,8 +102,7 @@ def as_cells(run: Run) -> list[str]:
     started, n_itr = run["started"], run["n_itr"]
     shown = {
         **run,
-        "started": started and f"{started.astimezone():%Y-%m-%d %H:%M}",
-        "age": started and times.age(started),
+        "started": started and f"{started:%Y-%m-%d %H:%M}",
         "iterations": f"{run['iterations']}/{'?' if n_itr is None else n_itr}",
         "gain": None if run["gain"] is None else f"{run['gain']:+.2f}",
         "return": None if run["return"] is None else f"{run['return']:.2f}",
@@ -113,37 +111,14 @@ def as_cells(run: Run) -> list[str]:
     return ["" if shown[name] is None else str(shown[name]) for name in HEADER]
 
 
-# Selecting and sorting ---------------------------------------------------------------------------------------------
-
-
 def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
-    """Returns the runs that the flags ask for, sorted."""
-    runs = _matching(runs, "--experiment", arguments.experiment, "experiment")
-    runs = _matching(runs, "--env", arguments.env, "environment")
-    if arguments.since is not None:
-        since = times.parse_time("--since", arguments.since)
-        runs = [run for run in runs if run["started"] is not None and run["started"] >= since]
-    if arguments.until is not None:
-        until = times.parse_time("--until", arguments.until)
-        runs = [run for run in runs if run["started"] is not None and run["started"] < until]
-    if arguments.state is not None:
-        runs = [run for run in runs if run["state"] == arguments.state]
-    name = arguments.best or arguments.sort
-    unknown = [run for run in runs if run[name] is None]
-    known = [run for run in runs if run[name] is not None]
-    known.sort(key=lambda run: run[name], reverse=arguments.best is not None)
-    return unknown + known if arguments.best is None else known + unknown
-
-
-def _matching(runs: Sequence[Run], flag: str, pattern: Optional[str], name: str) -> Sequence[Run]:
-    """Returns the runs whose `name` matches a pattern; raises `ValueError` with similar names if there is none."""
-    if pattern is None:
-        return runs
-    found = [run for run in runs if fnmatch.fnmatch(str(run[name]).lower(), pattern.lower())]
-    known = sorted({run[name] for run in runs} - {None})
-    if not found and known:
-        raise ValueError(f"{flag}: there is no run of {pattern!r}; {similar(pattern, known)}")
-    return found
+    """Returns the runs that the flags ask for, sorted; runs without the value that they are sorted by come first."""
+    found = [run for run in runs
+             if fnmatch.fnmatch(run["experiment"] or "", arguments.experiment)
+             and fnmatch.fnmatch(run["environment"] or "", arguments.env)
+             and arguments.state in (None, run["state"])
+             and (arguments.since is None or run["started"] is not None and run["started"] >= arguments.since)]
+    return sorted(found, key=lambda run: (run[arguments.sort] is not None, run[arguments.sort]))
 
 
 # The command -------------------------------------------------------------------------------------------------------
@@ -154,7 +129,7 @@ def show(arguments: argparse.Namespace) -> None:
     folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
     runs = select([read_run(folder) for folder in record.find_runs(folders)], arguments)
     if arguments.json:
-        print(json.dumps(runs, indent=2, default=times.as_text))
+        print(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
         return
     if not runs:
         print("There is no such run" if folders else f"There is no run in {FOLDER}")
@@ -175,17 +150,14 @@ def make_parser() -> Parser:
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
-        help=f"run folder, or one that contains runs at any depth; or a pattern such as 'data/*' (default: {FOLDER})")
-    add("--since", metavar="TIME", help="only runs that were started then or later: 2026-11-20, '2026-11-20 10:30', "
-        "'20 Nov', yesterday, Friday, '3 days ago', ...; in the zone of this machine, unless it names one")
-    add("--until", metavar="TIME", help="only runs that were started before")
-    add("--experiment", metavar="NAME", help="only runs of this script; * stands for anything")
-    add("--env", metavar="NAME", help="only runs in this environment; * stands for anything")
+        help=f"run folder, or one that contains runs at any depth (default: {FOLDER})")
+    add("--since", type=_as_time, metavar="TIME", help="only runs that were started then or later: 2026-11-20, "
+        "'2026-11-20 10:30' or another ISO 8601 time; in the time zone of this machine unless it names one")
+    add("--experiment", default="*", metavar="NAME", help="only runs of this script; * stands for anything")
+    add("--env", default="*", metavar="NAME", help="only runs in this environment; * stands for anything")
     add("--state", choices=STATES, help="only runs in this state")
-    order = parser.add_mutually_exclusive_group()
-    order.add_argument("--sort", choices=SORTS, default="started", help="what grows down the table (default: started)")
-    order.add_argument("--best", choices=("gain", "return"), help="have the run with the most of it come first")
-    add("--json", action="store_true", help="print the runs as a JSON list, with all that is known of them")
+    add("--sort", choices=SORTS, default="started", help="the largest comes last (default: started)")
+    add("--json", action="store_true", help="print the runs as a JSON list")
     return parser
 
 

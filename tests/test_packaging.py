@@ -16,7 +16,7 @@ import meta_policy_search
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "meta_policy_search"
 TARGETS = {"help", "train", "test", "lint", "format", "docs", "bench", "extras", "mujoco-py", "test-mujoco-py", "clean"}
-DISTRIBUTIONS = {"PIL": "pillow", "dateutil": "python_dateutil"}  # what is installed by another name than imported
+DISTRIBUTIONS = {"PIL": "pillow"}  # names of distributions that differ from their import
 
 
 @pytest.fixture

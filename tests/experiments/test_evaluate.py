@@ -212,7 +212,7 @@ def test_the_page_about_using_a_policy(runs, tmp_path, monkeypatch, capsys):
 def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys):
     """Given two searches, two deviations and more steps than of the gradient, then each has as many paths in a step."""
     run(runs / "vpg_maml", "--num_tasks", 3, "--num_steps", 1, "--rollouts", 4, "--compare", "cem", "cma_es",
-        "--compare_steps", 2, "--candidates", 2, "--search_std", 0.1, 0.3, "--output", tmp_path)
+        "--compare_steps", 2, "--search_std", 0.1, 0.3, "--output", tmp_path)
     first, _, *others = capsys.readouterr().out.splitlines()[2:]
     table = [first, *others]
     names = [f"{runs / 'vpg_maml'}, iteration 2", *(f"{search} from there, std {std}" for search in ("CEM", "CMA-ES")
@@ -229,7 +229,7 @@ def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys
         steps = np.diff(np.array(search["timesteps"]), axis=-1)
         assert (steps > 0).all() and (steps <= 4 * 10).all() and steps.max() > 20
     assert len({row["return"] for row in means if row["step"] == "2"}) == 4
-    again = evaluate.make_search_evaluator(load_once(runs / "vpg_maml", "last", 4, None), "cem", 2, 0.3)
+    again = evaluate.make_search_evaluator(load_once(runs / "vpg_maml", "last", 4, None), "cem", 0.3)
     np.testing.assert_array_equal(again.evaluate(3, 2).returns, searches[1]["returns"])
 
 
@@ -239,8 +239,8 @@ def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys
 @pytest.mark.parametrize("arguments, message", [
     (["--num_tasks", "0"], "tasks: expected an integer of at least 1, got 0"),
     (["--num_tasks", "3", "--tasks", "[1]"], "argument --tasks: not allowed with argument --num_tasks"),
-    (["--tasks", "[]"], r"argument --tasks: expected a list of at least one task in JSON, got '\[\]'"),
-    (["--tasks", "{1"], r"argument --tasks: expected a list in JSON, got '{1': "),
+    (["--tasks", "[]"], r"tasks: expected at least one task"),
+    (["--tasks", "{1"], r"argument --tasks: invalid loads value: '{1'"),
     (["--tasks", "[[1, 2, 3]]"], r"task 0: expected two finite numbers \(x, y\), got"),
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
     (["--step_sizes", "-1"], r"step_sizes\[0\]: expected a finite number above 0, got -1.0"),
@@ -249,12 +249,10 @@ def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys
     (["--rollouts", "0"], "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
     (["--max_path_length", "0"], "max_path_length: expected an integer of at least 1, got 0"),
     (["--seeds", "-1"], r"seeds\[0\]: expected an integer of at least 0, got -1"),
-    (["--snapshot", "first"], "argument --snapshot: expected 'last' or the number of an iteration, got 'first'"),
+    (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
     (["--snapshot", "9"], "holds no snapshot of iteration 9; it holds those of: 0, 1, 2"),
     (["--snapshot", "-1"], "snapshot: expected an integer of at least 0, got -1"),
     (["--compare", "sgd"], "argument --compare: invalid choice: 'sgd'"),
-    (["--compare", "cem", "--candidates", "3"], "candidates: expected at most 2, as each needs one of the paths, got"),
-    (["--compare", "cem", "--candidates", "1"], "candidates: expected an integer of at least 2, got 1"),
     (["--compare", "cem", "--search_std", "0"], "init_std: expected a finite number above 0, got 0.0"),
     (["--compare", "cma_es", "--search_std", "-1"], "sigma0: expected a finite number above 0, got -1.0"),
     (["--compare", "cem", "--compare_steps", "0"], "compare_steps: expected an integer of at least 1, got 0"),
@@ -280,7 +278,7 @@ def test_a_folder_without_snapshots_and_one_with_a_damaged_one(runs, tmp_path, c
 def test_an_evaluation_is_not_replaced_unless_that_is_asked_for(runs, tmp_path, capsys):
     (tmp_path / "evaluation.json").write_text("mine")
     message = mistake(capsys, runs / "vpg_maml", "--output", tmp_path)
-    assert f"--output: expected a folder without an evaluation, got {tmp_path}" in message and "--overwrite" in message
+    assert f"--output: expected a file that is not there yet, got {tmp_path}" in message and "--overwrite" in message
     assert (tmp_path / "evaluation.json").read_text() == "mine"
     run(runs / "vpg_maml", *SMALL, "--output", tmp_path, "--overwrite")
     assert len(json.loads((tmp_path / "evaluation.json").read_text())) == 1

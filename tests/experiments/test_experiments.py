@@ -202,7 +202,7 @@ def test_what_is_trained_is_said_before_the_first_row_and_how_long_it_takes_afte
     assert first == ("MetaPointEnvCorner, seed 1: 12 iterations of ProMP with 3 tasks x 2 paths x 10 steps, before and "
                      "after 1 adaptation step")
     assert second == f"Writing to {record.shortest(finished.folder)}" and row.startswith("itr    0 |")
-    said = r"The first iteration took \d+\.\d s, start-up included; up to \d+ \w+ for the 11 left"
+    said = r"The first iteration took \d+\.\d s, start-up included; up to \d+:\d\d:\d\d h for the 11 left"
     assert re.fullmatch(said, third)
     log = (finished.folder / "log.txt").read_text()
     assert all(f" info: {line}\n" in log for line in (first, second, third))
@@ -437,11 +437,10 @@ def test_the_folder_of_another_run_is_refused_before_training(finished_copy, mon
     assert contents(finished_copy) == before
 
 
-@pytest.mark.parametrize("name", ["params.json", "progress.csv", "progress.json", "params.pkl", "itr_100.pkl",
-                                  "learning_curve.png", "diagnostics.png"])
+@pytest.mark.parametrize("name", ["params.json", "progress.csv", "progress.json", "params.pkl", "itr_100.pkl"])
 def test_no_file_of_an_earlier_run_is_overwritten(name, finished, tmp_path, monkeypatch, capsys):
     """Given a folder that holds but one of the files that runs write, then it is refused, and the file stays."""
-    source = {"itr_100.pkl": "params.pkl", "progress.json": "progress.csv", "diagnostics.png": "learning_curve.png"}
+    source = {"itr_100.pkl": "params.pkl", "progress.json": "progress.csv"}
     shutil.copy(finished.folder / source.get(name, name), tmp_path / name)
     before = contents(tmp_path)
     monkeypatch.setattr(pro_mp, "build", lambda config: pytest.fail("it was built"))

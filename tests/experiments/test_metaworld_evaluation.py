@@ -14,7 +14,7 @@ from meta_policy_search.samplers.utils import rollout
 from meta_policy_search.utils import logger
 
 metaworld = pytest.importorskip("metaworld", reason="needs the extra metaworld")
-from metaworld.evaluation import Timestep, metalearning_evaluation  # noqa: E402 - what may not be there
+from metaworld.evaluation import Timestep  # noqa: E402 - what may not be there
 
 NORMALIZATION = {"normalize_obs": True, "normalize_reward": True, "scale_reward": 2.0, "normalization_scale": 5.0}
 
@@ -137,9 +137,6 @@ def test_each_phase_has_its_policies():
     agent.reset(done)
     agent.eval_action(seen)
     assert algo.num_made == 6 and len(algo.explored) == 6
-    sampling = MetaWorldAgent(evaluator_of(Noting(), normalize(MetaWorldML1())), deterministic=False)
-    sampling.reset(done)
-    np.testing.assert_allclose(sampling.eval_action(seen)[2], action_of(2, 1) / 10.0)
 
 
 class Reaching:
@@ -169,24 +166,12 @@ class Reaching:
         return actions
 
 
-def test_the_package_counts_the_episodes_that_end_first():
-    """Given a policy that succeeds on one goal of two, then its rate is a half unless both come at a time."""
-    env = MetaWorldML1(split="test")
-    rates = []
-    for envs_per_kind in (1, 2):
-        envs = make_test_envs(env, 2, envs_per_kind, max_path_length=90)
-        agent = Reaching(envs, np.array(env.tasks[0].rand_vec[3:]))
-        rates.append(metalearning_evaluation(agent, envs, 2 // envs_per_kind, 1, 1, evaluation_episodes=2)[0])
-        envs.close()
-    assert rates == [0.5, 1.0]
-
-
 @pytest.mark.thorough
 def test_the_environments_are_those_of_the_package(monkeypatch):
     base = meta_world.scene_class("reach-v3")
     monkeypatch.setattr(metaworld.sawyer_xyz_env.SawyerMocapBase, "reset_mocap_welds", base.reset_mocap_welds)
-    theirs = metaworld.make_ml_envs_test("reach-v3", seed=3, meta_batch_size=2, total_tasks_per_cls=4)
-    ours = make_test_envs(MetaWorldML1("reach-v3", split="test", seed=3), 4, 2, seed=3)
+    theirs = metaworld.make_ml_envs_test("reach-v3", seed=3, meta_batch_size=1, total_tasks_per_cls=4)
+    ours = make_test_envs(MetaWorldML1("reach-v3", split="test", seed=3), 4, seed=3)
     assert_same_wrappers(theirs.envs[0], ours.envs[0])
     for envs in (theirs, ours):
         envs.call("toggle_sample_tasks_on_reset", False)
@@ -195,7 +180,7 @@ def test_the_environments_are_those_of_the_package(monkeypatch):
             envs.call("sample_tasks")
         np.testing.assert_array_equal(*(envs.get_attr("_target_pos") for envs in (theirs, ours)))
         np.testing.assert_array_equal(theirs.reset()[0], ours.reset()[0])
-        actions = np.random.default_rng(0).uniform(-1.0, 1.0, (2, 4))
+        actions = np.random.default_rng(0).uniform(-1.0, 1.0, (1, 4))
         for _ in range(3):
             np.testing.assert_array_equal(theirs.step(actions)[0], ours.step(actions)[0])
 
@@ -262,7 +247,7 @@ def test_the_evaluation_depends_on_its_seed_and_sizes(run_folder):
     np.random.seed(5)
     assert after == np.random.random()
     assert evaluate_on_metaworld(evaluator, **sizes) == first and first.adaptation_steps == 1
-    others = [{"seed": 2}, {"split": "train"}, {"adaptation_steps": 2}, {"deterministic": False}, {"num_goals": 3},
+    others = [{"seed": 2}, {"split": "train"}, {"adaptation_steps": 2}, {"num_goals": 3},
               {"adaptation_episodes": 3}, {"max_path_length": 5}]
     returns = [evaluate_on_metaworld(evaluator, **{**sizes, **other}).mean_return for other in others]
     assert len({first.mean_return, *returns}) == 1 + len(others)
@@ -298,9 +283,8 @@ def test_every_goal_is_counted_by_itself(monkeypatch):
 
 
 @pytest.mark.parametrize("arguments, complaint", [
-    ({"num_goals": 51}, "num_goals: expected at most 50, as many as there are, got 51"),
+    ({"num_goals": 51}, "num_goals: expected at most 50, got 51"),
     ({"num_goals": 0}, "num_goals: expected an integer of at least 1, got 0"),
-    ({"envs_per_kind": 3}, "envs_per_kind: expected a divisor of num_goals=40, got 3"),
     ({"split": "all"}, "split: expected one of 'train', 'test', got 'all'"),
     ({"adaptation_steps": -1}, "adaptation_steps: expected an integer of at least 0, got -1"),
     ({"adaptation_episodes": 0}, "adaptation_episodes: expected an integer of at least 1, got 0"),

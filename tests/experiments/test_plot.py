@@ -69,7 +69,6 @@ def test_folders_are_searched_for_runs_each_once_and_in_order(tmp_path, monkeypa
     (tmp_path / "b" / "notes").mkdir()
     monkeypatch.chdir(tmp_path)
     assert record.find_runs(["b", "a/"]) == ["b/seed1", "b/seed2", "a"]
-    assert record.find_runs(["*/seed?", "b/seed2", "[ac]"]) == ["b/seed1", "b/seed2", "a", "c"]
     assert record.find_runs([str(tmp_path)]) == [str(tmp_path / name) for name in ("a", "b/seed1", "b/seed2", "c")]
 
 
@@ -131,9 +130,7 @@ def test_seeds_of_two_settings(tmp_path, comparison):
 @pytest.mark.parametrize("x, factor, expected, label", [
     ("iterations", 1.0, [0, 1, 2], "iteration"),
     ("steps", 1.0, [1, 2, 3], "environment steps, all tasks"),
-    ("time", 1.0, [2, 3, 4], "time, seconds"),
     ("time", 100.0, [2 / 60, 102 / 60, 202 / 60], "time, minutes"),
-    ("time", 7200.0, [2 / 3600, 7202 / 3600, 14402 / 3600], "time, hours"),
 ])
 def test_the_x_axis(x, factor, expected, label, tmp_path, comparison):
     write_run(tmp_path / "a", factor=factor)
@@ -142,11 +139,11 @@ def test_the_x_axis(x, factor, expected, label, tmp_path, comparison):
     assert how == {"x_label": label, "is_count": x != "time", "smooth": 1}
 
 
-def test_columns_title_and_smoothing(tmp_path, comparison):
+def test_columns_and_smoothing(tmp_path, comparison):
     write_run(tmp_path / "a")
-    panels, path, title, how = comparison(tmp_path / "a", "--columns", "Time", "AdaptationGain", "--title", "Mine",
+    panels, path, _, how = comparison(tmp_path / "a", "--columns", "Time", "AdaptationGain",
                                           "--smooth", 3, "--output", tmp_path / "mine.png")
-    assert list(panels) == ["Time", "AdaptationGain"] and title == "Mine" and how["smooth"] == 3
+    assert list(panels) == ["Time", "AdaptationGain"] and how["smooth"] == 3
     np.testing.assert_array_equal(panels["AdaptationGain"][0].runs[0][1], [5, 6, 7])
     assert path == str(tmp_path / "mine.png") and (tmp_path / "mine.png").exists()
 
@@ -187,12 +184,11 @@ def test_a_picture_is_not_replaced_unless_that_is_asked_for(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["nowhere"], "run_folder: expected a run folder or one with runs in it, got nowhere, which does not exist"),
-    (["x*"], r"got x\*, which does not exist"),
+    (["nowhere"], "run_folder: expected a run folder or one with runs in it, got nowhere: there is no"),
     (["none"], "got none: there is no progress.csv in it or below"),
     (["empty"], "expected at least one row in empty/progress.csv, got none"),
-    (["a", "--columns", "AdaptationGian"], "got 'AdaptationGian'; similar ones are AdaptationGain$"),
-    (["a", "--columns", "step_1-averagereturn"], "similar ones are Step_1-AverageReturn, Step_0-AverageReturn"),
+    (["a", "--columns", "AdaptationGian"], "got 'AdaptationGian'; did you mean 'AdaptationGain'"),
+    (["a", "--columns", "step_1-averagereturn"], "did you mean 'Step_1-AverageReturn'"),
     (["a", "--columns", "xyz"], f"got 'xyz'; there are {', '.join(META)}"),
     (["a", "--x", "hours"], "argument --x: invalid choice: 'hours'"),
     (["bare"], "expected a column 'Step_0-AverageReturn', got only Step"),

@@ -1,4 +1,5 @@
-"""Which runs there are: the table, its filters and orders, states, and how to go on."""
+"""The table of runs: filters, orders, states, and the commands that resume runs."""
+import datetime
 import json
 import os
 import re
@@ -10,12 +11,13 @@ from pathlib import Path
 import pytest
 
 import meta_policy_search as mps
-from experiments import cem, record, runs, times
+from experiments import cem, record, runs
 from meta_policy_search import run_folder
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import FolderLock, is_locked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
 META = ("Itr", "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain", "AdaptationGainCI95")
 
 
@@ -26,7 +28,7 @@ def write_run(folder, rows=3, gain=1.0, script="pro_mp", columns=META, days=0, *
     lines = [",".join(columns), *(",".join(str(values[name]) for name in columns) for _ in range(rows))]
     (folder / "progress.csv").write_text("\n".join(lines) + "\n" if rows else "")
     settings = {"env": "MetaPointEnv", "seed": 1, "n_itr": 3, "snapshot_mode": "none", **settings}
-    started = times.as_text(times.now() - times.relativedelta(days=days))
+    started = (run_folder.now() - datetime.timedelta(days=days)).isoformat(timespec="seconds")
     (folder / "params.json").write_text(json.dumps({"script": script, "settings": settings, "started": started}))
     return folder
 
@@ -60,30 +62,26 @@ def mistake(capsys, *arguments):
 
 
 def test_the_table(three, capsys):
-    today = f"{times.now():%Y-%m-%d}"
+    today = f"{run_folder.now():%Y-%m-%d}"
     header, a, c, b, *rest = shown(capsys).splitlines()
     assert header.split() == runs.HEADER
-    assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+  +2 d +3/3 +\+2.00 +2.00  finished +data/a", a)
-    assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+ +24 h +1/3 +-1.00 +-1.00  interrupted +data/c", c)
-    assert re.fullmatch(rf"pro_mp +HalfCheetahRandDirecEnv +7  {today} .* \d s +3/3 +\+3.50 +3.50  finished +data/b", b)
+    assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+ +3/3 +\+2.00 +2.00  finished +data/a", a)
+    assert re.fullmatch(r"pro_mp +MetaPointEnv +1  \S+ \S+ +1/3 +-1.00 +-1.00  interrupted +data/c", c)
+    assert re.fullmatch(rf"pro_mp +HalfCheetahRandDirecEnv +7  {today} \S+ +3/3 +\+3.50 +3.50  finished +data/b", b)
     command = f"python {record.shortest(ROOT / 'experiments' / 'pro_mp.py')} --resume data/c"
     assert rest == ["", "To resume interrupted runs:", f"    {command}"]
 
 
 @pytest.mark.parametrize("arguments, expected", [
     ([], ["a", "c", "b"]),
-    (["--since", "yesterday"], ["c", "b"]),
-    (["--since", "26 hours ago", "--until", "an hour ago"], ["c"]),
-    (["--env", "metapoint*"], ["a", "c"]),
+    (["--since", f"{YESTERDAY:%Y-%m-%d}"], ["c", "b"]),
+    (["--since", f"{YESTERDAY + datetime.timedelta(hours=1):%Y-%m-%d %H:%M}"], ["b"]),
+    (["--env", "MetaPoint*"], ["a", "c"]),
     (["--experiment", "pro_mp", "--state", "finished"], ["a", "b"]),
     (["--state", "running"], []),
-    (["--best", "gain"], ["b", "a", "c"]),
-    (["--best", "return", "--state", "finished"], ["b", "a"]),
-    (["--sort", "seed"], ["a", "c", "b"]),
-    (["--sort", "environment"], ["b", "a", "c"]),
+    (["--sort", "return", "--state", "finished"], ["a", "b"]),
     (["--sort", "gain"], ["c", "a", "b"]),
     (["data/b", "data/a"], ["a", "b"]),
-    (["data/[bc]"], ["c", "b"]),
 ])
 def test_filters_and_orders(arguments, expected, three, capsys):
     assert listed(capsys, *arguments) == expected
@@ -94,18 +92,14 @@ def test_json_has_all_that_is_known(three, capsys):
     params = record.read_params("data/b")
     assert run == {
         "folder": "data/b", "experiment": "pro_mp", "environment": "HalfCheetahRandDirecEnv", "seed": 7,
-        "started": params["started"], "ended": None, "iterations": 3, "n_itr": 3, "gain": 3.5, "gain_ci95": 0.0,
+        "started": params["started"], "ended": None, "iterations": 3, "n_itr": 3, "gain": 3.5,
         "return": 3.5, "state": "finished", "resume": None}
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["nowhere"], "got nowhere, which does not exist"),
-    (["--env", "MetaPointEnvi"], "--env: there is no run of 'MetaPointEnvi'; similar ones are MetaPointEnv"),
-    (["--experiment", "promp"], "--experiment: there is no run of 'promp'; similar ones are pro_mp"),
-    (["--since", "tommorow"], "--since: expected a time such as 2026-11-20"),
-    (["--until", "2999-01-01"], "--until: expected a time in the past"),
-    (["--best", "seed"], "invalid choice: 'seed'"),
-    (["--best", "gain", "--sort", "seed"], "not allowed with"),
+    (["nowhere"], "got nowhere: there is no progress.csv in it or below"),
+    (["--since", "yesterday"], "argument --since: invalid"),
+    (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
 def test_mistakes(arguments, message, three, capsys):
     assert message in mistake(capsys, *arguments)
@@ -150,7 +144,7 @@ def test_a_run_goes_on_with_the_command_that_is_named(tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     assert cem.main(["--smoke", "--env", "MetaPointEnv", "--dump_path", "data/run"]) == 0
     begun = record.read_params("data/run")
-    assert times.read_time(begun["started"]) <= times.read_time(begun["ended"]) <= times.now()
+    assert begun["started"] <= begun["ended"] <= run_folder.now().isoformat()
     begun["settings"]["n_itr"] = 4
     run_folder.write_params("data/run", begun)
     capsys.readouterr()
@@ -200,7 +194,7 @@ def test_messages_in_the_log_have_their_time_with_its_zone(tmp_path):
     logger.configure(tmp_path, ["log"])
     logger.log("hello")
     date, clock, rest = (tmp_path / "log.txt").read_text().split(" ", 2)
-    assert rest == "info: hello\n" and times.read_time(f"{date}T{clock}") <= times.now()
+    assert rest == "info: hello\n" and datetime.datetime.fromisoformat(f"{date}T{clock}") <= run_folder.now()
     assert re.fullmatch(r"\d\d:\d\d:\d\d[+-]\d\d:\d\d", clock)
 
 

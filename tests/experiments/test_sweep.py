@@ -67,7 +67,7 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
         settings = json.loads((output / name / "params.json").read_text())["settings"]
         assert settings["n_samples"] == 20 and name == f"init_std={settings['init_std']},seed={settings['seed']}"
     for name in names[2:]:
-        assert f"{name}: failed with status 2" in said and f"{name} failed; its log, {output / name}.log, ends" in said
+        assert re.search(rf"{name}: failed with status 2 \(. of 4\); its log, {output / name}.log, ends with\n", said)
     assert "    cem.py: error: init_std: expected a finite number above 0, got -1.0" in said
     table = rows(output / "summary.csv")
     assert [row["run"] for row in table] == names and [row["status"] for row in table] == ["done"] * 2 + ["failed"] * 2
@@ -81,13 +81,10 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     assert table[2]["return"] == "" and table[2]["iterations"] == "0"
 
     before = {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]}
-    assert sweep.main([*arguments, "--columns", "NumTrajs", "AverageReturn", "AverageReturm"]) == 1
+    assert sweep.main(arguments) == 1
     said = capsys.readouterr().out
-    assert "No run has a column 'AverageReturm'; similar ones are AverageReturn" in said
     assert "4 runs, of which 2 are done" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
-    assert list(rows(output / "summary.csv")[0])[-3:] == ["NumTrajs", "AverageReturn", "AverageReturm"]
-    assert float(rows(output / "summary.csv")[0]["NumTrajs"]) > 0.0
 
 
 @pytest.mark.thorough
@@ -169,8 +166,8 @@ def test_the_page_about_sweeps(monkeypatch):
 
 def test_the_example_is_a_grid(tmp_path):
     example = sweep.read_grid(str(ROOT / "experiments" / "configs" / "sweep_point.json"), str(tmp_path))
-    assert len(example.runs) == 9 and Path(example.runs[0].script) == ROOT / "experiments" / "maml_trpo.py"
-    assert example.runs[0].config.env == "MetaPointEnvCorner" and example.runs[0].name == "inner_lr=0.05,seed=1"
+    assert len(example) == 9 and Path(example[0].script) == ROOT / "experiments" / "maml_trpo.py"
+    assert example[0].config.env == "MetaPointEnvCorner" and example[0].name == "inner_lr=0.05,seed=1"
 
 
 # Ctrl-C ------------------------------------------------------------------------------------------------------------
@@ -189,9 +186,8 @@ def count_rows(folder):
     return len(path.read_text().splitlines()) - 1 if path.exists() else 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 @pytest.mark.thorough
-def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(number, tmp_path):
+def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(tmp_path):
     """Given two runs with rows and one that waits, then nothing is left after a signal; later all three are done."""
     grid = write_grid(tmp_path, {"seed": [1, 2, 3]}, n_itr=200)
     output = tmp_path / "runs"
@@ -200,7 +196,7 @@ def test_an_interruption_ends_all_runs_and_the_next_call_goes_on(number, tmp_pat
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: min(count_rows(output / "seed=1"), count_rows(output / "seed=2")) >= 3)
     children = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=90)
     assert process.returncode == INTERRUPTED and errors == ""
     assert "Stopping 2 runs" in said and "Interrupted; run the same command to resume" in said
@@ -238,10 +234,8 @@ def test_runs_that_do_not_end_are_killed_with_what_they_have_started(tmp_path, m
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    handler = signal.getsignal(signal.SIGINT)
     assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(tmp_path / "runs")]) == 130
     thread.join()
-    assert signal.getsignal(signal.SIGINT) is handler
     pid = int(note.read_text())
     wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", seconds=10)
 
@@ -252,18 +246,17 @@ def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "command", lambda *arguments: [sys.executable, "-c", STUBBORN, str(note)])
     monkeypatch.setattr(sweep, "GRACE", 0.3)
 
-    class Child(sweep.Child):
-        def __init__(self, *arguments):
-            if started:
-                raise OSError("no space left")
-            super().__init__(*arguments)
-            started.append(self)
+    def start(*arguments, start=sweep._start):
+        if started:
+            raise OSError("no space left")
+        started.append(start(*arguments))
+        return started[0]
 
-    monkeypatch.setattr(sweep, "Child", Child)
-    grid = sweep.read_grid(str(write_grid(tmp_path, {"seed": [1, 2]})), str(tmp_path / "runs"))
+    monkeypatch.setattr(sweep, "_start", start)
+    runs = sweep.read_grid(str(write_grid(tmp_path, {"seed": [1, 2]})), str(tmp_path / "runs"))
     with pytest.raises(OSError, match="no space left"):
-        sweep.run_all(grid, 2)
-    assert started[0].status is not None
+        sweep.run_all(str(tmp_path / "runs"), runs, 2)
+    assert started[0].returncode is not None
 
 
 # Mistakes ----------------------------------------------------------------------------------------------------------

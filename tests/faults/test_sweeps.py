@@ -66,27 +66,6 @@ def test_files_of_others_in_a_folder_of_the_sweep_stay(tmp_path):
     assert (folder / "notes.txt").read_text() == "mine" and table(tmp_path / "runs") == {"seed=1": "done"}
 
 
-def test_a_table_of_somebody_else_is_not_overwritten(tmp_path, capsys):
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "summary.csv").write_text("name,mark\nme,1\n")
-    with pytest.raises(SystemExit) as stop:
-        sweep.main([write_grid(tmp_path, [1]), "--output", str(tmp_path / "runs")])
-    assert stop.value.code == 2 and "summary.csv" in capsys.readouterr().err
-    assert os.listdir(tmp_path / "runs") == ["summary.csv"]
-
-
-@pytest.mark.parametrize("name, text", [
-    ("seed=1.json", '{"seed": 1, "mine": true}'), ("seed=1.json", "no JSON"), ("seed=1.log", "mine\n"),
-])
-def test_somebodys_file_under_the_name_of_one_of_the_sweep_stays_as_it_is(name, text, tmp_path, capsys):
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / name).write_text(text)
-    with pytest.raises(SystemExit) as stop:
-        sweep.main([write_grid(tmp_path, [1]), "--output", str(tmp_path / "runs")])
-    assert stop.value.code == 2 and f"{name} is no file of a sweep" in capsys.readouterr().err
-    assert os.listdir(tmp_path / "runs") == [name] and (tmp_path / "runs" / name).read_text() == text
-
-
 def test_settings_that_an_earlier_sweep_wrote_are_replaced(tmp_path, monkeypatch):
     """Given a run that failed before it began, when the grid is changed, then it gets the new settings."""
     arguments = ["--output", str(tmp_path / "runs")]
@@ -123,9 +102,10 @@ def test_a_run_that_ends_without_a_word_and_without_its_iterations_has_failed(tm
     assert "    bye" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 @pytest.mark.thorough
-def test_runs_end_with_a_sweep_that_is_killed_and_the_next_one_goes_on(tmp_path):
-    """Given `kill -9` of a sweep, twice, then its run ends too, and in the end every row is there once."""
+def test_runs_end_with_a_sweep_that_is_killed_and_the_next_one_goes_on(number, tmp_path):
+    """Given a sweep that is killed twice, then its run ends too, and in the end every row is there once."""
     output = tmp_path / "runs"
     grid = write_grid(tmp_path, [1], n_itr=300)
     command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), grid, "--output", str(output)]
@@ -134,7 +114,7 @@ def test_runs_end_with_a_sweep_that_is_killed_and_the_next_one_goes_on(tmp_path)
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         wait_for(lambda: progress.exists() and len(progress.read_text().splitlines()) > count)  # noqa: B023
         (child,) = psutil.Process(process.pid).children()
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(process.pid, number)
         process.wait()
         wait_for(lambda: not psutil.pid_exists(child.pid) or child.status() == "zombie", seconds=5)  # noqa: B023
         FolderLock(output / "seed=1").release()

@@ -41,4 +41,4 @@ def test_the_flags_of_the_page_are_those_of_the_script(capsys):
     parser = evaluate.make_parser()
     known = {option for action in parser._actions for option in action.option_strings}
     flags = set(re.findall(r"``(--\w+)``", PAGE.read_text()))
-    assert {"--compare", "--compare_steps", "--candidates", "--search_std"} <= flags <= known
+    assert {"--compare", "--compare_steps", "--search_std"} <= flags <= known
