@@ -1,6 +1,6 @@
 """What goes wrong in an environment: the errors, and the form in which they come out of another process."""
 import traceback
-from typing import List, NamedTuple, NoReturn, Sequence, Tuple
+from typing import List, NamedTuple, NoReturn, Sequence
 
 FAULTS = (Exception, SystemExit)
 """What the code of an environment may raise, to be told as its fault: `sys.exit` in it must not end training."""
@@ -23,15 +23,6 @@ class EnvWorkerError(RuntimeError):
 
 class EnvValueError(EnvWorkerError, ValueError):
     """An environment was given, or returned, a value that does not fit."""
-
-
-class InfoShapeError(ValueError):
-    """An info has another shape than before, or than elsewhere; it is the one at `row`."""
-
-    def __init__(self, name: str, expected: Tuple[int, ...], shape: Tuple[int, ...], row: int = 0) -> None:
-        super().__init__(f"{name}: expected the shape {expected} that it has had so far, or has in other environments, "
-                         f"got {shape}; a value that changes its size may be given in a dict")
-        self.row = row
 
 
 class Failure(NamedTuple):

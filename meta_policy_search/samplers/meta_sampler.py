@@ -1,4 +1,5 @@
 """Collects paths of all tasks of a meta-batch at once."""
+import functools
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
@@ -13,9 +14,9 @@ from meta_policy_search.samplers.base import Sampler
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.ray.connection import RayOptions, check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
-from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
-from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest
+from meta_policy_search.samplers.rollout_loop import PathRng
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
@@ -84,9 +85,7 @@ class MetaSampler(Sampler):
         self._is_begun = False  # the iteration
         self._mean_before = np.nan  # the mean return before adaptation, on Ray
         self._is_on_ray = executor is None and isinstance(check_parallel(parallel), RayOptions)
-        if self._is_on_ray:
-            RayExecutor.check_actor(self.make_actor())
-        else:
+        if not self._is_on_ray:
             self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
         self.vec_env = make_executor(env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel,
                                      executor)
@@ -136,10 +135,7 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
-        (obs_dim,) = self.env.observation_space.shape
-        request = RolloutRequest(self.batch_size, self.max_path_length, obs_dim,
-                                 tuple(self.env.action_space.shape), self._path_rngs())
-        collection = self.vec_env.collect(request, self.make_actor(), self.on_steps)
+        collection = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor(), self.on_steps)
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
             logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
@@ -164,13 +160,11 @@ class MetaSampler(Sampler):
         else:  # of several adaptation steps the last one stays
             logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
 
-    def _path_rngs(self) -> Any:
-        """Returns what makes the generators of the current round's paths."""
-        return PathRngs(seeding.get_root(), self._itr, self._step)
-
-    def path_rng(self, task: int, rollout: int) -> np.random.Generator:
-        """Returns the generator that a path of the current iteration and adaptation step draws everything from."""
-        return self._path_rngs()(task, rollout)
+    @property
+    def path_rng(self) -> PathRng:
+        """Returns the generator from which path `rollout` of task `task` draws everything in the current round."""
+        return functools.partial(seeding.rng_for, seeding.Stream.ROLLOUT, self._itr, self._step,
+                                 root=seeding.get_root())
 
     def close(self) -> None:
         """Closes environments and worker processes; a second call does nothing."""

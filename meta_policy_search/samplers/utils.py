@@ -6,7 +6,7 @@ from typing import Any, Callable, Iterator, Optional
 import numpy as np
 
 from meta_policy_search.envs.gym_compat import reset_env, step_env
-from meta_policy_search.samplers.errors import InfoShapeError
+from meta_policy_search.samplers.errors import EnvValueError
 from meta_policy_search.samplers.executors.base import stack_infos
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
@@ -64,8 +64,8 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
     for kind in ("env_infos", "agent_infos"):
         try:
             path[kind] = stack_infos(columns[kind])
-        except InfoShapeError as error:
-            raise ValueError(f"step {error.row}: {kind}: {error}") from None
+        except EnvValueError as error:
+            raise ValueError(f"step {error.env_ids[0]}: {kind}: {error}") from None
     path["last_observation"], path["terminated"] = np.asarray(observation), terminated
     return path
 

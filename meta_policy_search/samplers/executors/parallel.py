@@ -5,7 +5,6 @@ import weakref
 from multiprocessing.connection import wait
 from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
-import cloudpickle
 import numpy as np
 
 from meta_policy_search.envs.interface import MetaEnv
@@ -48,10 +47,6 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         self._owner = os.getpid()
         self._start_workers()
 
-    def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
-        """See `MetaEnvExecutor.set_tasks`; new tasks by default."""
-        super().set_tasks(tasks)
-
     def _start_workers(self) -> None:
         """Starts the workers, in place of such as are in an unknown state."""
         stop_workers(self._workers, self._owner)
@@ -62,21 +57,21 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
             stop_workers(self._workers, self._owner)
             raise
         self._are_usable = True
-        self._exchange({w: ("build", self._pickled, share.start, share.stop - share.start, self.envs_per_task,
-                            self.max_path_length) for w, share in enumerate(self._shares)})
+        self._exchange({w: ("build", self._pickled, share.stop - share.start, self.envs_per_task, self.max_path_length,
+                            share.start) for w, share in enumerate(self._shares)})
 
     def _assign(self, tasks: List[Task]) -> None:
         if not self._are_usable:
             self._start_workers()
-        self._exchange({w: ("set_tasks", cloudpickle.dumps(tasks[share])) for w, share in enumerate(self._shares)})
+        self._exchange({w: ("set_tasks", tasks[share]) for w, share in enumerate(self._shares)})
 
-    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         if not self._are_usable:
             self._start_workers()
             if self.tasks is not None:
                 self._assign(self.tasks)
         rows = self._rows(env_ids)
-        answers = self._exchange({w: ("reset", self._local(env_ids[mine], w), [rngs[row] for row in mine])
+        answers = self._exchange({w: ("reset_envs", self._local(env_ids[mine], w), [rngs[row] for row in mine])
                                   for w, mine in rows.items()})
         return np.concatenate(answers)[_inverse(rows)]
 
@@ -84,7 +79,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         if not self._are_usable:
             raise RuntimeError("step: the worker processes have ended, and the paths with them; reset the environments")
         rows = self._rows(env_ids)
-        answers = self._exchange({w: ("step", actions[mine], self._local(env_ids[mine], w))
+        answers = self._exchange({w: ("advance", actions[mine], self._local(env_ids[mine], w))
                                   for w, mine in rows.items()})
         order = _inverse(rows)
         *arrays, infos = zip(*answers, strict=True)

@@ -1,21 +1,76 @@
-"""The connection of this process to Ray: to a cluster that runs, or to one started on this machine."""
+"""Where to sample in parallel: the options of a Ray cluster, and the connection of this process to it."""
 import contextlib
+import dataclasses
 import logging
 import math
 import os
-import shutil
 import socket
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, Optional, Union
 
-from meta_policy_search.samplers.ray.options import RayOptions, check_address
+from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
 CONNECT_TIMEOUT = 5.0
 """Seconds that a cluster may take to answer at its address."""
 
-_LARGEST_STORE = 4 << 30  # bytes; a round of 40 tasks x 20 paths x 200 steps of Humanoid takes 0.6 GB
-_SMALLEST_STORE = 80 << 20  # Ray refuses less than 75 MiB
-_SETTINGS = 4  # type of the frame that HTTP/2, and so gRPC, begins with
+
+@dataclasses.dataclass(frozen=True)
+class RayOptions:
+    """Which Ray cluster to sample on, and how much of it: `MetaSampler(parallel=RayOptions(...))`.
+
+    `parallel="ray"` is short for `RayOptions()`. For one seed the paths are those of sampling in this process, bit for
+    bit, for any number of workers, also where workers are lost and their tasks sampled again. (Processors of different
+    makes may round differently.) The policy must have a NumPy form that can be divided among workers, as the policies
+    of this package do.
+
+    Args:
+        address: `host:port` of a cluster, whose machines include this one, or `'auto'` for the one that runs on this
+            machine. Default: the environment variable `RAY_ADDRESS`; without it, Ray is started on this machine for as
+            long as there are samplers. Where the process is connected to Ray already, that is used, and left running.
+        num_workers: number of workers, of which no more are started than there are tasks. Default: as many as the
+            cluster has CPUs for.
+        cpus_per_worker: CPUs that Ray reserves for each; a worker computes on so many threads (at least one).
+            Default: 1.
+        worker_timeout: seconds that workers may take to start, and that a round waits, when all workers are lost, for
+            one that can be started again. Default: 60.
+
+    Raises:
+        ValueError: a number out of range, or an address of another form. The sampler that is given the options raises
+            it too, where the cluster has fewer CPUs than asked for; `ImportError`, where Ray is not installed;
+            `ConnectionError`, where there is no cluster at the address; and `EnvWorkerError`, where the workers did
+            not start in time.
+    """
+
+    address: Optional[str] = None
+    num_workers: Optional[int] = None
+    cpus_per_worker: Optional[float] = None
+    worker_timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.address is not None:
+            check_address("address", self.address)
+        if self.num_workers is not None:
+            check_positive_int("num_workers", self.num_workers)
+        if self.cpus_per_worker is not None:
+            check_positive("cpus_per_worker", self.cpus_per_worker)
+        check_positive("worker_timeout", self.worker_timeout)
+
+
+def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
+    """Returns `parallel` with `'ray'` as `RayOptions`; raises `ValueError` unless it is a choice of `MetaSampler`'s."""
+    if isinstance(parallel, RayOptions):
+        return parallel
+    return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
+
+
+def check_address(name: str, address: Any) -> str:
+    """Returns an address of a cluster; raises `TypeError` or `ValueError` if it has not the form of one."""
+    if not isinstance(address, str):
+        raise TypeError(f"{name}: expected a string such as 'host:6379', got {address!r}")
+    host, _, port = address.rpartition(":")
+    if address not in ("auto", "local") and not (host and "/" not in host and port.isdecimal()):
+        raise ValueError(f"{name}: expected 'host:port' of a Ray cluster, 'auto' or 'local', got {address!r}")
+    return address
 
 
 def import_ray() -> Any:
@@ -48,7 +103,7 @@ def connect(ray: Any, options: RayOptions, cpus_per_worker: float) -> bool:
     cores = available_cores()
     check_cpus(options.num_workers, cpus_per_worker, cores, f"this process may use {cores} cores")
     with _on_loopback(ray):
-        ray.init(address="local", num_cpus=cores, include_dashboard=False, object_store_memory=_store_size(), **quiet)
+        ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
     return True
 
 
@@ -98,23 +153,10 @@ def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raises `ConnectionError` unless something like a cluster answers at an address; Ray itself asks for minutes."""
+    """Raises `ConnectionError` unless something listens at an address; Ray itself retries for minutes."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT) as connection:
-            if os.environ.get("RAY_USE_TLS", "0") in ("1", "true"):
-                return
-            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0]))
-            answer = connection.recv(9)
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT).close()
     except OSError as error:
         raise ConnectionError(f"address: expected that of a Ray cluster, but nothing answers at {address}: "
                               f"{error}") from error
-    if answer[3:4] != bytes([_SETTINGS]):
-        raise ConnectionError(f"address: expected that of a Ray cluster, but what answers at {address} is none")
-
-
-def _store_size() -> int:
-    """Returns how large the object store of a local Ray may become, bytes; memory is taken as it is filled."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    room = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else memory
-    return int(max(_SMALLEST_STORE, min(_LARGEST_STORE, memory // 5, room * 4 // 5)))

@@ -12,12 +12,11 @@ import os
 import sys
 import time
 from collections import Counter
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
-from meta_policy_search.samplers.ray.connection import check_cluster, check_cpus, connect, import_ray
-from meta_policy_search.samplers.ray.options import RayOptions
-from meta_policy_search.samplers.ray.worker import Assignment, Packed, make_worker_class
+from meta_policy_search.samplers.ray.connection import RayOptions, check_cluster, check_cpus, connect, import_ray
+from meta_policy_search.samplers.ray.worker import make_worker_class
 from meta_policy_search.utils import logger
 
 MAX_LOSSES = 3
@@ -105,23 +104,29 @@ class WorkerPool:
                 if error is not None:
                     raise EnvWorkerError(f"a Ray worker could not be started: {error}") from error
 
-    def collect(self, shares: Sequence[Assignment], round_and_actor: Packed, most: int, timeout: float
-                ) -> List[Tuple[range, int, Any]]:
-        """Has shares of a round sampled by workers, of which `most` work at a time.
+    def collect(self, calls: Dict[range, Tuple], request: Any, most: int, timeout: float
+                ) -> Dict[range, Tuple[int, Any]]:
+        """Has paths collected by workers, of which `most` work at a time.
+
+        Args:
+            calls: by tasks, the arguments of `Worker.collect` between `tasks` and `request`.
+            request: that argument.
+            most: number of workers.
+            timeout: seconds to wait, when all workers are lost, for one that can be started again.
 
         Returns:
-            For each share its tasks, the number of the worker, and what `Worker.collect` returned.
+            By tasks, the number of the worker, and what `Worker.collect` returned.
 
         Raises:
-            EnvWorkerError: `MAX_LOSSES` workers were lost over a share; or all were lost, and none could be started
-                again in time.
+            EnvWorkerError: `MAX_LOSSES` workers were lost over the same tasks; or all were lost, and none could be
+                started again in time.
         """
-        packed = self.put(round_and_actor)
+        request_ref = self.put(request)
         self._fill(most)
-        waiting = list(range(len(shares)))
-        losses: Dict[int, int] = Counter()
-        running: Dict[Any, Tuple[int, int]] = {}  # numbers of worker and share
-        answers: List[Any] = [None] * len(shares)
+        waiting = list(calls)
+        losses: Dict[range, int] = Counter()
+        running: Dict[Any, Tuple[int, range]] = {}  # number of the worker, and tasks
+        answers: Dict[range, Tuple[int, Any]] = {}
         deadline, last_error = math.inf, None
         try:
             while waiting or running:
@@ -129,10 +134,9 @@ class WorkerPool:
                     last_error = self._has_started(ref) or last_error
                 # as a rule the same worker gets the same tasks, for which it has environments
                 idle = sorted(self._places.keys() - {number for number, _ in running.values()})
-                for number in idle[:most - len(running)]:
-                    if waiting:
-                        i = waiting.pop(0)
-                        running[self._actors[number].collect.remote(shares[i], packed)] = (number, i)
+                for number in idle[:min(most - len(running), len(waiting))]:
+                    tasks = waiting.pop(0)
+                    running[self._actors[number].collect.remote(tasks, *calls[tasks], request_ref)] = (number, tasks)
                 if running:
                     deadline = math.inf
                 elif deadline == math.inf:
@@ -144,21 +148,21 @@ class WorkerPool:
                     if ref in self._starting:
                         last_error = self._has_started(ref) or last_error
                         continue
-                    number, i = running.pop(ref)
+                    number, tasks = running.pop(ref)
                     try:
-                        answers[i] = shares[i].tasks, number, self._ray.get(ref)
+                        answers[tasks] = number, self._ray.get(ref)
                     except self._ray.exceptions.RayTaskError:
                         raise  # a mistake of ours
                     except self._ray.exceptions.RayError as error:
                         last_error = error
-                        losses[i] += 1
-                        self._replace(number, shares[i].tasks, error, losses[i])
-                        waiting.insert(0, i)
+                        losses[tasks] += 1
+                        self._replace(number, tasks, error, losses[tasks])
+                        waiting.insert(0, tasks)
         except BaseException:  # Ctrl-C among them: nobody waits for these answers any more
             for number, _ in running.values():
                 self._remove(number)
             raise
-        return answers
+        return {tasks: answers[tasks] for tasks in calls}
 
     def _close(self) -> None:
         """Ends the workers, and Ray if it was started here."""
@@ -238,11 +242,4 @@ def keep_workers(parallel: Any) -> Iterator[None]:
 
 def _reason(error: Optional[Exception]) -> str:
     """Returns what Ray says in a line."""
-    if error is None:
-        return "Ray gives no reason"
-    lines = [line.strip() for line in str(error).splitlines()]
-    said = " ".join(line for line in lines if line and not line.startswith(_IDENTIFIERS))
-    return f"{type(error).__name__}: {said[:300]}" + ("..." if len(said) > 300 else "")
-
-
-_IDENTIFIERS = ("actor_id:", "class_name:", "ip:", "name:", "namespace:", "pid:")
+    return "Ray gives no reason" if error is None else f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
