@@ -53,8 +53,6 @@ public_names_internal = [  # what modules of the package share with each other
     "*.plotting.progress.*columns",
     "*.plotting.style.*",
     "*.samplers.executors.*.[a-z]*",
-    "*.samplers.errors.InfoShapeError",
-    "*.samplers.errors.Failure",
     "*.samplers.executors.worker.*",
     "*.samplers.ray.*.*",
     "*.samplers.rollout_loop.*",

@@ -3,8 +3,6 @@ import functools
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
-import numpy as np
-
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
 from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
@@ -56,7 +54,7 @@ class MetaSampler(Sampler):
         total_timesteps_sampled (int): environment steps taken so far.
         tasks (list or None): the tasks of the current iteration: those that `vec_env`, which holds the environments,
             was given, by `update_tasks` or by `vec_env.set_tasks`.
-        on_steps (callable or None): see `Sampler`; it is called from all threads that sample, but not on Ray.
+        on_steps (callable or None): see `Sampler`; it is called from all threads that sample; on Ray after each round.
 
     Raises:
         ValueError: the policy does not fit `meta_batch_size` or the environment's spaces.
@@ -83,10 +81,7 @@ class MetaSampler(Sampler):
         self.total_timesteps_sampled = 0
         self._itr, self._step = -1, 0
         self._is_begun = False  # the iteration
-        self._mean_before = np.nan  # the mean return before adaptation, on Ray
-        self._is_on_ray = executor is None and isinstance(check_parallel(parallel), RayOptions)
-        if not self._is_on_ray:
-            self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
+        self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
         self.vec_env = make_executor(env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel,
                                      executor)
 
@@ -121,8 +116,7 @@ class MetaSampler(Sampler):
         """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
 
         Args:
-            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample. On
-                Ray also the mean, smallest and largest return of the paths by the names that RLlib gives them.
+            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample.
             log_prefix: put before these keys.
 
         Returns:
@@ -139,8 +133,6 @@ class MetaSampler(Sampler):
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
             logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
-            if self._is_on_ray:
-                self._log_as_rllib(collection.paths)
         self._step += 1
         self.total_timesteps_sampled += collection.num_steps
         return collection.paths
@@ -148,17 +140,6 @@ class MetaSampler(Sampler):
     def make_actor(self) -> Actor:
         """Returns what acts as the policy does in its tasks, with its parameters as they are now."""
         return actor_of(self.policy, tuple(self.env.action_space.shape))
-
-    def _log_as_rllib(self, paths: PathsMetaBatch) -> None:
-        """Logs returns by the names that RLlib's MAML gives them."""
-        returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
-        suffix = f"_adapt_{self._step}" if self._step else ""
-        figures = {"max": returns.max(), "mean": returns.mean(), "min": returns.min()}
-        logger.logkvs({f"episode_reward_{name}{suffix}": float(value) for name, value in figures.items()})
-        if self._step == 0:
-            self._mean_before = returns.mean()
-        else:  # of several adaptation steps the last one stays
-            logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
 
     @property
     def path_rng(self) -> PathRng:

@@ -255,25 +255,17 @@ def make_trainer(sampler_arguments, num_inner_grad_steps=2, n_itr=1):
                    num_inner_grad_steps=num_inner_grad_steps)
 
 
-def test_training_is_the_same_and_logs_returns_by_the_names_of_rllib():
-    """Given two adaptation steps, then `adaptation_delta` is the mean return after the second minus that before."""
+def test_training_is_the_same():
     rows = []
     for parallel in (False, "ray"):
         set_seed(1)
         trainer = make_trainer({"parallel": parallel})
         rows.append(trainer.train_itr())
         trainer.sampler.close()
-    without, row = rows
-    names = {f"episode_reward_{what}{suffix}" for what in ("max", "mean", "min")
-             for suffix in ("", "_adapt_1", "_adapt_2")} | {"adaptation_delta"}
-    assert set(row) - set(without) == names
-    for key, value in without.items():
+    assert set(rows[0]) == set(rows[1])
+    for key, value in rows[0].items():
         if "Time" not in key:
-            assert row[key] == value, key
-    for step, suffix in enumerate(("", "_adapt_1", "_adapt_2")):
-        for ours, theirs in (("AverageReturn", "mean"), ("MaxReturn", "max"), ("MinReturn", "min")):
-            assert row[f"episode_reward_{theirs}{suffix}"] == pytest.approx(row[f"Step_{step}-{ours}"], rel=1e-12)
-    assert row["adaptation_delta"] == pytest.approx(row["Step_2-AverageReturn"] - row["Step_0-AverageReturn"])
+            assert rows[1][key] == value, key
 
 
 def test_evaluation_uses_the_workers_of_training():

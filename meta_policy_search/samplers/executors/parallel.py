@@ -129,7 +129,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         except (EOFError, OSError):
             self._raise_death(w)
         if not succeeded:
-            result.raise_as(f"worker process {w} ({self._held(w)})", self._env_ids(w))
+            raise result.by(f"worker process {w} ({self._held(w)})", self._env_ids(w))
         return result
 
     def _raise_death(self, w: int) -> NoReturn:

@@ -7,8 +7,8 @@ TensorFlow) is loaded in a few tenths of a second. What the user may have made t
 look for them in the other process.
 
 The two ends talk over a socket pair, one request and one answer at a time: a request is `(command, *args)`, an
-answer `(True, result)` or `(False, Failure)`. The command is "build", "close" or a method of the worker's executor. A
-worker ends when the parent requests it or has ended, for whatever reason. Ctrl-C reaches only the parent.
+answer `(True, result)` or `(False, EnvWorkerError)`. The command is "build", "close" or a method of the worker's
+executor. A worker ends when the parent requests it or has ended, for whatever reason. Ctrl-C reaches only the parent.
 """
 import contextlib
 import os
@@ -23,7 +23,7 @@ from typing import Any, List, Optional
 
 import cloudpickle
 
-from meta_policy_search.samplers.errors import failure_of
+from meta_policy_search.samplers.errors import worker_error
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
@@ -50,7 +50,7 @@ class WorkerProcess:
         self.connection.send_bytes(cloudpickle.dumps(request))
 
     def receive(self) -> Any:
-        """Returns `(succeeded, result or Failure)`; raises `EOFError` or `OSError` if the worker is gone."""
+        """Returns `(succeeded, result or EnvWorkerError)`; raises `EOFError` or `OSError` if the worker is gone."""
         return pickle.loads(self.connection.recv_bytes())
 
     def has_died(self) -> bool:
@@ -107,7 +107,7 @@ def main(fd: int) -> None:
                     result = getattr(executor, command)(*args)
                 answer = cloudpickle.dumps((True, result))
             except BaseException as error:  # also SystemExit: the parent is waiting for an answer
-                answer = cloudpickle.dumps((False, failure_of(error)))
+                answer = cloudpickle.dumps((False, worker_error(error)))
             connection.send_bytes(answer)
     if executor is not None:
         executor.close()

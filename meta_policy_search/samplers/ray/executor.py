@@ -9,7 +9,7 @@ import cloudpickle
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.samplers.errors import Failure, tasks_text
+from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
 from meta_policy_search.samplers.executors.base import pickle_env
 from meta_policy_search.samplers.ray.connection import RayOptions
 from meta_policy_search.samplers.ray.pool import WorkerPool
@@ -71,7 +71,7 @@ class RayExecutor:
             num_rollouts: paths of each task.
             path_rng: makes the generator of each path.
             actor: acts in all tasks.
-            on_steps: not called: workers do not report single steps.
+            on_steps: called once, when all paths are collected; default None.
 
         Raises:
             TypeError: the actor cannot be divided among workers.
@@ -92,9 +92,11 @@ class RayExecutor:
         answers = self._pool.collect(calls, (num_rollouts, path_rng, actor), self.num_workers, self._timeout)
         shares: List[Share] = []
         for tasks, (number, answer) in answers.items():
-            if isinstance(answer, Failure):
-                answer.raise_as(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
+            if isinstance(answer, EnvWorkerError):
+                raise answer.by(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
             shares += copy.deepcopy(answer)  # Ray's arrays cannot be written to
+        if on_steps is not None:
+            on_steps(self._meta_batch_size * num_rollouts * self._sizes[1])
         return join_shares(shares)
 
     def close(self) -> None:

@@ -99,7 +99,7 @@ class WorkerPool:
                 raise EnvWorkerError(
                     f"{len(self._places)} of {count} Ray workers have started within {timeout:g} s (worker_timeout): "
                     "the cluster's CPUs may be taken by others; fewer workers (num_workers) may fit")
-            for ref in self._wait(_POLL):
+            for ref in self._wait():
                 error = self._has_started(ref)
                 if error is not None:
                     raise EnvWorkerError(f"a Ray worker could not be started: {error}") from error
@@ -130,8 +130,6 @@ class WorkerPool:
         deadline, last_error = math.inf, None
         try:
             while waiting or running:
-                for ref in self._wait(0.0):
-                    last_error = self._has_started(ref) or last_error
                 # as a rule the same worker gets the same tasks, for which it has environments
                 idle = sorted(self._places.keys() - {number for number, _ in running.values()})
                 for number in idle[:min(most - len(running), len(waiting))]:
@@ -144,7 +142,7 @@ class WorkerPool:
                 elif time.monotonic() > deadline:
                     raise EnvWorkerError(f"all Ray workers were lost, and none could be started again within "
                                          f"{timeout:g} s (worker_timeout). {_reason(last_error)}")
-                for ref in self._wait(_POLL, running):
+                for ref in self._wait(running):
                     if ref in self._starting:
                         last_error = self._has_started(ref) or last_error
                         continue
@@ -182,10 +180,10 @@ class WorkerPool:
     def _is_connected(self) -> bool:
         return self._ray.is_initialized() and self._ray.get_runtime_context().get_job_id() == self._session
 
-    def _wait(self, timeout: float, running: Iterable[Any] = ()) -> List[Any]:
+    def _wait(self, running: Iterable[Any] = ()) -> List[Any]:
         """Returns which of the calls, and of the starting workers, have an answer."""
         refs = [*running, *self._starting]
-        return self._ray.wait(refs, num_returns=len(refs) if timeout == 0.0 else 1, timeout=timeout)[0] if refs else []
+        return self._ray.wait(refs, num_returns=1, timeout=_POLL)[0] if refs else []
 
     def _fill(self, count: int) -> None:
         """Starts workers until there are `count` of them; does not wait for them."""

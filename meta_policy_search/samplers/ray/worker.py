@@ -5,7 +5,7 @@ import socket
 from typing import Any, Dict, List, Tuple, Union
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.samplers.errors import FAULTS, Failure, failure_of
+from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError, worker_error
 from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.samplers.rollout_loop import PathRng, Share, collect_shares
@@ -24,7 +24,7 @@ class Worker:
         return f"process {os.getpid()} on {socket.gethostname()}"
 
     def collect(self, tasks: range, values: bytes, sampler: int, env: List[Any], sizes: Tuple[int, int],
-                request: Tuple[int, PathRng, Actor]) -> Union[List[Share], Failure]:
+                request: Tuple[int, PathRng, Actor]) -> Union[List[Share], EnvWorkerError]:
         """Collects the paths of some tasks.
 
         Args:
@@ -43,7 +43,7 @@ class Worker:
             executor = self._executor(tasks, values, sampler, env, sizes)
             return collect_shares(executor, num_rollouts, path_rng, actor.for_tasks(tasks.start, tasks.stop), tasks)
         except FAULTS as error:
-            return failure_of(error)
+            return worker_error(error)
 
     def _executor(self, tasks: range, values: bytes, sampler: int, env: List[Any], sizes: Tuple[int, int]
                   ) -> MetaEnvExecutor:
