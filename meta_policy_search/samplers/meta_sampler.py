@@ -9,12 +9,12 @@ from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
-from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
 from meta_policy_search.samplers.ray.connection import RayOptions, check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
 from meta_policy_search.samplers.rollout_loop import PathRng
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int

@@ -9,10 +9,10 @@ from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spa
 from meta_policy_search.envs.adapters import SingleTaskEnv
 from meta_policy_search.envs.gym_compat import check_meta_env
 from meta_policy_search.envs.spaces import check_has_spaces
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray.connection import check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int

@@ -7,7 +7,7 @@ import numpy as np
 
 from meta_policy_search.envs.gym_compat import reset_env, step_env
 from meta_policy_search.samplers.errors import EnvValueError
-from meta_policy_search.samplers.executors.base import stack_infos
+from meta_policy_search.samplers.vectorized_env_executor.base import stack_infos
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
 from meta_policy_search.utils.video import mp4_file

@@ -17,12 +17,12 @@ import pytest
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
 from meta_policy_search.samplers.errors import EnvWorkerError
-from meta_policy_search.samplers.executors.local import (
+from meta_policy_search.samplers.vectorized_env_executor.local import (
     MetaBatchedEnvExecutor,
     MetaIterativeEnvExecutor,
     make_local_executor,
 )
-from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.gym_import import gym

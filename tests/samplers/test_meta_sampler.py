@@ -18,8 +18,8 @@ from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvC
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import Sampler
 from meta_policy_search.samplers.errors import EnvWorkerError
-from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
-from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import logger

@@ -10,10 +10,10 @@ import cloudpickle
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
-from meta_policy_search.samplers.executors.base import pickle_env
 from meta_policy_search.samplers.ray.connection import RayOptions
 from meta_policy_search.samplers.ray.pool import WorkerPool
 from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, PathRng, Share, join_shares
+from meta_policy_search.samplers.vectorized_env_executor.base import pickle_env
 from meta_policy_search.types import Task
 from meta_policy_search.utils.threads import divide
 

@@ -6,9 +6,9 @@ from typing import Any, Dict, List, Tuple, Union
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError, worker_error
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.local import make_local_executor
 from meta_policy_search.samplers.rollout_loop import PathRng, Share, collect_shares
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 

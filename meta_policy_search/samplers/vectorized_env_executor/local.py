@@ -8,7 +8,7 @@ import numpy as np
 from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_env, set_rng, step_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.types import BatchedStep, Task
 
 

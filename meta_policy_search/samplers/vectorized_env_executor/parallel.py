@@ -9,8 +9,8 @@ import numpy as np
 
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
-from meta_policy_search.samplers.executors.worker import WorkerProcess, stop_workers
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, stop_workers
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.threads import available_cores

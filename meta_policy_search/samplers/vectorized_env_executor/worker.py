@@ -24,7 +24,7 @@ from typing import Any, List, Optional
 import cloudpickle
 
 from meta_policy_search.samplers.errors import worker_error
-from meta_policy_search.samplers.executors.local import make_local_executor
+from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
