@@ -78,9 +78,6 @@ class TrajectoryBatch:
                 `terminated`, `env_infos` and `agent_infos`; env infos that not all paths have are left out.
         """
         task = concatenate_paths(paths)
-        for index, path in enumerate(paths):
-            if "last_observation" not in path:
-                raise ValueError(f"path {index}: expected a key 'last_observation', got only {sorted(path)}")
         terminals = np.zeros(int(task.lengths.sum()), dtype=bool)
         terminals[np.cumsum(task.lengths) - 1] = [bool(path.get("terminated", False)) for path in paths]
         last_observations = np.stack([path["last_observation"] for path in paths])
@@ -92,3 +89,11 @@ class TrajectoryBatch:
         arrays = {"observations": self.observations, "actions": self.actions, "rewards": self.rewards}
         return split_paths(self.lengths, arrays, self.env_infos, self.agent_infos, self.last_observations,
                            self.terminals[np.cumsum(self.lengths) - 1])
+
+    @property
+    def next_observations(self) -> np.ndarray:
+        """The observation after each action, `[N, O]`."""
+        following = np.empty_like(self.observations)
+        following[:-1] = self.observations[1:]
+        following[np.cumsum(self.lengths) - 1] = self.last_observations
+        return following

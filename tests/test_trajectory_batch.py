@@ -60,6 +60,10 @@ def test_a_batch_of_the_paths_is_the_batch(batch):
     assert_same(TrajectoryBatch.from_paths(SPEC, batch.to_paths()), batch)
 
 
+def test_next_observations_stay_within_their_trajectory(batch):
+    np.testing.assert_array_equal(batch.next_observations, [[2, 3], [4, 5], [100, 101], [200, 201]])
+
+
 def test_discrete_actions_have_no_axis():
     spec = EnvSpec(SPEC.observation_space, gym.spaces.Discrete(3))
     batch = TrajectoryBatch(**make_fields(env_spec=spec, actions=np.array([0, 2, 1, 1])))
@@ -102,7 +106,7 @@ def test_paths_that_cannot_be_a_batch(batch):
         TrajectoryBatch.from_paths(SPEC, [])
     first, second = batch.to_paths()
     del second["last_observation"]
-    with pytest.raises(ValueError, match="path 1: expected a key 'last_observation'"):
+    with pytest.raises(KeyError, match="last_observation"):
         TrajectoryBatch.from_paths(SPEC, [first, second])
     with pytest.raises(ValueError, match="path 0: observations: expected 3 steps, as many as rewards"):
         TrajectoryBatch.from_paths(SPEC, [{**first, "observations": np.zeros((2, O))}])

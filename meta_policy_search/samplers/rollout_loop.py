@@ -15,8 +15,6 @@ from meta_policy_search.utils.threads import divide, run_in_threads
 Steps = Union[int, np.ndarray]
 """Which step of each of these paths."""
 
-_KINDS = ("path", "env_infos", "agent_infos")
-
 MANY_STEPS = 4096
 """There is room for so many steps of a path at first, and twice as many each time that one takes more."""
 
@@ -181,7 +179,7 @@ class RolloutLoop:
         self._noise = np.empty((num_paths, self._room, actor.noise_dim), np.float32)
         self._last_observations = np.zeros((num_paths, *executor.observation_shape))  # also: what the policy sees now
         self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
-        self._buffers: Dict[str, Infos] = {kind: {} for kind in _KINDS}
+        self._buffers: Dict[str, Infos] = {"path": {}, "env_infos": {}, "agent_infos": {}}
         self._lengths = np.zeros(num_paths, int)
         self._terminated = np.zeros(num_paths, bool)
         self._num_steps = 0

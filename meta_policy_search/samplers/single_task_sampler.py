@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spaces, make_actors, sizes_of
 from meta_policy_search.envs.adapters import SingleTaskEnv
-from meta_policy_search.envs.gym_compat import check_meta_env
+from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
 from meta_policy_search.samplers.ray.connection import check_parallel
@@ -43,7 +43,7 @@ class SingleTaskSampler(Configurable):
     def __init__(self, algo: Any, env: Any, parallel: bool = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
         self._algo = algo
-        self._env = env if _has_tasks(env) else SingleTaskEnv(env)
+        self._env = env if method_of(env, "sample_tasks") is not None else SingleTaskEnv(env)
         self._parallel, self._executor = check_parallel(parallel), executor
         self._executors: Dict[Tuple[int, int, int], Union[MetaEnvExecutor, RayExecutor]] = {}  # by their sizes
         check_has_spaces(self._env)
@@ -177,11 +177,3 @@ def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: i
 def count_paths(batch_size: int, max_path_length: int) -> int:
     """Returns how many paths of `max_path_length` steps a batch of environment steps is, rounded up."""
     return -(-check_positive_int("batch_size", batch_size) // max_path_length)
-
-
-def _has_tasks(env: Any) -> bool:
-    try:
-        check_meta_env(env)
-    except TypeError:
-        return False
-    return True

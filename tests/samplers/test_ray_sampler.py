@@ -505,9 +505,9 @@ def test_a_cluster_that_is_not_there_too_few_cpus_and_ray_not_installed_are_erro
     assert re.match(r"ConnectionError: address: expected that of a Ray cluster, but nothing answers at 127\S+: timed",
                     lines[0])
     assert re.match(r"ConnectionError: .*nothing answers at 127.0.0.1:1: .*refused", lines[1])
-    assert lines[2] == ("ValueError: num_workers: expected at most 2, as this process may use 2 cores and each worker "
+    assert lines[2] == ("ValueError: num_workers: expected at most 2, as the cluster has 2 CPUs and each worker "
                         "takes cpus_per_worker=1, got 3")
-    assert lines[3] == "ValueError: cpus_per_worker: expected at most 2, as this process may use 2 cores, got 5"
+    assert lines[3] == "ValueError: cpus_per_worker: expected at most 2, as the cluster has 2 CPUs, got 5"
     assert lines[4] == ('ImportError: sampling on Ray needs the package ray: run `pip install '
                         '"meta_policy_search[ray]"`')
 

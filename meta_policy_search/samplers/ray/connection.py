@@ -1,11 +1,9 @@
 """Where to sample in parallel: the options of a Ray cluster, and the connection of this process to it."""
-import contextlib
 import dataclasses
 import logging
-import math
 import os
 import socket
-from typing import Any, Dict, Iterator, Optional, Union
+from typing import Any, Dict, Optional, Union
 
 from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
 from meta_policy_search.utils.threads import available_cores
@@ -84,12 +82,12 @@ def import_ray() -> Any:
     return ray
 
 
-def connect(ray: Any, options: RayOptions, cpus_per_worker: float) -> bool:
+def connect(ray: Any, options: RayOptions) -> bool:
     """Connects this process to Ray, unless it is; returns whether that is ours to end.
 
     Raises:
         ConnectionError: there is no cluster at the address.
-        ValueError: this machine has too few CPUs, or the process is connected to another cluster.
+        ValueError: the process is connected to another cluster.
     """
     if ray.is_initialized():
         check_cluster(ray, options)
@@ -100,10 +98,16 @@ def connect(ray: Any, options: RayOptions, cpus_per_worker: float) -> bool:
         check_address("RAY_ADDRESS" if options.address is None else "address", address)
         _join(ray, address, quiet)
         return True
-    cores = available_cores()
-    check_cpus(options.num_workers, cpus_per_worker, cores, f"this process may use {cores} cores")
-    with _on_loopback(ray):
-        ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
+    # Has Ray listen to this machine alone, as it does by itself on macOS and Windows. Ray has no argument for that: it
+    # takes `_node_ip_address="127.0.0.1"` for the machine's address. It reads the environment variable behind this
+    # constant, `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, when it is imported, and it must not keep this process from joining
+    # clusters later.
+    constants = ray._private.ray_constants
+    before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    try:
+        ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, **quiet)
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
     return True
 
 
@@ -115,48 +119,16 @@ def check_cluster(ray: Any, options: RayOptions) -> None:
                          f"cluster, got {options.address!r}")
 
 
-def check_cpus(num_workers: Optional[int], cpus_per_worker: float, cpus: float, there_are: str) -> int:
-    """Returns how many workers to have, by default as many as there are CPUs for; raises `ValueError` if too many."""
-    most = math.floor(cpus / cpus_per_worker + 1e-9)
-    if most == 0:
-        raise ValueError(f"cpus_per_worker: expected at most {cpus:g}, as {there_are}, got {cpus_per_worker:g}")
-    if num_workers is not None and num_workers > most:
-        raise ValueError(f"num_workers: expected at most {most}, as {there_are} and each worker takes "
-                         f"cpus_per_worker={cpus_per_worker:g}, got {num_workers}")
-    return most if num_workers is None else num_workers
-
-
-@contextlib.contextmanager
-def _on_loopback(ray: Any) -> Iterator[None]:
-    """Has a Ray that is started within listen to this machine alone, as it does by itself on macOS and Windows.
-
-    Ray has no argument for that: it takes `_node_ip_address="127.0.0.1"` for the machine's address. The environment
-    variable behind this constant, `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, is read when `ray` is imported, which may have
-    been long ago, and would keep this process from joining clusters later.
-    """
-    constants = ray._private.ray_constants
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
-
-
 def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
-    if address != "auto":
-        _check_reachable(address)
+    """Joins a cluster; raises `ConnectionError` unless something listens at its address. Ray retries for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        if address != "auto":
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT).close()
+    except OSError as error:
+        raise ConnectionError(f"address: expected that of a Ray cluster, but nothing answers at {address}: "
+                              f"{error}") from error
     try:
         ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError) as error:
         raise ConnectionError(f"address: could not join the Ray cluster at {address}: {error}") from error
-
-
-def _check_reachable(address: str) -> None:
-    """Raises `ConnectionError` unless something listens at an address; Ray itself retries for minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT).close()
-    except OSError as error:
-        raise ConnectionError(f"address: expected that of a Ray cluster, but nothing answers at {address}: "
-                              f"{error}") from error

@@ -15,7 +15,7 @@ from collections import Counter
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
-from meta_policy_search.samplers.ray.connection import RayOptions, check_cluster, check_cpus, connect, import_ray
+from meta_policy_search.samplers.ray.connection import RayOptions, check_cluster, connect, import_ray
 from meta_policy_search.samplers.ray.worker import make_worker_class
 from meta_policy_search.utils import logger
 
@@ -66,7 +66,7 @@ class WorkerPool:
                 cls._opened = None
         elif pool._is_connected():
             for number in pool._places:
-                pool._actors[number].forget.remote(sampler)
+                pool._actors[number].call.remote("forget", sampler)
 
     def __init__(self, options: RayOptions) -> None:
         self._ray = import_ray()
@@ -76,13 +76,20 @@ class WorkerPool:
         self._places: Dict[int, str] = {}  # of those that have started
         self._starting: Dict[Any, int] = {}  # by what each returns when it has started
         self._numbers = itertools.count()
-        self._owns_ray = connect(self._ray, options, self._cpus)
+        self._owns_ray = connect(self._ray, options)
         self._session = self._ray.get_runtime_context().get_job_id()
 
     def check_num_workers(self, wanted: Optional[int]) -> int:
         """Returns how many workers a sampler may use; raises `ValueError` if there are too few CPUs for `wanted`."""
         cpus = self._ray.cluster_resources().get("CPU", 0.0)
-        return check_cpus(wanted, self._cpus, cpus, f"the cluster has {cpus:g} CPUs")
+        most = math.floor(cpus / self._cpus + 1e-9)
+        if most == 0:
+            raise ValueError(f"cpus_per_worker: expected at most {cpus:g}, as the cluster has {cpus:g} CPUs, got "
+                             f"{self._cpus:g}")
+        if wanted is not None and wanted > most:
+            raise ValueError(f"num_workers: expected at most {most}, as the cluster has {cpus:g} CPUs and each worker "
+                             f"takes cpus_per_worker={self._cpus:g}, got {wanted}")
+        return most if wanted is None else wanted
 
     def put(self, value: Any) -> Any:
         """Puts a value into the object store; returns its reference."""
@@ -134,7 +141,8 @@ class WorkerPool:
                 idle = sorted(self._places.keys() - {number for number, _ in running.values()})
                 for number in idle[:min(most - len(running), len(waiting))]:
                     tasks = waiting.pop(0)
-                    running[self._actors[number].collect.remote(tasks, *calls[tasks], request_ref)] = (number, tasks)
+                    ref = self._actors[number].call.remote("collect", tasks, *calls[tasks], request_ref)
+                    running[ref] = (number, tasks)
                 if running:
                     deadline = math.inf
                 elif deadline == math.inf:
@@ -194,7 +202,7 @@ class WorkerPool:
             kind = self._ray.remote(num_cpus=self._cpus, max_restarts=0, max_task_retries=0)(make_worker_class())
             folders = [os.path.abspath(folder) for folder in sys.path]  # where the user's modules may be
             self._actors[number] = kind.remote(max(1, math.floor(self._cpus)), folders)
-            self._starting[self._actors[number].ready.remote()] = number
+            self._starting[self._actors[number].call.remote("ready")] = number
 
     def _has_started(self, ref: Any) -> Optional[Exception]:
         """Notes that a worker has started, or replaces it if it could not; then returns why."""

@@ -1,4 +1,5 @@
 """What runs in a worker."""
+import operator
 import os
 import pickle
 import socket
@@ -83,13 +84,7 @@ def make_worker_class() -> type:
             sys.path += [folder for folder in folders if folder not in sys.path]
             self._worker = importlib.import_module(module).Worker()
 
-        def ready(self) -> str:
-            return self._worker.ready()
-
-        def collect(self, *arguments: Any) -> Any:
-            return self._worker.collect(*arguments)
-
-        def forget(self, sampler: int) -> None:
-            self._worker.forget(sampler)
+        def call(self, method: str, *arguments: Any) -> Any:
+            return operator.methodcaller(method, *arguments)(self._worker)
 
     return MetaPolicySearchWorker

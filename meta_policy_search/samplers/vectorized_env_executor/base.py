@@ -79,11 +79,11 @@ class MetaEnvExecutor(abc.ABC):
 
     # ---- arrays
 
-    def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
+    def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
         """Gives all environments of a task a copy of that task; takes effect before their next reset.
 
         Args:
-            tasks: `meta_batch_size` tasks; None samples new ones from the environment. Default: None.
+            tasks: `meta_batch_size` tasks; None samples new ones from the environment.
 
         Raises:
             ValueError: there are not `meta_batch_size` of them.
@@ -205,7 +205,14 @@ class MetaEnvExecutor(abc.ABC):
         if not self._path_rngs:
             raise RuntimeError("step: call reset() first")
         self._check_open()
-        answer = self.advance(self._checked_actions(actions), np.arange(self.num_envs))
+        array, expected = np.array(actions), (self.num_envs, *self.action_shape)
+        if array.shape != expected:
+            raise ValueError(f"actions: expected shape {expected}, got {array.shape}")
+        finite = np.isfinite(array)
+        if not finite.all():
+            e = int(np.argwhere(~finite)[0, 0])
+            raise ValueError(f"actions: expected finite numbers, got {array[e]} for {self._who([e])}")
+        answer = self.advance(array, np.arange(self.num_envs))
         observations, rewards, terminated, truncated, _ = answer
         infos: Any = answer.env_infos
         self._path_lengths += 1
@@ -243,17 +250,6 @@ class MetaEnvExecutor(abc.ABC):
     def _check_open(self) -> None:
         if self._is_closed:
             raise RuntimeError(f"this {type(self).__name__} is closed")
-
-    def _checked_actions(self, actions: Sequence[np.ndarray]) -> np.ndarray:
-        """Returns the actions of all environments as an array, a copy."""
-        array, expected = np.array(actions), (self.num_envs, *self.action_shape)
-        if array.shape != expected:
-            raise ValueError(f"actions: expected shape {expected}, got {array.shape}")
-        finite = np.isfinite(array)
-        if not finite.all():
-            e = int(np.argwhere(~finite)[0, 0])
-            raise ValueError(f"actions: expected finite numbers, got {array[e]} for {self._who([e])}")
-        return array
 
     def _fault(self, error: BaseException, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
         """Returns the error to raise from `error`, which came from one of `env_ids`."""

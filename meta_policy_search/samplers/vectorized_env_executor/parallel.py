@@ -47,6 +47,10 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         self._owner = os.getpid()
         self._start_workers()
 
+    def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
+        """See `MetaEnvExecutor.set_tasks`; new tasks by default."""
+        super().set_tasks(tasks)
+
     def _start_workers(self) -> None:
         """Starts the workers, in place of such as are in an unknown state."""
         stop_workers(self._workers, self._owner)
