@@ -12,8 +12,6 @@ from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
 from meta_policy_search.utils.video import mp4_file
 
-_VIDEO = "sim_out.mp4"
-
 
 def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = False, speedup: float = 1.0,
             ignore_done: bool = False, save_video: bool = False, video_filename: Optional[str] = None) -> Path:
@@ -80,7 +78,7 @@ def _camera(env: Any, is_on: bool, filename: Optional[str], speedup: float) -> I
     if render_mode != "rgb_array":
         raise ValueError('save_video: expected an environment made with render_mode="rgb_array", as pictures are what '
                          f"a video is made of, got one with render_mode={render_mode!r}")
-    with mp4_file(_VIDEO if filename is None else filename, speedup / _duration(env)) as append:
+    with mp4_file("sim_out.mp4" if filename is None else filename, speedup / _duration(env)) as append:
         yield lambda: append(env.render())
 
 

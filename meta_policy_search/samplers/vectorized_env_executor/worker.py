@@ -42,6 +42,9 @@ class WorkerProcess:
         try:
             self.process = subprocess.Popen(  # in a session of its own, which Ctrl-C does not reach
                 command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environ, start_new_session=True)
+        except BaseException:  # Ctrl-C among them: a worker that has started ends when its pipe is closed
+            self.connection.close()
+            raise
         finally:
             theirs.close()
 
