@@ -43,7 +43,7 @@ class SingleTaskSampler(Configurable):
     def __init__(self, algo: Any, env: Any, parallel: bool = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
         self._algo = algo
-        self._env = env if method_of(env, "sample_tasks") is not None else SingleTaskEnv(env)
+        self._env = SingleTaskEnv(env) if isinstance(env, type) or method_of(env, "sample_tasks") is None else env
         self._parallel, self._executor = check_parallel(parallel), executor
         self._executors: Dict[Tuple[int, int, int], Union[MetaEnvExecutor, RayExecutor]] = {}  # by their sizes
         check_has_spaces(self._env)
