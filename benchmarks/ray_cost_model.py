@@ -7,6 +7,7 @@ Writes benchmarks/ray_cost_model.json and docs/cluster_costs.inc, the tables of 
 model. Everything is measured on this machine, in HalfCheetahRandDirecEnv with ProMP; extrapolations are marked as such.
 """
 import argparse
+import copy
 import json
 import math
 import statistics
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
+import cloudpickle
 import numpy as np
 
 if not __package__:  # python benchmarks/ray_cost_model.py
@@ -24,11 +26,11 @@ if not __package__:  # python benchmarks/ray_cost_model.py
 
 from benchmarks import machine
 from benchmarks.processes import ROOT, Figures
+from benchmarks.ray_sampling import arrays_size
 from experiments import pro_mp
 from experiments.parts import Parts, build_parts
 from meta_policy_search.samplers import MetaSampler, RayOptions
 from meta_policy_search.samplers.ray.pool import keep_workers
-from meta_policy_search.samplers.ray.worker import pack
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.threads import available_cores
 
@@ -132,10 +134,8 @@ def measure_constants(sizes: Sizes) -> Constants:
     parts = build_parts(config)
     with _sampler(parts, config, RayOptions(num_workers=1)) as sampler:
         sampler.update_tasks()
-        before = (sampler.vec_env.bytes_sent, sampler.vec_env.bytes_received)
         paths = sampler.obtain_samples()
-        sent, received = (now - then for now, then in zip((sampler.vec_env.bytes_sent, sampler.vec_env.bytes_received),
-                                                          before, strict=True))
+        sent, received = len(cloudpickle.dumps(sampler.make_actor())), arrays_size(paths)
     num_paths = config.meta_batch_size * config.rollouts_per_meta_task
     per_step = sum(array.dtype.itemsize * math.prod(array.shape[1:]) for infos in
                    (paths[0][0], paths[0][0]["env_infos"], paths[0][0]["agent_infos"])
@@ -179,27 +179,27 @@ def _measure_transport(sizes: Sizes) -> dict[str, float]:
 
     class Echo:
         def __init__(self) -> None:
-            self.packed = {}
+            self.arrays = {}
 
         def make(self, size: int) -> Any:
-            if size not in self.packed:
-                self.packed[size] = pack([np.ones(size // 8) for _ in range(8)])
-            return self.packed[size]
+            if size not in self.arrays:
+                self.arrays[size] = [np.ones(size // 8) for _ in range(8)]
+            return self.arrays[size]
 
-        def take(self, packed: Any) -> int:
-            return len(packed[0])
+        def take(self, values: Any) -> int:
+            return len(values)
 
     echoes = [ray.remote(num_cpus=0.25)(Echo).remote() for _ in range(2)]
     echo = echoes[0]
 
     def fetch(size: int) -> None:
-        ray.get(echo.make.remote(size)).unpack(copy=True)
+        copy.deepcopy(ray.get(echo.make.remote(size)))
 
     def send(size: int) -> None:
-        ray.get(echo.take.remote(ray.put(pack(np.ones(size // 8)))))
+        ray.get(echo.take.remote(ray.put(np.ones(size // 8))))
 
     def call(count: int) -> None:
-        ray.get([echoes[i % 2].take.remote((b"",)) for i in range(count)])
+        ray.get([echoes[i % 2].take.remote(b"") for i in range(count)])
 
     repeats = 3 * sizes.repeats
     counts = (1, 10, 50)

@@ -15,7 +15,7 @@ from meta_policy_search.types import PathsMetaBatch
 
 
 def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
-    """Measures steps per second of both, and how many bytes the paths take on their way.
+    """Measures steps per second of both.
 
     Args:
         env: one of `training.ENVS`.
@@ -27,9 +27,6 @@ def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
     sizes = (parts.env, parts.policy, config.rollouts_per_meta_task, config.meta_batch_size, config.max_path_length)
     with MetaSampler(*sizes, parallel="ray") as on_ray, MetaSampler(*sizes) as here, machine.LoadMeter("ray") as load:
         turns = [(collect(here), collect(on_ray)) for _ in range(1 + rounds)]
-        before = on_ray.vec_env.bytes_received
-        size = arrays_size(on_ray.obtain_samples())
-        received = on_ray.vec_env.bytes_received - before
         num_workers = on_ray.vec_env.num_workers
     here_rate, ray_rate = map(statistics.median, zip(*turns[1:], strict=True))
     prefix = f"ray.{env}"
@@ -38,7 +35,6 @@ def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
         f"{prefix}.batched_steps_per_s": here_rate,
         f"{prefix}.ray_steps_per_s": ray_rate,
         f"{prefix}.ray_share": statistics.median(on_ray / here for here, on_ray in turns[1:]),
-        f"{prefix}.bytes_over_arrays": received / size,
         **load.figures,  # only while they run, Ray's processes are known to be ours
     }
 

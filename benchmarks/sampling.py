@@ -9,7 +9,7 @@ from benchmarks.training import ENVS
 from experiments.parts import build_parts
 from experiments.settings import MetaConfig
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 
 EXECUTORS = {
     "iterative": "iterative",

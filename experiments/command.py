@@ -19,7 +19,7 @@ from experiments.settings import SMOKE, ConfigT, MetaConfig, RunConfig, make_con
 from meta_policy_search import run_folder
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 from meta_policy_search.samplers.errors import EnvWorkerError
-from meta_policy_search.samplers.executors.worker import exit_after_parent
+from meta_policy_search.samplers.vectorized_env_executor.worker import exit_after_parent
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import FolderLock
 from meta_policy_search.utils.log_outputs import check_formats

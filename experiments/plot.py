@@ -40,7 +40,7 @@ from meta_policy_search.plotting import (
 from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 
 WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
-                  *PARALLEL_SETTINGS, "envs_per_task", "candidates_at_once")
+                  *PARALLEL_SETTINGS, "envs_per_task")
 """Settings in which the runs of one curve may differ: they change the length of a run and its files."""
 
 X_AXES = {  # column, label, and unit of the label in that of the column

@@ -12,7 +12,7 @@ from meta_policy_search.actors.stacked_mlp import NONLINEARITIES
 from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import available_envs
 from meta_policy_search.samplers import RayOptions
-from meta_policy_search.samplers.ray.options import check_parallel
+from meta_policy_search.samplers.ray.connection import check_parallel
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, did_you_mean
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.snapshotter import MODES

@@ -54,7 +54,6 @@ class SearchConfig(Config):
 
     n_samples: int = setting(40, "candidates per epoch")
     rollouts_per_candidate: int = setting(4, "paths of each candidate")
-    candidates_at_once: Optional[int] = setting(None, "candidates that act at the same time; none for all")
     baseline: str = setting("LinearFeatureBaseline", "class of the baseline, of which the log says how well it "
                             "predicts discounted returns", BASELINES)
 
@@ -119,7 +118,7 @@ def build_search(config: SearchConfig, algo_class: type["RLAlgorithm"]) -> Local
     parts = build_parts(config)
     algo = algo_class(**arguments_for(algo_class, config, env_spec=parts.env_spec, policy=parts.policy,
                                       baseline=getattr(baselines, config.baseline)()))
-    return build_runner(config, parts, algo, candidates_at_once=config.candidates_at_once)
+    return build_runner(config, parts, algo)
 
 
 # The command -----------------------------------------------------------------------------------------------------

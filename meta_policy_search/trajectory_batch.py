@@ -38,38 +38,32 @@ class TrajectoryBatch:
 
     def __post_init__(self) -> None:
         check_env_spec("env_spec", self.env_spec)
-        for name, kinds, what in (("lengths", "iu", "integers"), ("terminals", "b", "booleans"),
-                                  ("observations", "fiu", "numbers"), ("last_observations", "fiu", "numbers"),
-                                  ("actions", "fiu", "numbers"), ("rewards", "fiu", "numbers")):
-            array = np.asarray(vars(self)[name])
-            if array.dtype.kind not in kinds:
-                raise TypeError(f"{name}: expected an array of {what}, got one of dtype {array.dtype}")
-            object.__setattr__(self, name, array)
-        if self.lengths.ndim != 1 or len(self.lengths) == 0 or self.lengths.min() < 1:
-            raise ValueError(f"lengths: expected at least one, each at least 1, got {self.lengths}")
-        num_steps, num_paths = int(self.lengths.sum()), len(self.lengths)
-        observation_shape = tuple(self.env_spec.observation_space.shape)
-        action_shape = tuple(self.env_spec.action_space.shape)
-        for name, shape, why in (
-            ("observations", (num_steps, *observation_shape), "the sum of lengths and the observation space"),
-            ("last_observations", (num_paths, *observation_shape), "the number of lengths and the observation space"),
-            ("actions", (num_steps, *action_shape), "the sum of lengths and the action space"),
-            ("rewards", (num_steps,), "the sum of lengths"),
-            ("terminals", (num_steps,), "the sum of lengths"),
-        ):
-            array = vars(self)[name]
-            if array.shape != shape:
-                raise ValueError(f"{name}: expected shape {shape}, by {why}, got {array.shape}")
+        lengths = np.asarray(self.lengths)
+        if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not (lengths.size and lengths.min() > 0):
+            raise ValueError(f"lengths: expected at least one integer, each at least 1, got {lengths}")
+        num_steps, observation_shape = int(lengths.sum()), tuple(self.env_spec.observation_space.shape)
+        arrays: Dict[str, Any] = {"lengths": lengths}
+        for name, kinds, shape in (("observations", "fiu", (num_steps, *observation_shape)),
+                                   ("last_observations", "fiu", (len(lengths), *observation_shape)),
+                                   ("actions", "fiu", (num_steps, *self.env_spec.action_space.shape)),
+                                   ("rewards", "fiu", (num_steps,)), ("terminals", "b", (num_steps,))):
+            array = arrays[name] = np.asarray(vars(self)[name])
+            if array.shape != shape or array.dtype.kind not in kinds:
+                raise ValueError(f"{name}: expected {'booleans' if kinds == 'b' else 'numbers'} of shape {shape}, as "
+                                 f"the sum of lengths and env_spec say, got {array.dtype} of shape {array.shape}")
             if not np.isfinite(array).all():
                 raise ValueError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]} among them")
         for name in ("env_infos", "agent_infos"):
-            object.__setattr__(self, name, _checked_infos(name, vars(self)[name], num_steps))
-        is_last = np.zeros(num_steps, dtype=bool)
-        is_last[np.cumsum(self.lengths) - 1] = True
-        if (self.terminals & ~is_last).any():
-            step = int(np.argmax(self.terminals & ~is_last))
+            arrays[name] = {key: np.asarray(values) for key, values in vars(self)[name].items()}
+            for key, values in arrays[name].items():
+                if values.shape[:1] != (num_steps,):
+                    raise ValueError(f"{name}[{key!r}]: expected {num_steps} steps, the sum of lengths, got shape "
+                                     f"{values.shape}")
+        ends = np.cumsum(lengths) - 1
+        if arrays["terminals"].sum() != arrays["terminals"][ends].sum():
             raise ValueError(f"terminals: expected True only at the last steps of trajectories, which lengths "
-                             f"{self.lengths} put at {np.flatnonzero(is_last)}, got True at {step}")
+                             f"{lengths} put at {ends}, got True at {np.flatnonzero(arrays['terminals'])}")
+        vars(self).update(arrays)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -84,9 +78,6 @@ class TrajectoryBatch:
                 `terminated`, `env_infos` and `agent_infos`; env infos that not all paths have are left out.
         """
         task = concatenate_paths(paths)
-        for index, path in enumerate(paths):
-            if "last_observation" not in path:
-                raise ValueError(f"path {index}: expected a key 'last_observation', got only {sorted(path)}")
         terminals = np.zeros(int(task.lengths.sum()), dtype=bool)
         terminals[np.cumsum(task.lengths) - 1] = [bool(path.get("terminated", False)) for path in paths]
         last_observations = np.stack([path["last_observation"] for path in paths])
@@ -106,29 +97,3 @@ class TrajectoryBatch:
         following[:-1] = self.observations[1:]
         following[np.cumsum(self.lengths) - 1] = self.last_observations
         return following
-
-    @classmethod
-    def concatenate(cls, *batches: "TrajectoryBatch") -> "TrajectoryBatch":
-        """Returns the trajectories of several batches as one; env infos that not all have are left out.
-
-        The first batch's `env_spec` is kept. Batches whose sizes or agent infos differ raise `ValueError`.
-        """
-        if not batches:
-            raise ValueError("batches: expected at least one, got none")
-        return cls.from_paths(batches[0].env_spec, [path for batch in batches for path in batch.to_paths()])
-
-    def split(self) -> List["TrajectoryBatch"]:
-        """Returns a batch for each trajectory."""
-        return [self.from_paths(self.env_spec, [path]) for path in self.to_paths()]
-
-
-def _checked_infos(name: str, infos: Any, num_steps: int) -> Dict[str, np.ndarray]:
-    if not isinstance(infos, dict):
-        raise TypeError(f"{name}: expected a dict of arrays, got {type(infos).__name__}")
-    arrays = {key: np.asarray(values) for key, values in infos.items()}
-    for key, values in arrays.items():
-        if values.shape[:1] != (num_steps,):
-            raise ValueError(f"{name}[{key!r}]: expected {num_steps} steps, the sum of lengths, got shape "
-                             f"{values.shape}")
-    return arrays
-

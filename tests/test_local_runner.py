@@ -213,8 +213,8 @@ def test_a_sampler_of_another_make_will_do_for_populations_too():
 
 def test_arguments_of_the_sampler(monkeypatch):
     runner = LocalRunner()
-    runner.setup(Counting(), MetaPointEnv(), sampler_args={"candidates_at_once": 2, "executor": "iterative"})
-    assert type(runner.sampler) is SingleTaskSampler and runner.sampler._candidates_at_once == 2
+    runner.setup(Counting(), MetaPointEnv(), sampler_args={"executor": "iterative"})
+    assert type(runner.sampler) is SingleTaskSampler and runner.sampler._executor == "iterative"
 
 
 # Snapshots, and going on

@@ -4,7 +4,7 @@ from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProc
 from meta_policy_search.samplers.env_checker import check_env
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.samplers.meta_sampler import MetaSampler
-from meta_policy_search.samplers.ray.options import RayOptions
+from meta_policy_search.samplers.ray.connection import RayOptions
 from meta_policy_search.samplers.single_task_sampler import OffPolicySampler, SingleTaskSampler
 
 __all__ = ["DiceMetaSampleProcessor", "DiceSampleProcessor", "MetaSampleProcessor", "MetaSampler", "OffPolicySampler",

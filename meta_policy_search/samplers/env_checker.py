@@ -5,8 +5,8 @@ import numpy as np
 
 from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, sample_tasks
 from meta_policy_search.envs.spaces import is_discrete
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor, make_local_executor
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor, make_local_executor
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 
 

@@ -1,6 +1,6 @@
 """What goes wrong in an environment: the errors, and the form in which they come out of another process."""
 import traceback
-from typing import List, NamedTuple, NoReturn, Sequence, Tuple
+from typing import Sequence
 
 FAULTS = (Exception, SystemExit)
 """What the code of an environment may raise, to be told as its fault: `sys.exit` in it must not end training."""
@@ -20,45 +20,23 @@ class EnvWorkerError(RuntimeError):
         super().__init__(message)
         self.env_ids = list(env_ids)
 
+    def by(self, who: str, env_ids: Sequence[int] = ()) -> "EnvWorkerError":
+        """Returns this error of worker `who`; `env_ids` are its environments, to blame where nothing more is known."""
+        return type(self)(f"{who}: {self}", self.env_ids or env_ids)
+
 
 class EnvValueError(EnvWorkerError, ValueError):
     """An environment was given, or returned, a value that does not fit."""
 
 
-class InfoShapeError(ValueError):
-    """An info has another shape than before, or than elsewhere; it is the one at `row`."""
-
-    def __init__(self, name: str, expected: Tuple[int, ...], shape: Tuple[int, ...], row: int = 0) -> None:
-        super().__init__(f"{name}: expected the shape {expected} that it has had so far, or has in other environments, "
-                         f"got {shape}; a value that changes its size may be given in a dict")
-        self.row = row
-
-
-class Failure(NamedTuple):
-    """An exception that was raised in a worker, in a form that can always be pickled."""
-
-    message: str  # type and text of the exception; the text alone if it is one of the errors above
-    traceback: str  # as Python would print it, of the exception that the environment raised
-    env_ids: List[int]  # the environments to blame, by their numbers among all of the executor's, where known
-    is_value_error: bool
-
-    def raise_as(self, who: str, env_ids: Sequence[int] = ()) -> NoReturn:
-        """Raises the error of worker `who`, an `EnvValueError` for a `ValueError`, with the worker's traceback.
-
-        `env_ids` are its environments, to blame where nothing more is known.
-        """
-        kind = EnvValueError if self.is_value_error else EnvWorkerError
-        raise kind(f"{who}: {self.message}\n\nThe worker's traceback:\n{self.traceback}", self.env_ids or env_ids)
-
-
-def failure_of(error: BaseException) -> Failure:
-    """Returns the `Failure` that tells about an exception."""
+def worker_error(error: BaseException) -> EnvWorkerError:
+    """Returns the error that a worker process sends for an exception, with its traceback; it can be pickled."""
     cause = error.__cause__ or error
-    is_told = isinstance(error, EnvWorkerError)
-    return Failure(message=str(error) if is_told else f"{type(error).__name__}: {error}",
-                   traceback="".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip(),
-                   env_ids=error.env_ids if isinstance(error, EnvWorkerError) else [],
-                   is_value_error=isinstance(error, ValueError))
+    text = str(error) if isinstance(error, EnvWorkerError) else f"{type(error).__name__}: {error}"
+    lines = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip()
+    kind = EnvValueError if isinstance(error, ValueError) else EnvWorkerError
+    return kind(f"{text}\n\nThe worker's traceback:\n{lines}",
+                error.env_ids if isinstance(error, EnvWorkerError) else ())
 
 
 def tasks_text(first: int, last: int) -> str:

@@ -1,8 +1,7 @@
 """Collects paths of all tasks of a meta-batch at once."""
+import functools
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
-
-import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
@@ -10,12 +9,12 @@ from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
-from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
-from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.ray.connection import RayOptions, check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
-from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
-from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest
+from meta_policy_search.samplers.rollout_loop import PathRng
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import PathsMetaBatch, Task
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_agrees, check_choice, check_int_at_least, check_positive_int
@@ -55,7 +54,7 @@ class MetaSampler(Sampler):
         total_timesteps_sampled (int): environment steps taken so far.
         tasks (list or None): the tasks of the current iteration: those that `vec_env`, which holds the environments,
             was given, by `update_tasks` or by `vec_env.set_tasks`.
-        on_steps (callable or None): see `Sampler`; it is called from all threads that sample, but not on Ray.
+        on_steps (callable or None): see `Sampler`; it is called from all threads that sample; on Ray after each round.
 
     Raises:
         ValueError: the policy does not fit `meta_batch_size` or the environment's spaces.
@@ -82,12 +81,7 @@ class MetaSampler(Sampler):
         self.total_timesteps_sampled = 0
         self._itr, self._step = -1, 0
         self._is_begun = False  # the iteration
-        self._mean_before = np.nan  # the mean return before adaptation, on Ray
-        self._is_on_ray = executor is None and isinstance(check_parallel(parallel), RayOptions)
-        if self._is_on_ray:
-            RayExecutor.check_actor(self.make_actor())
-        else:
-            self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
+        self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
         self.vec_env = make_executor(env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel,
                                      executor)
 
@@ -122,8 +116,7 @@ class MetaSampler(Sampler):
         """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
 
         Args:
-            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample. On
-                Ray also the mean, smallest and largest return of the paths by the names that RLlib gives them.
+            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample.
             log_prefix: put before these keys.
 
         Returns:
@@ -136,15 +129,10 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
-        (obs_dim,) = self.env.observation_space.shape
-        request = RolloutRequest(self.batch_size, self.max_path_length, obs_dim,
-                                 tuple(self.env.action_space.shape), self._path_rngs())
-        collection = self.vec_env.collect(request, self.make_actor(), self.on_steps)
+        collection = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor(), self.on_steps)
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
             logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
-            if self._is_on_ray:
-                self._log_as_rllib(collection.paths)
         self._step += 1
         self.total_timesteps_sampled += collection.num_steps
         return collection.paths
@@ -153,24 +141,11 @@ class MetaSampler(Sampler):
         """Returns what acts as the policy does in its tasks, with its parameters as they are now."""
         return actor_of(self.policy, tuple(self.env.action_space.shape))
 
-    def _log_as_rllib(self, paths: PathsMetaBatch) -> None:
-        """Logs returns by the names that RLlib's MAML gives them."""
-        returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
-        suffix = f"_adapt_{self._step}" if self._step else ""
-        figures = {"max": returns.max(), "mean": returns.mean(), "min": returns.min()}
-        logger.logkvs({f"episode_reward_{name}{suffix}": float(value) for name, value in figures.items()})
-        if self._step == 0:
-            self._mean_before = returns.mean()
-        else:  # of several adaptation steps the last one stays
-            logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
-
-    def _path_rngs(self) -> Any:
-        """Returns what makes the generators of the current round's paths."""
-        return PathRngs(seeding.get_root(), self._itr, self._step)
-
-    def path_rng(self, task: int, rollout: int) -> np.random.Generator:
-        """Returns the generator that a path of the current iteration and adaptation step draws everything from."""
-        return self._path_rngs()(task, rollout)
+    @property
+    def path_rng(self) -> PathRng:
+        """Returns the generator from which path `rollout` of task `task` draws everything in the current round."""
+        return functools.partial(seeding.rng_for, seeding.Stream.ROLLOUT, self._itr, self._step,
+                                 root=seeding.get_root())
 
     def close(self) -> None:
         """Closes environments and worker processes; a second call does nothing."""
@@ -219,6 +194,4 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
         executor = "parallel" if parallel else "batched" if is_vectorized else "iterative"
     if isinstance(executor, str):
         executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
-    if not callable(executor):
-        raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
     return executor(env, meta_batch_size, envs_per_task, max_path_length)

@@ -1,21 +1,19 @@
 """Collects the paths of some tasks, wherever their environments are stepped."""
 import functools
+import itertools
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.samplers.errors import EnvWorkerError, InfoShapeError
+from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.paths import split_paths
 from meta_policy_search.types import BatchedStep, Infos, Path, Rows
-from meta_policy_search.utils import seeding
 from meta_policy_search.utils.threads import divide, run_in_threads
 
 Steps = Union[int, np.ndarray]
 """Which step of each of these paths."""
-
-_KINDS = ("path", "env_infos", "agent_infos")
 
 MANY_STEPS = 4096
 """There is room for so many steps of a path at first, and twice as many each time that one takes more."""
@@ -38,26 +36,8 @@ def draw_path_noise(actor: Actor, rng: np.random.Generator, max_path_length: int
     actor.draw_noise(rng, out)
 
 
-class PathRngs(NamedTuple):
-    """Makes the generators that paths draw everything from, in any process."""
-
-    root: int
-    itr: int
-    step: int
-
-    def __call__(self, task: int, rollout: int) -> np.random.Generator:
-        return seeding.rng_for(seeding.Stream.ROLLOUT, self.itr, self.step, task, rollout, root=self.root)
-
-
-class RolloutRequest(NamedTuple):
-    """What is collected in a round. It can be pickled."""
-
-    num_rollouts: int  # paths of each task
-    max_path_length: int
-    obs_dim: int
-    action_shape: Tuple[int, ...]
-    path_rng: Callable[[int, int], np.random.Generator]  # such as a `PathRngs`
-
+PathRng = Callable[[int, int], np.random.Generator]
+"""Returns the generator that path `rollout` of task `task` draws everything from, in any process; can be pickled."""
 
 OnSteps = Callable[[int], None]
 """Is told how many more steps of the round are done, or will not be taken as their path has ended."""
@@ -67,6 +47,9 @@ class Environments(Protocol):
     """What the loop asks of an executor; see `MetaEnvExecutor`."""
 
     envs_per_task: int
+    max_path_length: int
+    observation_shape: Tuple[int, ...]
+    action_shape: Tuple[int, ...]
     first_task: int
     max_threads: int
 
@@ -139,13 +122,14 @@ def missing_value(dtype: np.dtype) -> Optional[float]:
     return None if dtype.kind == "O" else np.nan
 
 
-def collect_shares(executor: Environments, request: RolloutRequest, actor: Actor, tasks: range,
+def collect_shares(executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range,
                    on_steps: Optional[OnSteps] = None) -> List[Share]:
     """Collects the paths of tasks, divided among as many threads as the executor wants.
 
     Args:
         executor: has environments for these tasks; the first one is its `first_task`.
-        request: what to collect.
+        num_rollouts: paths of each task.
+        path_rng: makes the generator of each path.
         actor: acts in all of these tasks; in one thread, unless it can be divided.
         tasks: numbers of the tasks.
         on_steps: is called after every step, from all of the threads; default None.
@@ -155,11 +139,11 @@ def collect_shares(executor: Environments, request: RolloutRequest, actor: Actor
         EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
     """
     if actor.can_divide:
-        divided = [(share, actor.for_tasks(share.start - tasks.start, share.stop - tasks.start))
+        divided = [(actor.for_tasks(share.start - tasks.start, share.stop - tasks.start), share)
                    for share in divide(tasks, executor.max_threads)]
     else:
-        divided = [(tasks, actor)]
-    loops = [RolloutLoop(executor, request, share_actor, share, on_steps) for share, share_actor in divided]
+        divided = [(actor, tasks)]
+    loops = [RolloutLoop(executor, num_rollouts, path_rng, *part, on_steps) for part in divided]
 
     def stop() -> None:
         for loop in loops:
@@ -182,21 +166,20 @@ class RolloutLoop:
     Within the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks.
     """
 
-    def __init__(self, executor: Environments, request: RolloutRequest, actor: Actor, tasks: range,
+    def __init__(self, executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range,
                  on_steps: Optional[OnSteps] = None) -> None:
-        self._executor, self._actor, self._on_steps = executor, actor, on_steps
-        self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), request.num_rollouts
+        self._executor, self._actor, self._on_steps, self._path_rng = executor, actor, on_steps, path_rng
+        self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), num_rollouts
         self._first_env = tasks.start * executor.envs_per_task
-        self._max_path_length = request.max_path_length
-        self._room = min(request.max_path_length, MANY_STEPS)  # steps of a path that buffers hold
-        self._path_rng = request.path_rng
+        self._max_path_length = executor.max_path_length
+        self._room = min(self._max_path_length, MANY_STEPS)  # steps of a path that buffers hold
         self._is_stopped = False
-        self._action_shape = request.action_shape
+        self._action_shape = executor.action_shape
         num_paths = self._num_tasks * self._num_rollouts
         self._noise = np.empty((num_paths, self._room, actor.noise_dim), np.float32)
-        self._last_observations = np.zeros((num_paths, request.obs_dim))  # also: what the policy sees now
+        self._last_observations = np.zeros((num_paths, *executor.observation_shape))  # also: what the policy sees now
         self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
-        self._buffers: Dict[str, Infos] = {kind: {} for kind in _KINDS}
+        self._buffers: Dict[str, Infos] = {"path": {}, "env_infos": {}, "agent_infos": {}}
         self._lengths = np.zeros(num_paths, int)
         self._terminated = np.zeros(num_paths, bool)
         self._num_steps = 0
@@ -211,22 +194,18 @@ class RolloutLoop:
         tasks, envs_per_task = np.arange(self._num_tasks), self._executor.envs_per_task
         env_ids = np.arange(self._num_tasks * envs_per_task)
         path_of = (tasks[:, None] * self._num_rollouts + np.arange(envs_per_task)).ravel()  # by environment
-        waiting = [list(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
+        waiting = [iter(range(m * self._num_rollouts + envs_per_task, (m + 1) * self._num_rollouts)) for m in tasks]
         if not self._is_stopped:
             self._start(env_ids, path_of)
         while len(env_ids) and not self._is_stopped:
-            paths = path_of[env_ids]
-            ended = self._step(env_ids, paths)
+            ended = self._step(env_ids, path_of[env_ids])
             if ended.any():
-                restarted = []
-                for e in env_ids[ended]:
-                    task_waiting = waiting[e // envs_per_task]
-                    if task_waiting:
-                        path_of[e] = task_waiting.pop(0)
-                        restarted.append(e)
-                if restarted:
-                    self._start(np.asarray(restarted), path_of[restarted])
-                env_ids = np.sort(np.concatenate([env_ids[~ended], np.asarray(restarted, int)]))
+                following = {e: p for e in env_ids[ended] for p in itertools.islice(waiting[e // envs_per_task], 1)}
+                restarted = np.array(list(following), int)
+                if following:
+                    path_of[restarted] = list(following.values())
+                    self._start(restarted, path_of[restarted])
+                env_ids = np.sort(np.concatenate([env_ids[~ended], restarted]))
         return self._share()
 
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
@@ -344,12 +323,11 @@ class RolloutLoop:
         """Raises `ValueError` unless each info has a row for each path, of the same shape as in earlier steps."""
         for key, value in infos.items():
             shape, before = np.shape(value), self._buffers[kind].get(key)
-            if shape[:1] == (len(paths),) and (before is None or shape[1:] == before.shape[2:]):
-                continue
-            name = f"{self._place(paths[0])}: {kind}[{key!r}]"
-            if shape[:1] == (len(paths),) and before is not None:
-                raise InfoShapeError(name, before.shape[2:], shape[1:])
-            raise ValueError(f"{name}: expected {len(paths)} rows, one for each path under way, got shape {shape}")
+            expected = (len(paths), *(shape[1:] if before is None else before.shape[2:]))
+            if shape != expected:
+                raise ValueError(f"{self._place(paths[0])}: {kind}[{key!r}]: expected shape {expected}, a row for each "
+                                 f"path as in earlier steps, got {shape}; an info that changes its size may be given "
+                                 "in a dict")
 
     def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
         finite = np.isfinite(values)

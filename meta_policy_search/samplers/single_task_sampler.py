@@ -7,14 +7,13 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, actors_of, check_spaces, make_actors, sizes_of
 from meta_policy_search.envs.adapters import SingleTaskEnv
-from meta_policy_search.envs.gym_compat import check_meta_env
+from meta_policy_search.envs.gym_compat import method_of
 from meta_policy_search.envs.spaces import check_has_spaces
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor
 from meta_policy_search.samplers.meta_sampler import ExecutorFactory, make_executor
+from meta_policy_search.samplers.ray.connection import check_parallel
 from meta_policy_search.samplers.ray.executor import RayExecutor
-from meta_policy_search.samplers.ray.options import RayOptions, check_parallel
-from meta_policy_search.samplers.rollout_loop import PathRngs, RolloutRequest
-from meta_policy_search.types import Path, Task
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
+from meta_policy_search.types import Path
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.serializable import Configurable
@@ -37,18 +36,14 @@ class SingleTaskSampler(Configurable):
         algo (RLAlgorithm): whose `policy` acts, in paths of at most `max_path_length` steps.
         env: environment of gym, Gymnasium or the classic form; one with tasks (`MetaEnv`) is sampled in the task that
             it has when samples are obtained.
-        candidates_at_once (int or None): candidates of a population that act together. Fewer need less memory and more
-            time. Default: all.
         parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
         executor (str, callable or None): forces an executor; see `MetaSampler`.
     """
 
-    def __init__(self, algo: Any, env: Any, candidates_at_once: Optional[int] = None, parallel: bool = False,
+    def __init__(self, algo: Any, env: Any, parallel: bool = False,
                  executor: Union[str, ExecutorFactory, None] = None) -> None:
         self._algo = algo
-        self._env = env if _has_tasks(env) else SingleTaskEnv(env)
-        self._candidates_at_once = None if candidates_at_once is None else check_positive_int(
-            "candidates_at_once", candidates_at_once)
+        self._env = SingleTaskEnv(env) if isinstance(env, type) or method_of(env, "sample_tasks") is None else env
         self._parallel, self._executor = check_parallel(parallel), executor
         self._executors: Dict[Tuple[int, int, int], Union[MetaEnvExecutor, RayExecutor]] = {}  # by their sizes
         check_has_spaces(self._env)
@@ -94,21 +89,17 @@ class SingleTaskSampler(Configurable):
             flat_params: `[n, D]`, the candidates.
 
         Returns:
-            For each candidate a list of path dicts. Errors call candidate `i` of those that act together `task i`.
+            For each candidate a list of path dicts. Errors call candidate `i` `task i`.
         """
         policy, length = self._algo.policy, self._algo.max_path_length
         num_paths = count_paths(batch_size, length)
+        actor = make_actors(policy, flat_params)
+        if actor is not None:
+            return self._collect(policy, actor, itr, len(flat_params), num_paths, length)
         population: List[List[Path]] = []
-        at_once = self._candidates_at_once or len(flat_params)
-        for first in range(0, len(flat_params), at_once):
-            group = flat_params[first:first + at_once]
-            actor = make_actors(policy, group)
-            if actor is not None:
-                population += self._collect(policy, actor, itr + first, len(group), num_paths, length)
-                continue
-            for number, candidate in enumerate(group, start=itr + first):
-                policy.set_flat_params(candidate)
-                population.append(self._collect_paths(policy, number, num_paths, length))
+        for number, candidate in enumerate(flat_params, start=itr):
+            policy.set_flat_params(candidate)
+            population.append(self._collect_paths(policy, number, num_paths, length))
         return population
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
@@ -126,17 +117,13 @@ class SingleTaskSampler(Configurable):
         """
         check_int_at_least("itr", itr, 0)
         check_spaces(policy, self._env)
-        if self._executor is None and isinstance(self._parallel, RayOptions):
-            RayExecutor.check_actor(actor)
         sizes = (num_candidates, min(envs_at_once or num_paths, num_paths), length)
         if sizes not in self._executors:
             self._executors[sizes] = make_executor(self._env, *sizes, self._parallel, self._executor)
         executor = self._executors[sizes]
-        executor.set_tasks([_task_of(self._env)] * num_candidates)
-        (obs_dim,) = self._env.observation_space.shape
+        executor.set_tasks([self._env.get_task()] * num_candidates)
         path_rng = functools.partial(_candidate_rng, seeding.get_root(), itr, purpose)
-        request = RolloutRequest(num_paths, length, obs_dim, tuple(self._env.action_space.shape), path_rng)
-        return list(executor.collect(request, actor).paths.values())
+        return list(executor.collect(num_paths, path_rng, actor).paths.values())
 
 
 class OffPolicySampler(SingleTaskSampler):
@@ -150,10 +137,6 @@ class OffPolicySampler(SingleTaskSampler):
         parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
         executor (str, callable or None): forces an executor; see `MetaSampler`.
     """
-
-    def __init__(self, algo: Any, env: Any, parallel: bool = False,
-                 executor: Union[str, ExecutorFactory, None] = None) -> None:
-        super().__init__(algo, env, parallel=parallel, executor=executor)
 
     def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
         """Collects paths that explore; see `SingleTaskSampler.obtain_samples`.
@@ -188,25 +171,9 @@ class OffPolicySampler(SingleTaskSampler):
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:
     """Returns the generator of a path: candidate `i` has those of task 0 in iteration `itr + i`."""
-    return PathRngs(root, itr + candidate, purpose)(0, rollout)
+    return seeding.rng_for(seeding.Stream.ROLLOUT, itr + candidate, purpose, 0, rollout, root=root)
 
 
 def count_paths(batch_size: int, max_path_length: int) -> int:
     """Returns how many paths of `max_path_length` steps a batch of environment steps is, rounded up."""
     return -(-check_positive_int("batch_size", batch_size) // max_path_length)
-
-
-def _has_tasks(env: Any) -> bool:
-    try:
-        check_meta_env(env)
-    except TypeError:
-        return False
-    return True
-
-
-def _task_of(env: Any) -> Task:
-    try:
-        return env.get_task()
-    except (AttributeError, NotImplementedError) as error:
-        raise TypeError(f"env: expected an environment with tasks that says which one it has, but {type(env).__name__} "
-                        "has no get_task") from error

@@ -6,13 +6,11 @@ from typing import Any, Callable, Iterator, Optional
 import numpy as np
 
 from meta_policy_search.envs.gym_compat import reset_env, step_env
-from meta_policy_search.samplers.errors import InfoShapeError
-from meta_policy_search.samplers.executors.base import stack_infos
+from meta_policy_search.samplers.errors import EnvValueError
+from meta_policy_search.samplers.vectorized_env_executor.base import stack_infos
 from meta_policy_search.types import Path
 from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
 from meta_policy_search.utils.video import mp4_file
-
-_VIDEO = "sim_out.mp4"
 
 
 def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = False, speedup: float = 1.0,
@@ -64,8 +62,8 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
     for kind in ("env_infos", "agent_infos"):
         try:
             path[kind] = stack_infos(columns[kind])
-        except InfoShapeError as error:
-            raise ValueError(f"step {error.row}: {kind}: {error}") from None
+        except EnvValueError as error:
+            raise ValueError(f"step {error.env_ids[0]}: {kind}: {error}") from None
     path["last_observation"], path["terminated"] = np.asarray(observation), terminated
     return path
 
@@ -80,7 +78,7 @@ def _camera(env: Any, is_on: bool, filename: Optional[str], speedup: float) -> I
     if render_mode != "rgb_array":
         raise ValueError('save_video: expected an environment made with render_mode="rgb_array", as pictures are what '
                          f"a video is made of, got one with render_mode={render_mode!r}")
-    with mp4_file(_VIDEO if filename is None else filename, speedup / _duration(env)) as append:
+    with mp4_file("sim_out.mp4" if filename is None else filename, speedup / _duration(env)) as append:
         yield lambda: append(env.render())
 
 

@@ -11,8 +11,8 @@ from gymnasium import spaces
 from meta_policy_search.envs import GymnasiumMetaEnv, MetaEnv, SingleTaskEnv, normalize
 from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, sample_tasks, set_rng
 from meta_policy_search.samplers.errors import EnvWorkerError
-from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor
-from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.utils.gym_import import gym
 
 

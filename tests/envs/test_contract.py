@@ -9,7 +9,7 @@ import pytest
 from meta_policy_search.envs import BatchedEnv, MetaEnv, available_envs, get_env_class, mujoco_envs, normalize
 from meta_policy_search.envs.gym_compat import make_batched, set_rng
 from meta_policy_search.envs.spaces import is_box, is_discrete
-from meta_policy_search.samplers.executors.local import MetaIterativeEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterativeEnvExecutor
 from meta_policy_search.utils import logger
 
 LARGE = ["MetaWorldML10", "MetaWorldML25", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py

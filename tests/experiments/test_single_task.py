@@ -69,12 +69,12 @@ def test_a_run_that_was_stopped_ends_like_one_that_was_not(script, tmp_path):
 def test_settings_reach_the_algorithm(tmp_path):
     config = cem.Config(env="MetaPointEnv", n_samples=10, best_frac=0.3, init_std=0.2, extra_std=0.0, n_itr=2,
                         extra_decay_time=7.0, max_path_length=9, discount=0.5, hidden_sizes=(4,),
-                        baseline="ZeroBaseline", candidates_at_once=3)
+                        baseline="ZeroBaseline")
     trainer = cem.build(config)
     algo = trainer.algo
     assert (algo.n_samples, algo.n_best, algo.init_std, algo.extra_std, algo.extra_decay_time) == (10, 3, 0.2, 0, 7)
     assert (algo.max_path_length, algo.discount, algo.policy.hidden_sizes) == (9, 0.5, (4,))
-    assert type(algo.baseline).__name__ == "ZeroBaseline" and trainer.sampler._candidates_at_once == 3
+    assert type(algo.baseline).__name__ == "ZeroBaseline"
     assert cma_es.build(cma_es.Config(env="MetaPointEnv", sigma0=0.7)).algo.sigma0 == 0.7
 
 

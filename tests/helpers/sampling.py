@@ -9,7 +9,7 @@ from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampler
-from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym

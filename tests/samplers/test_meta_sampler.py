@@ -18,8 +18,8 @@ from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvC
 from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import Sampler
 from meta_policy_search.samplers.errors import EnvWorkerError
-from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
-from meta_policy_search.samplers.executors.parallel import MetaParallelEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
+from meta_policy_search.samplers.vectorized_env_executor.parallel import MetaParallelEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import BatchedStep
 from meta_policy_search.utils import logger
@@ -564,7 +564,7 @@ def test_an_error_names_the_paths_to_blame_and_their_steps(executor, orders, env
         ({"envs_per_task": 0}, ValueError, "envs_per_task"),
         ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, 'ray', got 'yes'"),
         ({"executor": "fast"}, ValueError, "executor: expected one of 'iterative', 'batched', 'parallel', got 'fast'"),
-        ({"executor": 3}, TypeError, "executor: expected one of"),
+        ({"executor": 3}, TypeError, "not callable"),
         ({"env": gym.Env()}, TypeError, "env: expected a meta-environment with sample_tasks and set_task"),
         ({"env": MetaPointEnvCorner}, TypeError, "env: expected an environment, got the class"),
     ],

@@ -182,7 +182,7 @@ def test_so_are_those_of_a_policy_of_another_make():
 ], ids=["without a NumPy form", "whose NumPy form is None"])
 def test_a_policy_that_cannot_be_sent_is_an_error(policy):
     with pytest.raises(TypeError, match="policy: expected one whose make_actor.* for_tasks, as Ray's workers act"):
-        ray_sampler_of(Wanderer(), policy)
+        ray_sampler_of(Wanderer(), policy).obtain_samples()
 
 
 def test_searches_may_sample_on_ray_too():
@@ -223,25 +223,6 @@ def test_workers_do_not_load_tensorflow_and_compute_on_a_thread_each():
         assert info["threads"].tolist() == [[1, 1]] * T
 
 
-@pytest.mark.parametrize("num_workers", [1, 4])
-def test_parameters_go_out_once_a_round_and_paths_come_back_at_their_size(num_workers):
-    env = Wanderer()
-    policy = make_policy(env, meta_batch_size=8, hidden_sizes=(32, 32))
-    with ray_sampler_of(env, policy, meta_batch_size=8, max_path_length=200, rollouts_per_meta_task=20,
-                        num_workers=num_workers) as sampler:
-        before = sampler.vec_env.bytes_sent
-        batch = sampler.obtain_samples()
-        sent, received = sampler.vec_env.bytes_sent - before, sampler.vec_env.bytes_received
-    size_of_parameters = policy.policies_params_vals[0]
-    size_of_parameters = 8 * sum(value.nbytes for value in size_of_parameters.values())
-    assert size_of_parameters < sent < 1.1 * size_of_parameters + 2000
-    paths = [path for paths in batch.values() for path in paths]
-    assert max(len(path["rewards"]) for path in paths) < 100  # of 200, so that gaps would be seen
-    arrays = [array for path in paths for infos in (path, path["env_infos"], path["agent_infos"])
-              for array in infos.values() if isinstance(array, np.ndarray)]
-    assert received < 1.25 * sum(array.nbytes for array in arrays) + 2000 * num_workers
-
-
 def test_paths_can_be_written_to_and_outlive_the_sampler():
     with ray_sampler_of(MetaPointEnvCorner(), max_path_length=1000, rollouts_per_meta_task=30) as sampler:
         paths = sampler.obtain_samples()[0]
@@ -274,25 +255,17 @@ def make_trainer(sampler_arguments, num_inner_grad_steps=2, n_itr=1):
                    num_inner_grad_steps=num_inner_grad_steps)
 
 
-def test_training_is_the_same_and_logs_returns_by_the_names_of_rllib():
-    """Given two adaptation steps, then `adaptation_delta` is the mean return after the second minus that before."""
+def test_training_is_the_same():
     rows = []
     for parallel in (False, "ray"):
         set_seed(1)
         trainer = make_trainer({"parallel": parallel})
         rows.append(trainer.train_itr())
         trainer.sampler.close()
-    without, row = rows
-    names = {f"episode_reward_{what}{suffix}" for what in ("max", "mean", "min")
-             for suffix in ("", "_adapt_1", "_adapt_2")} | {"adaptation_delta"}
-    assert set(row) - set(without) == names
-    for key, value in without.items():
+    assert set(rows[0]) == set(rows[1])
+    for key, value in rows[0].items():
         if "Time" not in key:
-            assert row[key] == value, key
-    for step, suffix in enumerate(("", "_adapt_1", "_adapt_2")):
-        for ours, theirs in (("AverageReturn", "mean"), ("MaxReturn", "max"), ("MinReturn", "min")):
-            assert row[f"episode_reward_{theirs}{suffix}"] == pytest.approx(row[f"Step_{step}-{ours}"], rel=1e-12)
-    assert row["adaptation_delta"] == pytest.approx(row["Step_2-AverageReturn"] - row["Step_0-AverageReturn"])
+            assert rows[1][key] == value, key
 
 
 def test_evaluation_uses_the_workers_of_training():
@@ -508,7 +481,7 @@ UNCONNECTED = """
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
     from meta_policy_search.samplers.ray import connection
     from meta_policy_search.samplers.ray.executor import RayExecutor
-    from meta_policy_search.samplers.ray.options import RayOptions
+    from meta_policy_search.samplers.ray.connection import RayOptions
 
     def attempt(**options):
         try:
@@ -532,9 +505,9 @@ def test_a_cluster_that_is_not_there_too_few_cpus_and_ray_not_installed_are_erro
     assert re.match(r"ConnectionError: address: expected that of a Ray cluster, but nothing answers at 127\S+: timed",
                     lines[0])
     assert re.match(r"ConnectionError: .*nothing answers at 127.0.0.1:1: .*refused", lines[1])
-    assert lines[2] == ("ValueError: num_workers: expected at most 2, as this process may use 2 cores and each worker "
+    assert lines[2] == ("ValueError: num_workers: expected at most 2, as the cluster has 2 CPUs and each worker "
                         "takes cpus_per_worker=1, got 3")
-    assert lines[3] == "ValueError: cpus_per_worker: expected at most 2, as this process may use 2 cores, got 5"
+    assert lines[3] == "ValueError: cpus_per_worker: expected at most 2, as the cluster has 2 CPUs, got 5"
     assert lines[4] == ('ImportError: sampling on Ray needs the package ray: run `pip install '
                         '"meta_policy_search[ray]"`')
 

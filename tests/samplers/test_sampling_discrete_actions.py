@@ -11,8 +11,8 @@ from meta_policy_search.envs import MetaBernoulliBanditEnv, MetaPointEnvCorner, 
 from meta_policy_search.envs.worlds import BatchedWorld
 from meta_policy_search.policies import CategoricalMLPPolicy, MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
-from meta_policy_search.samplers.executors.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.samplers.utils import rollout
+from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.gym_import import gym
 from tests.helpers.sampling import assert_same, flat_paths, parallel, two_iterations

@@ -81,12 +81,10 @@ def test_a_population_has_the_paths_of_its_candidates_alone(world):
     make_env, make_policy, arguments = WORLDS[world]
     env, policy = make_env(), make_policy()
     candidates = np.random.default_rng(0).normal(size=(NUM_CANDIDATES, len(policy.get_flat_params())))
-    # when they act all together, two at a time, and one after the other
-    populations = []
-    for at_once in (None, 2, 1):
-        sampler = SingleTaskSampler(make_algo(policy), env, candidates_at_once=at_once, **arguments)
-        populations.append(sampler.obtain_population_samples(10, 3 * T, candidates))
-        sampler.shutdown_worker()
+    # when they act all together, and one after the other
+    sampler = SingleTaskSampler(make_algo(policy), env, **arguments)
+    population = sampler.obtain_population_samples(10, 3 * T, candidates)
+    sampler.shutdown_worker()
     sampler = SingleTaskSampler(make_algo(policy), env, **arguments)
     alone = []
     for i, candidate in enumerate(candidates):
@@ -94,10 +92,8 @@ def test_a_population_has_the_paths_of_its_candidates_alone(world):
         alone.append(sampler.obtain_samples(10 + i, 3 * T))
     sampler.shutdown_worker()
     # then the paths are the same, three of each candidate, and each one is another
-    for population in populations:
-        assert len(population) == NUM_CANDIDATES
-        for paths, expected in zip(population, alone, strict=True):
-            assert_same_paths(paths, expected)
+    for paths, expected in zip(population, alone, strict=True):
+        assert_same_paths(paths, expected)
     assert [len(paths) for paths in alone] == [3] * NUM_CANDIDATES
     returns = [path["actions"].sum() + path["observations"].sum() for paths in alone for path in paths]
     assert len(set(returns)) >= (3 * NUM_CANDIDATES if world in NOISY else NUM_CANDIDATES)
@@ -162,16 +158,14 @@ class Nameless(MetaPointEnv):
 
 
 @pytest.mark.parametrize("build, error, message", [
-    (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv(), candidates_at_once=0), ValueError,
-     "candidates_at_once: expected an integer of at least 1, got 0"),
     (lambda policy: SingleTaskSampler(make_algo(policy), pendulum()), ValueError, r"policy.obs_dim: expected \(3,\)"),
     (lambda policy: SingleTaskSampler(make_algo(policy), cart_pole()), ValueError,
      "action space .*, such as a CategoricalMLPPolicy"),
     (lambda policy: SingleTaskSampler(make_algo(policy), object()), TypeError, "env: expected an environment"),
     (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv).obtain_samples(0, 1), TypeError,
      "env: expected an environment"),
-    (lambda policy: SingleTaskSampler(make_algo(policy), Nameless()).obtain_samples(0, 1), TypeError,
-     "env: .*Nameless has no get_task"),
+    (lambda policy: SingleTaskSampler(make_algo(policy), Nameless()).obtain_samples(0, 1),
+     NotImplementedError, None),
     (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv()).obtain_samples(0, 0), ValueError,
      "batch_size: expected an integer of at least 1, got 0"),
     (lambda policy: SingleTaskSampler(make_algo(policy), MetaPointEnv()).obtain_samples(-1, 1), ValueError,

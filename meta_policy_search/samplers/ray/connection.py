@@ -1,21 +1,74 @@
-"""The connection of this process to Ray: to a cluster that runs, or to one started on this machine."""
-import contextlib
+"""Where to sample in parallel: the options of a Ray cluster, and the connection of this process to it."""
+import dataclasses
 import logging
-import math
 import os
-import shutil
 import socket
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Optional, Union
 
-from meta_policy_search.samplers.ray.options import RayOptions, check_address
+from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
 CONNECT_TIMEOUT = 5.0
 """Seconds that a cluster may take to answer at its address."""
 
-_LARGEST_STORE = 4 << 30  # bytes; a round of 40 tasks x 20 paths x 200 steps of Humanoid takes 0.6 GB
-_SMALLEST_STORE = 80 << 20  # Ray refuses less than 75 MiB
-_SETTINGS = 4  # type of the frame that HTTP/2, and so gRPC, begins with
+
+@dataclasses.dataclass(frozen=True)
+class RayOptions:
+    """Which Ray cluster to sample on, and how much of it: `MetaSampler(parallel=RayOptions(...))`.
+
+    `parallel="ray"` is short for `RayOptions()`. For one seed the paths are those of sampling in this process, bit for
+    bit, for any number of workers, also where workers are lost and their tasks sampled again. (Processors of different
+    makes may round differently.) The policy must have a NumPy form that can be divided among workers, as the policies
+    of this package do.
+
+    Args:
+        address: `host:port` of a cluster, whose machines include this one, or `'auto'` for the one that runs on this
+            machine. Default: the environment variable `RAY_ADDRESS`; without it, Ray is started on this machine for as
+            long as there are samplers. Where the process is connected to Ray already, that is used, and left running.
+        num_workers: number of workers, of which no more are started than there are tasks. Default: as many as the
+            cluster has CPUs for.
+        cpus_per_worker: CPUs that Ray reserves for each; a worker computes on so many threads (at least one).
+            Default: 1.
+        worker_timeout: seconds that workers may take to start, and that a round waits, when all workers are lost, for
+            one that can be started again. Default: 60.
+
+    Raises:
+        ValueError: a number out of range, or an address of another form. The sampler that is given the options raises
+            it too, where the cluster has fewer CPUs than asked for; `ImportError`, where Ray is not installed;
+            `ConnectionError`, where there is no cluster at the address; and `EnvWorkerError`, where the workers did
+            not start in time.
+    """
+
+    address: Optional[str] = None
+    num_workers: Optional[int] = None
+    cpus_per_worker: Optional[float] = None
+    worker_timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.address is not None:
+            check_address("address", self.address)
+        if self.num_workers is not None:
+            check_positive_int("num_workers", self.num_workers)
+        if self.cpus_per_worker is not None:
+            check_positive("cpus_per_worker", self.cpus_per_worker)
+        check_positive("worker_timeout", self.worker_timeout)
+
+
+def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
+    """Returns `parallel` with `'ray'` as `RayOptions`; raises `ValueError` unless it is a choice of `MetaSampler`'s."""
+    if isinstance(parallel, RayOptions):
+        return parallel
+    return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
+
+
+def check_address(name: str, address: Any) -> str:
+    """Returns an address of a cluster; raises `TypeError` or `ValueError` if it has not the form of one."""
+    if not isinstance(address, str):
+        raise TypeError(f"{name}: expected a string such as 'host:6379', got {address!r}")
+    host, _, port = address.rpartition(":")
+    if address not in ("auto", "local") and not (host and "/" not in host and port.isdecimal()):
+        raise ValueError(f"{name}: expected 'host:port' of a Ray cluster, 'auto' or 'local', got {address!r}")
+    return address
 
 
 def import_ray() -> Any:
@@ -29,12 +82,12 @@ def import_ray() -> Any:
     return ray
 
 
-def connect(ray: Any, options: RayOptions, cpus_per_worker: float) -> bool:
+def connect(ray: Any, options: RayOptions) -> bool:
     """Connects this process to Ray, unless it is; returns whether that is ours to end.
 
     Raises:
         ConnectionError: there is no cluster at the address.
-        ValueError: this machine has too few CPUs, or the process is connected to another cluster.
+        ValueError: the process is connected to another cluster.
     """
     if ray.is_initialized():
         check_cluster(ray, options)
@@ -45,10 +98,16 @@ def connect(ray: Any, options: RayOptions, cpus_per_worker: float) -> bool:
         check_address("RAY_ADDRESS" if options.address is None else "address", address)
         _join(ray, address, quiet)
         return True
-    cores = available_cores()
-    check_cpus(options.num_workers, cpus_per_worker, cores, f"this process may use {cores} cores")
-    with _on_loopback(ray):
-        ray.init(address="local", num_cpus=cores, include_dashboard=False, object_store_memory=_store_size(), **quiet)
+    # Has Ray listen to this machine alone, as it does by itself on macOS and Windows. Ray has no argument for that: it
+    # takes `_node_ip_address="127.0.0.1"` for the machine's address. It reads the environment variable behind this
+    # constant, `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, when it is imported, and it must not keep this process from joining
+    # clusters later.
+    constants = ray._private.ray_constants
+    before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    try:
+        ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, **quiet)
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
     return True
 
 
@@ -60,61 +119,16 @@ def check_cluster(ray: Any, options: RayOptions) -> None:
                          f"cluster, got {options.address!r}")
 
 
-def check_cpus(num_workers: Optional[int], cpus_per_worker: float, cpus: float, there_are: str) -> int:
-    """Returns how many workers to have, by default as many as there are CPUs for; raises `ValueError` if too many."""
-    most = math.floor(cpus / cpus_per_worker + 1e-9)
-    if most == 0:
-        raise ValueError(f"cpus_per_worker: expected at most {cpus:g}, as {there_are}, got {cpus_per_worker:g}")
-    if num_workers is not None and num_workers > most:
-        raise ValueError(f"num_workers: expected at most {most}, as {there_are} and each worker takes "
-                         f"cpus_per_worker={cpus_per_worker:g}, got {num_workers}")
-    return most if num_workers is None else num_workers
-
-
-@contextlib.contextmanager
-def _on_loopback(ray: Any) -> Iterator[None]:
-    """Has a Ray that is started within listen to this machine alone, as it does by itself on macOS and Windows.
-
-    Ray has no argument for that: it takes `_node_ip_address="127.0.0.1"` for the machine's address. The environment
-    variable behind this constant, `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, is read when `ray` is imported, which may have
-    been long ago, and would keep this process from joining clusters later.
-    """
-    constants = ray._private.ray_constants
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
-
-
 def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
-    if address != "auto":
-        _check_reachable(address)
+    """Joins a cluster; raises `ConnectionError` unless something listens at its address. Ray retries for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        if address != "auto":
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT).close()
+    except OSError as error:
+        raise ConnectionError(f"address: expected that of a Ray cluster, but nothing answers at {address}: "
+                              f"{error}") from error
     try:
         ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError) as error:
         raise ConnectionError(f"address: could not join the Ray cluster at {address}: {error}") from error
-
-
-def _check_reachable(address: str) -> None:
-    """Raises `ConnectionError` unless something like a cluster answers at an address; Ray itself asks for minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT) as connection:
-            if os.environ.get("RAY_USE_TLS", "0") in ("1", "true"):
-                return
-            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0]))
-            answer = connection.recv(9)
-    except OSError as error:
-        raise ConnectionError(f"address: expected that of a Ray cluster, but nothing answers at {address}: "
-                              f"{error}") from error
-    if answer[3:4] != bytes([_SETTINGS]):
-        raise ConnectionError(f"address: expected that of a Ray cluster, but what answers at {address} is none")
-
-
-def _store_size() -> int:
-    """Returns how large the object store of a local Ray may become, bytes; memory is taken as it is filled."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    room = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else memory
-    return int(max(_SMALLEST_STORE, min(_LARGEST_STORE, memory // 5, room * 4 // 5)))

@@ -1,4 +1,5 @@
 """Has the paths of one sampler collected on Ray."""
+import copy
 import itertools
 import os
 import weakref
@@ -8,12 +9,11 @@ import cloudpickle
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.samplers.errors import Failure, tasks_text
-from meta_policy_search.samplers.executors.base import pickle_env
-from meta_policy_search.samplers.ray.options import RayOptions
+from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
+from meta_policy_search.samplers.ray.connection import RayOptions
 from meta_policy_search.samplers.ray.pool import WorkerPool
-from meta_policy_search.samplers.ray.worker import Assignment, pack
-from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, RolloutRequest, Share, join_shares
+from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, PathRng, Share, join_shares
+from meta_policy_search.samplers.vectorized_env_executor.base import pickle_env
 from meta_policy_search.types import Task
 from meta_policy_search.utils.threads import divide
 
@@ -30,8 +30,6 @@ class RayExecutor:
     Attributes:
         tasks: what `set_tasks` was given last; None before that.
         num_workers: how many workers it uses.
-        bytes_sent: bytes put into the object store so far: environment and parameters.
-        bytes_received: bytes of the paths that came back.
 
     Raises:
         ImportError: Ray is not installed.
@@ -48,35 +46,35 @@ class RayExecutor:
         self._meta_batch_size = meta_batch_size
         self._timeout = options.worker_timeout
         self.tasks: Optional[List[Task]] = None
-        self._version = 0  # of the tasks
         self._pool = WorkerPool.open(options)
         self._number = next(_NUMBERS)
         self._release = weakref.finalize(self, WorkerPool.release, self._pool, self._number, os.getpid())
         try:
             self.num_workers = min(self._pool.check_num_workers(options.num_workers), meta_batch_size)
             self._pool.start(self.num_workers, self._timeout)
-            self._env = self._pool.put(pickled)
+            self._env = self._pool.put(pickled)  # once for all workers
         except BaseException:
             self.close()
             raise
-        self.bytes_sent, self.bytes_received = len(pickled), 0
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
         """Sets the tasks of the rounds to come; raises `ValueError` unless there are `meta_batch_size` of them."""
         if len(tasks) != self._meta_batch_size:
             raise ValueError(f"tasks: expected meta_batch_size={self._meta_batch_size} of them, got {len(tasks)}")
         self.tasks = list(tasks)
-        self._version += 1
 
-    def collect(self, request: RolloutRequest, actor: Actor, on_steps: Optional[OnSteps] = None) -> Collection:
+    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
+                on_steps: Optional[OnSteps] = None) -> Collection:
         """Collects paths in all tasks.
 
         Args:
-            request: what to collect.
-            actor: acts in all tasks; has passed `check_actor`.
-            on_steps: not called: workers do not report single steps.
+            num_rollouts: paths of each task.
+            path_rng: makes the generator of each path.
+            actor: acts in all tasks.
+            on_steps: called once, when all paths are collected; default None.
 
         Raises:
+            TypeError: the actor cannot be divided among workers.
             ValueError: an observation, reward or action is not finite; names task, path and step.
             EnvWorkerError: the environment failed, and names task, path and step; or workers were lost, and could not
                 be started again in time, or again and again over the same tasks.
@@ -84,28 +82,22 @@ class RayExecutor:
         """
         if not self._release.alive:
             raise RuntimeError(f"this {type(self).__name__} is closed")
-        assert self.tasks is not None, "the sampler sets them"
-        packed = pack((request, actor))
-        self.bytes_sent += packed.num_bytes
-        assignments = [
-            Assignment(tasks, cloudpickle.dumps(self.tasks[tasks.start:tasks.stop]), self._version, self._number,
-                       [self._env], *self._sizes)
-            for tasks in divide(range(self._meta_batch_size), self.num_workers)]
-        shares: List[Share] = []
-        for tasks, number, answer in self._pool.collect(assignments, packed, self.num_workers, self._timeout):
-            if isinstance(answer, Failure):
-                answer.raise_as(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
-            self.bytes_received += answer.num_bytes
-            shares += answer.unpack(copy=True)
-        return join_shares(shares)
-
-    @staticmethod
-    def check_actor(actor: Actor) -> None:
-        """Raises `TypeError` unless an actor can be sent to workers, and divided among them."""
         if not actor.can_divide:
             raise TypeError("policy: expected one whose make_actor() gives an Actor with can_divide and for_tasks, as "
                             "Ray's workers act without TensorFlow, each for some of the tasks; sampling in this "
                             "process or in worker processes (parallel=False or True) takes any policy")
+        assert self.tasks is not None, "the sampler sets them"
+        calls = {tasks: (cloudpickle.dumps(self.tasks[tasks.start:tasks.stop]), self._number, [self._env], self._sizes)
+                 for tasks in divide(range(self._meta_batch_size), self.num_workers)}
+        answers = self._pool.collect(calls, (num_rollouts, path_rng, actor), self.num_workers, self._timeout)
+        shares: List[Share] = []
+        for tasks, (number, answer) in answers.items():
+            if isinstance(answer, EnvWorkerError):
+                raise answer.by(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
+            shares += copy.deepcopy(answer)  # Ray's arrays cannot be written to
+        if on_steps is not None:
+            on_steps(self._meta_batch_size * num_rollouts * self._sizes[1])
+        return join_shares(shares)
 
     def close(self) -> None:
         """Ends the workers, if no other sampler uses them, and Ray, if it was started for them."""

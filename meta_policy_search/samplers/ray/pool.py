@@ -12,12 +12,11 @@ import os
 import sys
 import time
 from collections import Counter
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
-from meta_policy_search.samplers.ray.connection import check_cluster, check_cpus, connect, import_ray
-from meta_policy_search.samplers.ray.options import RayOptions
-from meta_policy_search.samplers.ray.worker import Assignment, Packed, make_worker_class
+from meta_policy_search.samplers.ray.connection import RayOptions, check_cluster, connect, import_ray
+from meta_policy_search.samplers.ray.worker import make_worker_class
 from meta_policy_search.utils import logger
 
 MAX_LOSSES = 3
@@ -67,7 +66,7 @@ class WorkerPool:
                 cls._opened = None
         elif pool._is_connected():
             for number in pool._places:
-                pool._actors[number].forget.remote(sampler)
+                pool._actors[number].call.remote("forget", sampler)
 
     def __init__(self, options: RayOptions) -> None:
         self._ray = import_ray()
@@ -77,13 +76,20 @@ class WorkerPool:
         self._places: Dict[int, str] = {}  # of those that have started
         self._starting: Dict[Any, int] = {}  # by what each returns when it has started
         self._numbers = itertools.count()
-        self._owns_ray = connect(self._ray, options, self._cpus)
+        self._owns_ray = connect(self._ray, options)
         self._session = self._ray.get_runtime_context().get_job_id()
 
     def check_num_workers(self, wanted: Optional[int]) -> int:
         """Returns how many workers a sampler may use; raises `ValueError` if there are too few CPUs for `wanted`."""
         cpus = self._ray.cluster_resources().get("CPU", 0.0)
-        return check_cpus(wanted, self._cpus, cpus, f"the cluster has {cpus:g} CPUs")
+        most = math.floor(cpus / self._cpus + 1e-9)
+        if most == 0:
+            raise ValueError(f"cpus_per_worker: expected at most {cpus:g}, as the cluster has {cpus:g} CPUs, got "
+                             f"{self._cpus:g}")
+        if wanted is not None and wanted > most:
+            raise ValueError(f"num_workers: expected at most {most}, as the cluster has {cpus:g} CPUs and each worker "
+                             f"takes cpus_per_worker={self._cpus:g}, got {wanted}")
+        return most if wanted is None else wanted
 
     def put(self, value: Any) -> Any:
         """Puts a value into the object store; returns its reference."""
@@ -100,39 +106,43 @@ class WorkerPool:
                 raise EnvWorkerError(
                     f"{len(self._places)} of {count} Ray workers have started within {timeout:g} s (worker_timeout): "
                     "the cluster's CPUs may be taken by others; fewer workers (num_workers) may fit")
-            for ref in self._wait(_POLL):
+            for ref in self._wait():
                 error = self._has_started(ref)
                 if error is not None:
                     raise EnvWorkerError(f"a Ray worker could not be started: {error}") from error
 
-    def collect(self, shares: Sequence[Assignment], round_and_actor: Packed, most: int, timeout: float
-                ) -> List[Tuple[range, int, Any]]:
-        """Has shares of a round sampled by workers, of which `most` work at a time.
+    def collect(self, calls: Dict[range, Tuple], request: Any, most: int, timeout: float
+                ) -> Dict[range, Tuple[int, Any]]:
+        """Has paths collected by workers, of which `most` work at a time.
+
+        Args:
+            calls: by tasks, the arguments of `Worker.collect` between `tasks` and `request`.
+            request: that argument.
+            most: number of workers.
+            timeout: seconds to wait, when all workers are lost, for one that can be started again.
 
         Returns:
-            For each share its tasks, the number of the worker, and what `Worker.collect` returned.
+            By tasks, the number of the worker, and what `Worker.collect` returned.
 
         Raises:
-            EnvWorkerError: `MAX_LOSSES` workers were lost over a share; or all were lost, and none could be started
-                again in time.
+            EnvWorkerError: `MAX_LOSSES` workers were lost over the same tasks; or all were lost, and none could be
+                started again in time.
         """
-        packed = self.put(round_and_actor)
+        request_ref = self.put(request)
         self._fill(most)
-        waiting = list(range(len(shares)))
-        losses: Dict[int, int] = Counter()
-        running: Dict[Any, Tuple[int, int]] = {}  # numbers of worker and share
-        answers: List[Any] = [None] * len(shares)
+        waiting = list(calls)
+        losses: Dict[range, int] = Counter()
+        running: Dict[Any, Tuple[int, range]] = {}  # number of the worker, and tasks
+        answers: Dict[range, Tuple[int, Any]] = {}
         deadline, last_error = math.inf, None
         try:
             while waiting or running:
-                for ref in self._wait(0.0):
-                    last_error = self._has_started(ref) or last_error
                 # as a rule the same worker gets the same tasks, for which it has environments
                 idle = sorted(self._places.keys() - {number for number, _ in running.values()})
-                for number in idle[:most - len(running)]:
-                    if waiting:
-                        i = waiting.pop(0)
-                        running[self._actors[number].collect.remote(shares[i], packed)] = (number, i)
+                for number in idle[:min(most - len(running), len(waiting))]:
+                    tasks = waiting.pop(0)
+                    ref = self._actors[number].call.remote("collect", tasks, *calls[tasks], request_ref)
+                    running[ref] = (number, tasks)
                 if running:
                     deadline = math.inf
                 elif deadline == math.inf:
@@ -140,25 +150,25 @@ class WorkerPool:
                 elif time.monotonic() > deadline:
                     raise EnvWorkerError(f"all Ray workers were lost, and none could be started again within "
                                          f"{timeout:g} s (worker_timeout). {_reason(last_error)}")
-                for ref in self._wait(_POLL, running):
+                for ref in self._wait(running):
                     if ref in self._starting:
                         last_error = self._has_started(ref) or last_error
                         continue
-                    number, i = running.pop(ref)
+                    number, tasks = running.pop(ref)
                     try:
-                        answers[i] = shares[i].tasks, number, self._ray.get(ref)
+                        answers[tasks] = number, self._ray.get(ref)
                     except self._ray.exceptions.RayTaskError:
                         raise  # a mistake of ours
                     except self._ray.exceptions.RayError as error:
                         last_error = error
-                        losses[i] += 1
-                        self._replace(number, shares[i].tasks, error, losses[i])
-                        waiting.insert(0, i)
+                        losses[tasks] += 1
+                        self._replace(number, tasks, error, losses[tasks])
+                        waiting.insert(0, tasks)
         except BaseException:  # Ctrl-C among them: nobody waits for these answers any more
             for number, _ in running.values():
                 self._remove(number)
             raise
-        return answers
+        return {tasks: answers[tasks] for tasks in calls}
 
     def _close(self) -> None:
         """Ends the workers, and Ray if it was started here."""
@@ -178,10 +188,10 @@ class WorkerPool:
     def _is_connected(self) -> bool:
         return self._ray.is_initialized() and self._ray.get_runtime_context().get_job_id() == self._session
 
-    def _wait(self, timeout: float, running: Iterable[Any] = ()) -> List[Any]:
+    def _wait(self, running: Iterable[Any] = ()) -> List[Any]:
         """Returns which of the calls, and of the starting workers, have an answer."""
         refs = [*running, *self._starting]
-        return self._ray.wait(refs, num_returns=len(refs) if timeout == 0.0 else 1, timeout=timeout)[0] if refs else []
+        return self._ray.wait(refs, num_returns=1, timeout=_POLL)[0] if refs else []
 
     def _fill(self, count: int) -> None:
         """Starts workers until there are `count` of them; does not wait for them."""
@@ -192,7 +202,7 @@ class WorkerPool:
             kind = self._ray.remote(num_cpus=self._cpus, max_restarts=0, max_task_retries=0)(make_worker_class())
             folders = [os.path.abspath(folder) for folder in sys.path]  # where the user's modules may be
             self._actors[number] = kind.remote(max(1, math.floor(self._cpus)), folders)
-            self._starting[self._actors[number].ready.remote()] = number
+            self._starting[self._actors[number].call.remote("ready")] = number
 
     def _has_started(self, ref: Any) -> Optional[Exception]:
         """Notes that a worker has started, or replaces it if it could not; then returns why."""
@@ -238,11 +248,4 @@ def keep_workers(parallel: Any) -> Iterator[None]:
 
 def _reason(error: Optional[Exception]) -> str:
     """Returns what Ray says in a line."""
-    if error is None:
-        return "Ray gives no reason"
-    lines = [line.strip() for line in str(error).splitlines()]
-    said = " ".join(line for line in lines if line and not line.startswith(_IDENTIFIERS))
-    return f"{type(error).__name__}: {said[:300]}" + ("..." if len(said) > 300 else "")
-
-
-_IDENTIFIERS = ("actor_id:", "class_name:", "ip:", "name:", "namespace:", "pid:")
+    return "Ray gives no reason" if error is None else f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -1,14 +1,14 @@
 """Executors that step environments in this process."""
 import copy
 import pickle
-from typing import Any, List, Sequence, Union
+from typing import Any, List, Sequence, Tuple, Union
 
 import numpy as np
 
 from meta_policy_search.envs.gym_compat import close_env, make_batched, reset_env, set_rng, step_env
 from meta_policy_search.envs.interface import BatchedEnv, MetaEnv
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
 from meta_policy_search.types import BatchedStep, Task
 
 
@@ -33,33 +33,28 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
             except FAULTS as error:
                 raise self._fault(error, "set_task", [e]) from error
 
-    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        observations = np.empty((len(env_ids), *self._observation_shape))
+    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+        observations = np.empty((len(env_ids), *self.observation_shape))
         for row, (e, rng) in enumerate(zip(env_ids.tolist(), rngs, strict=True)):
             try:
                 set_rng(self._envs[e], rng)
-                observations[row] = self._checked_observation(reset_env(self._envs[e]))
+                observations[row] = _checked("observation", reset_env(self._envs[e]), self.observation_shape)
             except FAULTS as error:
                 raise self._fault(error, "reset", [e]) from error
         return observations
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         n = len(env_ids)
-        observations, rewards = np.empty((n, *self._observation_shape)), np.empty(n)
+        observations, rewards = np.empty((n, *self.observation_shape)), np.empty(n)
         terminated, truncated, infos = np.empty(n, dtype=bool), np.empty(n, dtype=bool), []
         for row, e in enumerate(env_ids.tolist()):
             try:
                 observation, rewards[row], terminated[row], truncated[row], info = step_env(self._envs[e], actions[row])
-                observations[row] = self._checked_observation(observation)
+                observations[row] = _checked("observation", observation, self.observation_shape)
                 infos.append(dict(info))
             except FAULTS as error:
                 raise self._fault(error, "step", [e]) from error
         return BatchedStep(observations, rewards, terminated, truncated, infos)  # type: ignore[arg-type]  # a list here
-
-    def _checked_observation(self, observation: Any) -> np.ndarray:
-        observation = np.asarray(observation, dtype=np.float64)
-        self._check_observation(observation, self._observation_shape)
-        return observation
 
     def _close(self) -> None:
         for env in self._envs:
@@ -92,45 +87,40 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
         except FAULTS as error:
             raise self._batched_fault(error, "set_tasks", range(self.num_envs)) from error
 
-    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         try:
             observations = self._batched.reset(env_ids, rngs)
-            self._check_observation(observations, (len(env_ids), *self._observation_shape))
+            return _checked("observation", observations, (len(env_ids), *self.observation_shape))
         except FAULTS as error:
             raise self._batched_fault(error, "reset", env_ids) from error
-        return observations
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         try:
-            answer = self._batched.step(actions, env_ids)
-            self._check_observation(answer.observations, (len(env_ids), *self._observation_shape))
-            if np.shape(answer.rewards) != (len(env_ids),):
-                raise ValueError(f"rewards: expected shape ({len(env_ids)},), got {np.shape(answer.rewards)}")
-            return answer._replace(terminated=_flags("terminated", answer.terminated, len(env_ids)),
-                                   truncated=_flags("truncated", answer.truncated, len(env_ids)))
+            answer, count = self._batched.step(actions, env_ids), len(env_ids)
+            return BatchedStep(_checked("observation", answer.observations, (count, *self.observation_shape)),
+                               _checked("rewards", answer.rewards, (count,)),
+                               _checked("terminated", answer.terminated, (count,), bool),
+                               _checked("truncated", answer.truncated, (count,), bool), answer.env_infos)
         except FAULTS as error:
             raise self._batched_fault(error, "step", env_ids) from error
 
     def _batched_fault(self, error: BaseException, doing: str, env_ids: Any) -> EnvWorkerError:
         return self._fault(error, doing, getattr(error, "env_ids", env_ids))
 
-    def _close(self) -> None:
-        """A batched environment has nothing to close."""
+
+def _checked(name: str, values: Any, shape: Tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
+    """Returns what an environment gave as an array; raises `ValueError` if it does not have the shape."""
+    array: np.ndarray = np.asarray(values, dtype)
+    if array.shape != shape:
+        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    return array
 
 
-def _flags(name: str, values: Any, count: int) -> np.ndarray:
-    """Returns what a batched environment says of each of `count` environments as bool; 0 and 1 are flags, too."""
-    array = np.asarray(values)
-    if array.dtype == bool and array.shape == (count,):
-        return array
-    if array.shape != (count,) or array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():
-        raise ValueError(f"{name}: expected {count} booleans, or zeros and ones, got {values!r}")
-    return array.astype(bool)
-
-
-def make_local_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int,
-                        max_path_length: int) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
+def make_local_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
+                        first_task: int = 0) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
     """Returns the fastest executor within this process: the batched one if `env` has a batched form."""
     kind = MetaIterativeEnvExecutor if make_batched(env, 1) is None else MetaBatchedEnvExecutor
-    return kind(env, meta_batch_size, envs_per_task, max_path_length)
+    executor = kind(env, meta_batch_size, envs_per_task, max_path_length)
+    executor.first_task = first_task
+    return executor
 

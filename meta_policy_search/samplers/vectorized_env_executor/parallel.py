@@ -5,13 +5,12 @@ import weakref
 from multiprocessing.connection import wait
 from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
-import cloudpickle
 import numpy as np
 
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
-from meta_policy_search.samplers.executors.base import MetaEnvExecutor, pickle_env
-from meta_policy_search.samplers.executors.worker import WorkerProcess, stop_workers
+from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor, pickle_env
+from meta_policy_search.samplers.vectorized_env_executor.worker import WorkerProcess, stop_workers
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.threads import available_cores
@@ -62,21 +61,21 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
             stop_workers(self._workers, self._owner)
             raise
         self._are_usable = True
-        self._exchange({w: ("build", self._pickled, share.start, share.stop - share.start, self.envs_per_task,
-                            self.max_path_length) for w, share in enumerate(self._shares)})
+        self._exchange({w: ("build", self._pickled, share.stop - share.start, self.envs_per_task, self.max_path_length,
+                            share.start) for w, share in enumerate(self._shares)})
 
     def _assign(self, tasks: List[Task]) -> None:
         if not self._are_usable:
             self._start_workers()
-        self._exchange({w: ("set_tasks", cloudpickle.dumps(tasks[share])) for w, share in enumerate(self._shares)})
+        self._exchange({w: ("set_tasks", tasks[share]) for w, share in enumerate(self._shares)})
 
-    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         if not self._are_usable:
             self._start_workers()
             if self.tasks is not None:
                 self._assign(self.tasks)
         rows = self._rows(env_ids)
-        answers = self._exchange({w: ("reset", self._local(env_ids[mine], w), [rngs[row] for row in mine])
+        answers = self._exchange({w: ("reset_envs", self._local(env_ids[mine], w), [rngs[row] for row in mine])
                                   for w, mine in rows.items()})
         return np.concatenate(answers)[_inverse(rows)]
 
@@ -84,7 +83,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         if not self._are_usable:
             raise RuntimeError("step: the worker processes have ended, and the paths with them; reset the environments")
         rows = self._rows(env_ids)
-        answers = self._exchange({w: ("step", actions[mine], self._local(env_ids[mine], w))
+        answers = self._exchange({w: ("advance", actions[mine], self._local(env_ids[mine], w))
                                   for w, mine in rows.items()})
         order = _inverse(rows)
         *arrays, infos = zip(*answers, strict=True)
@@ -134,7 +133,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         except (EOFError, OSError):
             self._raise_death(w)
         if not succeeded:
-            result.raise_as(f"worker process {w} ({self._held(w)})", self._env_ids(w))
+            raise result.by(f"worker process {w} ({self._held(w)})", self._env_ids(w))
         return result
 
     def _raise_death(self, w: int) -> NoReturn:

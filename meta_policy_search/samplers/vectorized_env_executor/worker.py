@@ -7,27 +7,24 @@ TensorFlow) is loaded in a few tenths of a second. What the user may have made t
 look for them in the other process.
 
 The two ends talk over a socket pair, one request and one answer at a time: a request is `(command, *args)`, an
-answer `(True, result)` or `(False, Failure)`. A worker ends when told to, or when its end of the pipe reports that
-the parent is gone, however it went. Ctrl-C does not end it: that is the parent's to handle.
+answer `(True, result)` or `(False, EnvWorkerError)`. The command is "build", "close" or a method of the worker's
+executor. A worker ends when the parent requests it or has ended, for whatever reason. Ctrl-C reaches only the parent.
 """
 import contextlib
 import os
 import pickle
 import select
-import signal
 import subprocess
 import sys
 import threading
 import time
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Iterator, List, Optional
+from typing import Any, List, Optional
 
 import cloudpickle
-import numpy as np
 
-from meta_policy_search.samplers.errors import failure_of
-from meta_policy_search.samplers.executors.local import make_local_executor
-from meta_policy_search.types import BatchedStep
+from meta_policy_search.samplers.errors import worker_error
+from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
@@ -43,18 +40,20 @@ class WorkerProcess:
         environ = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
         command = [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path]
         try:
-            with _sigint_blocked():
-                self.process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environ)
+            self.process = subprocess.Popen(  # in a session of its own, which Ctrl-C does not reach
+                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environ, start_new_session=True)
+        except BaseException:  # Ctrl-C among them: a worker that has started ends when its pipe is closed
+            self.connection.close()
+            raise
         finally:
             theirs.close()
 
     def send(self, *request: Any) -> None:
         """Sends `(command, *args)`; raises `OSError` if the worker is gone."""
-        self.connection.send_bytes(pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL))
+        self.connection.send_bytes(cloudpickle.dumps(request))
 
     def receive(self) -> Any:
-        """Returns `(succeeded, result or Failure)`; raises `EOFError` or `OSError` if the worker is gone."""
+        """Returns `(succeeded, result or EnvWorkerError)`; raises `EOFError` or `OSError` if the worker is gone."""
         return pickle.loads(self.connection.recv_bytes())
 
     def has_died(self) -> bool:
@@ -93,12 +92,10 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
 
 def main(fd: int) -> None:
     """Runs a worker until it is told to end, or its parent is gone; `fd` is its end of the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.set_inheritable(fd, False)  # a program that an environment starts must not keep the pipe open
     threading.Thread(target=exit_after_parent, args=(fd, _GRACE), daemon=True).start()
     connection = Connection(fd)
-    worker = _Worker()
+    executor: Any = None
     with contextlib.suppress(EOFError, OSError):  # the parent is gone
         while True:
             request = connection.recv_bytes()
@@ -106,36 +103,17 @@ def main(fd: int) -> None:
                 command, *args = pickle.loads(request)
                 if command == "close":
                     break
-                answer = cloudpickle.dumps((True, getattr(worker, command)(*args)))
+                if command == "build":
+                    env, *sizes = args
+                    executor, result = make_local_executor(pickle.loads(env), *sizes), None
+                else:
+                    result = getattr(executor, command)(*args)
+                answer = cloudpickle.dumps((True, result))
             except BaseException as error:  # also SystemExit: the parent is waiting for an answer
-                answer = cloudpickle.dumps((False, failure_of(error)))
+                answer = cloudpickle.dumps((False, worker_error(error)))
             connection.send_bytes(answer)
-    worker.close()
-
-
-class _Worker:
-    """What runs in a worker: each method but `close` answers the request of its name."""
-
-    def __init__(self) -> None:
-        self._executor: Any = None  # until `build`
-
-    def build(self, env: bytes, first_task: int, *sizes: int) -> None:
-        """Builds the executor of this worker's share; `sizes` as its constructor takes them."""
-        self._executor = make_local_executor(pickle.loads(env), *sizes)
-        self._executor.first_task = first_task
-
-    def set_tasks(self, tasks: bytes) -> None:
-        self._executor.set_tasks(pickle.loads(tasks))
-
-    def reset(self, env_ids: np.ndarray, rngs: List[np.random.Generator]) -> np.ndarray:
-        return self._executor.reset_envs(env_ids, rngs)
-
-    def step(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        return self._executor.advance(actions, env_ids)
-
-    def close(self) -> None:
-        if self._executor is not None:
-            self._executor.close()
+    if executor is not None:
+        executor.close()
 
 
 def exit_after_parent(fd: int, grace: float) -> None:
@@ -148,13 +126,3 @@ def exit_after_parent(fd: int, grace: float) -> None:
     hang_up.poll()
     time.sleep(grace)
     os._exit(1)
-
-
-@contextlib.contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Lets a process started inside begin with Ctrl-C blocked; here one pressed meanwhile is only delayed."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

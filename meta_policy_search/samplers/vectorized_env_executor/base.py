@@ -23,9 +23,9 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.envs.spaces import check_has_spaces, is_discrete
-from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, InfoShapeError, tasks_text
-from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, RolloutRequest, collect_shares, join_shares
+from meta_policy_search.envs.spaces import check_has_spaces
+from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
+from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, PathRng, collect_shares, join_shares
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
@@ -34,7 +34,7 @@ from meta_policy_search.utils.seeding import Stream, next_rng
 class MetaEnvExecutor(abc.ABC):
     """Many copies of a meta-environment, one group per task; see the module.
 
-    A subclass supplies `_assign`, `_start`, `advance` and `_close`, on arguments already checked.
+    A subclass supplies `_assign`, `reset_envs` and `advance`, and `_close` if there is something to close.
 
     Args:
         env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
@@ -45,6 +45,8 @@ class MetaEnvExecutor(abc.ABC):
 
     Attributes:
         tasks: what `set_tasks` was given last, or sampled; None before that, and where it failed.
+        observation_shape: `(O,)`.
+        action_shape: `(A,)`, or `()` where actions are discrete.
         first_task: number that errors give to the first task; not zero in a worker, which holds a share.
         max_threads: how many threads may call `reset_envs` and `step_envs` at a time, each for tasks of its own;
             more than one where that is faster.
@@ -63,9 +65,8 @@ class MetaEnvExecutor(abc.ABC):
         self.first_task = 0
         self.max_threads = 1
         self._env = env
-        self._observation_shape = tuple(env.observation_space.shape)
-        self._action_shape = tuple(env.action_space.shape)
-        self._is_discrete = is_discrete(env.action_space)
+        self.observation_shape = tuple(env.observation_space.shape)
+        self.action_shape = tuple(env.action_space.shape)
         self.tasks: Optional[List[Task]] = None
         self._path_rngs: List[np.random.Generator] = []  # one per environment, which spawns its paths'
         self._path_lengths = np.zeros(self.num_envs, dtype=int)
@@ -101,6 +102,7 @@ class MetaEnvExecutor(abc.ABC):
             self.tasks = None  # some environments have them, others have not
             raise
 
+    @abc.abstractmethod
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """Starts a new path in some of the environments.
 
@@ -114,14 +116,8 @@ class MetaEnvExecutor(abc.ABC):
             The start observations, float64 `[k, O]`.
 
         Raises:
-            ValueError: an argument has the wrong shape or range.
             EnvWorkerError: an environment failed.
         """
-        self._check_open()
-        ids = self._checked_ids(env_ids)
-        if len(rngs) != len(ids):
-            raise ValueError(f"rngs: expected {len(ids)} generators, one per environment, got {len(rngs)}")
-        return self._start(ids, rngs)
 
     def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         """Takes one step in some of the environments, without resetting any.
@@ -135,19 +131,16 @@ class MetaEnvExecutor(abc.ABC):
             it is not numeric); infos that are not numbers come as arrays of objects.
 
         Raises:
-            ValueError: `env_ids` is out of range.
             EnvWorkerError: an environment failed; an `EnvValueError`, which is a `ValueError` too, if what it
                 returned does not fit its observation space or the interface, or an info has another shape than in
                 other environments.
         """
-        self._check_open()
-        ids = self._checked_ids(env_ids)
-        answer = self.advance(np.array(actions), ids)
+        answer = self.advance(np.array(actions), env_ids)
         if isinstance(answer.env_infos, list):
             try:
                 return answer._replace(env_infos=stack_infos(answer.env_infos))
-            except InfoShapeError as error:
-                raise self._fault(error, "step", [ids[error.row]]) from None
+            except EnvValueError as error:
+                raise self._fault(ValueError(error), "step", env_ids[error.env_ids]) from None
         return answer
 
     @abc.abstractmethod
@@ -158,15 +151,13 @@ class MetaEnvExecutor(abc.ABC):
     def _assign(self, tasks: List[Task]) -> None:
         """Does what `set_tasks` does."""
 
-    @abc.abstractmethod
-    def _start(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Does what `reset_envs` does."""
-
-    def collect(self, request: RolloutRequest, actor: Actor, on_steps: Optional[OnSteps] = None) -> Collection:
+    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
+                on_steps: Optional[OnSteps] = None) -> Collection:
         """Collects paths in all tasks, in `max_threads` threads if the actor can be divided.
 
         Args:
-            request: what to collect.
+            num_rollouts: paths of each task.
+            path_rng: makes the generator of each path.
             actor: acts in all tasks.
             on_steps: called after every step, from all of the threads, with the number of steps done or not to be
                 taken; default None.
@@ -175,7 +166,9 @@ class MetaEnvExecutor(abc.ABC):
             ValueError: an observation, reward or action is not finite; names task, path and step.
             EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
         """
-        return join_shares(collect_shares(self, request, actor, range(self.meta_batch_size), on_steps))
+        self._check_open()
+        tasks = range(self.meta_batch_size)
+        return join_shares(collect_shares(self, num_rollouts, path_rng, actor, tasks, on_steps))
 
     # ---- lists
 
@@ -187,6 +180,7 @@ class MetaEnvExecutor(abc.ABC):
         Returns:
             List of `num_envs` start observations, each float64 `[O]`.
         """
+        self._check_open()
         self._path_rngs = next_rng(Stream.EXECUTOR).spawn(self.num_envs)
         return list(self._start_next_paths(np.arange(self.num_envs)))
 
@@ -211,7 +205,14 @@ class MetaEnvExecutor(abc.ABC):
         if not self._path_rngs:
             raise RuntimeError("step: call reset() first")
         self._check_open()
-        answer = self.advance(self._checked_actions(actions), np.arange(self.num_envs))
+        array, expected = np.array(actions), (self.num_envs, *self.action_shape)
+        if array.shape != expected:
+            raise ValueError(f"actions: expected shape {expected}, got {array.shape}")
+        finite = np.isfinite(array)
+        if not finite.all():
+            e = int(np.argwhere(~finite)[0, 0])
+            raise ValueError(f"actions: expected finite numbers, got {array[e]} for {self._who([e])}")
+        answer = self.advance(array, np.arange(self.num_envs))
         observations, rewards, terminated, truncated, _ = answer
         infos: Any = answer.env_infos
         self._path_lengths += 1
@@ -235,9 +236,8 @@ class MetaEnvExecutor(abc.ABC):
             self._is_closed = True
             self._close()
 
-    @abc.abstractmethod
     def _close(self) -> None:
-        """Does what `close` does."""
+        """Does what `close` does; by default nothing."""
 
     def __enter__(self) -> "MetaEnvExecutor":
         return self
@@ -250,39 +250,6 @@ class MetaEnvExecutor(abc.ABC):
     def _check_open(self) -> None:
         if self._is_closed:
             raise RuntimeError(f"this {type(self).__name__} is closed")
-
-    def _checked_ids(self, env_ids: Any) -> np.ndarray:
-        ids = np.asarray(env_ids)
-        if ids.ndim != 1 or ids.size == 0 or ids.dtype.kind not in "iu":
-            raise ValueError(f"env_ids: expected a list of at least one integer, got {env_ids!r}")
-        if ids.min() < 0 or ids.max() >= self.num_envs:
-            raise ValueError(f"env_ids: expected numbers from 0 to {self.num_envs - 1}, got {env_ids!r}")
-        if np.bincount(ids).max() > 1:
-            raise ValueError(f"env_ids: expected each environment once, got {env_ids!r}")
-        return ids
-
-    def _checked_actions(self, actions: Sequence[np.ndarray]) -> np.ndarray:
-        """Returns the actions of all environments as an array, a copy."""
-        expected = (self.num_envs, *self._action_shape)
-        try:
-            array = np.array(actions)
-        except ValueError as error:  # NumPy's, for rows of unequal length
-            raise ValueError(f"actions: expected shape {expected}, got actions of unequal shapes") from error
-        if array.shape != expected:
-            raise ValueError(f"actions: expected shape {expected}, got {array.shape}")
-        kinds, what = ("iu", "integers") if self._is_discrete else ("biuf", "numbers")
-        if array.dtype.kind not in kinds:
-            raise ValueError(f"actions: expected {what}, got {array.dtype}")
-        finite = np.isfinite(array)
-        if not finite.all():
-            e = int(np.argwhere(~finite)[0, 0])
-            raise ValueError(f"actions: expected finite numbers, got {array[e]} for {self._who([e])}")
-        return array
-
-    def _check_observation(self, observation: np.ndarray, expected: Tuple[int, ...]) -> None:
-        if observation.shape != expected:
-            raise ValueError(f"observation: expected shape {expected}, as the observation space says, "
-                             f"got {observation.shape}")
 
     def _fault(self, error: BaseException, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
         """Returns the error to raise from `error`, which came from one of `env_ids`."""
@@ -315,7 +282,7 @@ def stack_infos(infos: List[Dict[str, Any]]) -> Infos:
     """Turns the infos of `k` environments into arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`.
 
     Raises:
-        InfoShapeError: a row has an info of another shape than the rows before it.
+        EnvValueError: a row, the only one in its `env_ids`, has an info of another shape than the rows before it.
     """
     keys = dict.fromkeys(key for info in infos for key in info)
     return {key: _stacked(key, [info.get(key, _MISSING) for info in infos]) for key in keys}
@@ -332,7 +299,8 @@ def _stacked(key: str, values: List[Any]) -> np.ndarray:
         shapes = [_shape(values[row]) for row in given]
         for row, shape in zip(given, shapes):
             if shape != shapes[0]:
-                raise InfoShapeError(key, shapes[0], shape, row) from None
+                raise EnvValueError(f"{key}: expected shape {shapes[0]} as in other environments or steps, got {shape}"
+                                    "; an info that changes its size may be given in a dict", [row]) from None
         array = None
     if array is None or array.dtype.kind not in "biufc":
         objects = np.empty(len(values), dtype=object)
