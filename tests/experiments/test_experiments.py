@@ -358,18 +358,18 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
     (["--env", "Nowhere"], r"env: expected one of .*'HalfCheetahRandDirecEnv'.*'MetaPointEnvCorner'.*, got 'Nowhere'"),
     (["--baseline", "Best"], r"baseline: expected one of 'LinearFeatureBaseline', .*, got 'Best'"),
     (["--hidden_nonlinearity", "gelu"], r"hidden_nonlinearity: expected one of .*'relu'.*, got 'gelu'"),
-    (["--n_itr", "many"], r"argument --n_itr: invalid int value: 'many'"),
-    (["--envs_per_task", "few"], r"argument --envs_per_task: invalid int value: 'few'"),
-    (["--env_kwargs", "{"], r"argument --env_kwargs: expected a JSON object .*, got '{'"),
+    (["--n_itr", "many"], r"n_itr: expected an integer, got 'many'"),
+    (["--envs_per_task", "few"], r"envs_per_task: expected an integer or none, got 'few'"),
+    (["--env_kwargs", "{"], r"env_kwargs: expected an object \(names and values\), got '{'"),
     (["--env_kwargs", "[1]"], r"env_kwargs: expected an object \(names and values\), got \[1\]"),
     (["--log_formats", "line"], r"log_formats: expected 'csv' among them, got \('line',\)"),
     (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', 'wandb', got 'xml'"),
     (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
     (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
     (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
-    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
-    (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3; did you mean '--meta_batch_size'\?"),
-    (["--xyz"], r"unrecognized arguments: --xyz"),
+    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1"),
+    (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3"),
+    (["--dump_path", "run", "--resume", "run"], r"argument --resume: not allowed with argument --dump_path"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
     (["--resume", "missing"],
      r"--resume: expected the folder of a run, got missing: could not read missing/params.json: .*No such file"),
@@ -389,7 +389,7 @@ def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeyp
     (["--n_itr", "0"], "n_itr: expected an integer of at least 1, got 0"),
     (["--envs_per_task", "0"], "envs_per_task: expected an integer of at least 1, got 0"),
     (["--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "none"}'], "reward_type: expected one of"),
-    (["--env_kwargs", '{"depth": 3}'], "unknown argument 'depth'"),
+    (["--env_kwargs", '{"depth": 3}'], "unexpected keyword argument 'depth'"),
 ])
 def test_mistakes_that_the_parts_find(arguments, message, tmp_path, capsys):
     """Given a setting that a class refuses, then its message is the line."""
@@ -408,7 +408,8 @@ def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
     ({"env": "Nowhere"}, r"env: expected one of .*, got 'Nowhere'"),
     ({"n_itr": 2.5}, r"n_itr: expected an integer, got 2.5"),
     ({"n_itr": True}, r"n_itr: expected an integer, got True"),
-    ({"parallel": 1}, r"parallel: expected one of False, True, 'ray', got 1"),
+    ({"parallel": 1}, r"parallel: expected a bool or a string, got 1"),
+    ({"parallel": "all"}, r"parallel: expected one of False, True, 'ray', got 'all'"),
     ({"discount": "high"}, r"discount: expected a number, got 'high'"),
     ({"hidden_sizes": 64}, r"hidden_sizes: expected a list, got 64"),
     ({"hidden_sizes": [64, "x"]}, r"hidden_sizes\[1\]: expected an integer, got 'x'"),
@@ -502,8 +503,7 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
     assert "n_itr is 12 there, 11 here" in refusal("--n_itr", 11)
     assert "has done its 12 iterations" in refusal()
     assert "holds one of pro_mp" in refusal("--n_itr", 13, script=vpg_maml)
-    for flag in (["--smoke"], ["--dump_path", tmp_path / "other"]):
-        assert f"{flag[0]}: expected no such flag" in refusal("--n_itr", 13, *flag)
+    assert refusal("--n_itr", 13, "--smoke").endswith("but meta_batch_size is 3 there, 2 here\n")
     for snapshot in finished_copy.glob("*.pkl"):
         snapshot.unlink()
     assert "holds no snapshot" in refusal("--n_itr", 13)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import cem, cma_es, ddpg, evaluate, single_task
+from experiments import cem, cma_es, ddpg, evaluate
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.snapshotter import load_snapshot
 
@@ -127,4 +127,4 @@ def test_neither_tensorflow_nor_gymnasium_nor_cma_is_loaded_before_it_is_needed(
 
 def test_the_smoke_settings_are_settings():
     for script in SCRIPTS.values():
-        assert script.Config(**(ddpg.SMOKE if script is ddpg else single_task.SEARCH_SMOKE)).n_itr == 2
+        assert script.Config(**script.Config.smoke).n_itr == 2
