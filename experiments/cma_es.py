@@ -9,11 +9,10 @@ up to five steps away.
 """
 import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
 
 import meta_policy_search as mps
 from experiments import single_task
-from experiments.command import run
+from experiments.command import make_main
 from experiments.settings import setting
 
 
@@ -29,10 +28,7 @@ def build(config: Config) -> "mps.LocalRunner":
     return single_task.build_search(config, mps.CMAES)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Searches with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv, single_task.SingleTask)
-
+main = make_main(Config, single_task.SingleTask)
 
 if __name__ == "__main__":
     sys.exit(main())

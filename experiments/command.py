@@ -1,6 +1,6 @@
 """The command line of a script that trains: starts or resumes a run, trains, and returns an exit status.
 
-A script defines its settings and builds its algorithm, and passes both to `run`. Settings come from the defaults of
+A script defines `Config`, its settings, a function `build` and `main = make_main(Config)`. Settings come from the defaults of
 the script, `--config_file`, `--smoke` and flags; each overrides the ones before.
 """
 import argparse
@@ -36,13 +36,13 @@ class Experiment:
     `single_task.SingleTask` does the same for scripts that learn a single task.
 
     Args:
-        config_class: the settings of the script, in whose module it is.
-        build: makes the trainer from the settings.
+        config_class: the settings of the script; the module that defines them also has a function `build`, which makes
+            the trainer from the settings.
     """
 
-    def __init__(self, config_class: type[RunConfig], build: Callable[[Any], Any]) -> None:
-        module = sys.modules[config_class.__module__]
-        self.config_class, self.build, self.doc = config_class, build, module.__doc__
+    def __init__(self, config_class: type[RunConfig]) -> None:
+        module: Any = sys.modules[config_class.__module__]
+        self.config_class, self.build, self.doc = config_class, module.build, module.__doc__
         self.path = os.path.abspath(str(module.__file__))
         self.name = os.path.splitext(os.path.basename(self.path))[0]
 
@@ -86,19 +86,19 @@ class Experiment:
                 f"{gain.after:.2f}: {samples}")
 
 
-def run(
-    config_class: type[RunConfig],
-    build: Callable[[Any], Any],
-    argv: Optional[Sequence[str]] = None,
-    experiment_class: type[Experiment] = Experiment,
-) -> int:
+def make_main(
+    config_class: type[RunConfig], experiment_class: type[Experiment] = Experiment
+) -> Callable[[Optional[Sequence[str]]], int]:
+    """Returns the function `main` of a script, which calls `run` with its flags; by default those of this process."""
+    return lambda argv=None: run(experiment_class(config_class), argv)
+
+
+def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
     """Runs a script with the flags of its command line.
 
     Args:
-        config_class: its settings; the module that defines them is the script.
-        build: makes the trainer from the settings.
+        experiment: the script.
         argv: flags; by default those of this process.
-        experiment_class: what the script trains; by default a meta-learning algorithm.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
@@ -107,9 +107,8 @@ def run(
         SystemExit: with status 2 after a mistake in flags, files or settings, and one line about it; with status 1 if
             rows or snapshots can no longer be written.
     """
-    experiment = experiment_class(config_class, build)
     argv = sys.argv[1:] if argv is None else argv
-    parser = make_training_parser(experiment.path, experiment.doc, config_class)
+    parser = make_training_parser(experiment.path, experiment.doc, experiment.config_class)
     arguments = vars(parser.parse_args(argv))
     _end_with_sweep()
     try:

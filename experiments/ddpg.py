@@ -8,11 +8,11 @@ With each of the seeds 1 to 3, the pendulum is swung up within 5,000 steps and r
 """
 import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
+from typing import Optional
 
 import meta_policy_search as mps
 from experiments import single_task
-from experiments.command import run
+from experiments.command import make_main
 from experiments.settings import NONLINEARITY_NAMES, arguments_for, setting
 
 
@@ -71,10 +71,7 @@ def build(config: Config) -> "mps.LocalRunner":
     return single_task.build_runner(config, env, algo)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv, single_task.SingleTask)
-
+main = make_main(Config, single_task.SingleTask)
 
 if __name__ == "__main__":
     sys.exit(main())

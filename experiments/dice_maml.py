@@ -9,10 +9,9 @@ to -19 after adaptation within 60 iterations, which take about half a minute on 
 """
 import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
 
 import meta_policy_search as mps
-from experiments.command import run
+from experiments.command import make_main
 from experiments.parts import build_parts, build_trainer, first_order_arguments
 from experiments.settings import BASELINES, FirstOrderConfig, setting
 
@@ -36,10 +35,7 @@ def build(config: Config) -> "mps.Trainer":
                          max_path_length=config.max_path_length, **first_order_arguments(config))
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv)
-
+main = make_main(Config)
 
 if __name__ == "__main__":
     sys.exit(main())

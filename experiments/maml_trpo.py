@@ -8,10 +8,9 @@ iterations, which take 1 to 2 minutes on two cores (see experiments/results).
 """
 import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
 
 import meta_policy_search as mps
-from experiments.command import run
+from experiments.command import make_main
 from experiments.parts import build_parts, build_trainer
 from experiments.settings import ExploringConfig, setting
 
@@ -35,10 +34,7 @@ def build(config: Config) -> "mps.Trainer":
     return build_trainer(config, build_parts(config), mps.TRPOMAML, optimizer=optimizer)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv)
-
+main = make_main(Config)
 
 if __name__ == "__main__":
     sys.exit(main())
