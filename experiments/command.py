@@ -1,7 +1,7 @@
 """The command line of a script that trains: starts or resumes a run, trains, and returns an exit status.
 
-A script defines `Config`, its settings, a function `build` and `main = make_main(Config)`. Settings come from the defaults of
-the script, `--config_file`, `--smoke` and flags; each overrides the ones before.
+A script defines `Config` (its settings), a function `build` and `main = make_main(Config)`. Settings come from the
+defaults of the script, `--config_file`, `--smoke` and flags; each overrides the ones before.
 """
 import argparse
 import contextlib
@@ -9,10 +9,9 @@ import dataclasses
 import os
 import sys
 import threading
-import time
 from typing import Any, Callable, Iterator, Optional, Sequence
 
-from experiments import record, times
+from experiments import record
 from experiments.flags import Parser, given_settings, make_training_parser
 from experiments.settings import RunConfig, make_config
 from meta_policy_search import run_folder
@@ -31,7 +30,7 @@ MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotEr
 
 
 class Experiment:
-    """A script that meta-learns: its settings, and how its trainer is built, restored and described.
+    """A script that meta-learns: its settings, and how its trainer is built, restored and run.
 
     `single_task.SingleTask` does the same for scripts that learn a single task.
 
@@ -64,26 +63,14 @@ class Experiment:
         if config.diagnostics:
             plot_diagnostics(folder)
 
-    def describe(self, trainer: Any, config: Any) -> str:
-        """Describes the algorithm and the number of samples per iteration."""
-        number = config.num_inner_grad_steps
-        when = "without adaptation" if number == 0 else "before and after 1 adaptation step" if number == 1 else \
-            f"before and after each of {number} adaptation steps"
-        return (f"{type(trainer.algo).__name__} with {config.meta_batch_size} tasks x {config.rollouts_per_meta_task} "
-                f"paths x {config.max_path_length} steps, {when}")
-
     def summarize(self, trainer: Any, config: Any) -> str:
-        """Returns a sentence about the gain from adaptation in the last iterations or, without it, about the return."""
+        """Returns a sentence about the gain from adaptation in the last iterations."""
         gain = mean_gain(read_progress(str(logger.get_dir())))
         samples = (f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new tasks and "
                    f"{config.rollouts_per_meta_task} paths per task")
-        if config.num_inner_grad_steps == 0:
-            return f"The policy returns {gain.before:.2f}: {samples}"
-        interval = f"95% interval over tasks {gain.mean - gain.half_width:+.2f} to {gain.mean + gain.half_width:+.2f}"
-        if config.meta_batch_size == 1:
-            interval = "no interval over tasks, as there is one per iteration"
-        return (f"Adaptation changes the return by {gain.mean:+.2f} ({interval}), from {gain.before:.2f} to "
-                f"{gain.after:.2f}: {samples}")
+        low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
+        return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {low:+.2f} to {high:+.2f})"
+                f", from {gain.before:.2f} to {gain.after:.2f}: {samples}")
 
 
 def make_main(
@@ -206,11 +193,7 @@ def _restore(experiment: Experiment, folder: str, config: RunConfig) -> Any:
         raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to "
                          "continue, give a larger --n_itr")
     trainer = experiment.build(config)
-    try:
-        experiment.restore(trainer, snapshot, config)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"--resume: the snapshot in {folder} does not fit the settings in its "
-                         f"{record.PARAMS_FILE}: {error}") from error
+    experiment.restore(trainer, snapshot, config)
     _configure_logger(folder, config, positions=snapshot["state"]["outputs"])
     return trainer
 
@@ -227,25 +210,18 @@ def _write_params(folder: str, config: RunConfig, params: dict[str, Any]) -> Non
 
 
 def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:
-    """Trains to the last iteration; prints what is trained and the result."""
+    """Trains to the last iteration; logs what is trained and the result."""
     folder = str(logger.get_dir())
     trainer.writes_params = False  # `params.json` exists already
-    number = config.n_itr - trainer.itr
-    logger.log(f"{config.env}, seed {config.seed}: {number} iteration{'s' * (number != 1)} of "
-               f"{experiment.describe(trainer, config)}")
-    logger.log(f"Writing to {record.shortest(folder)}")
-    first, began = trainer.itr, time.monotonic()
+    logger.log(f"{config.env}, seed {config.seed}: {config.n_itr - trainer.itr} iterations of "
+               f"{type(trainer.algo).__name__}, written to {record.shortest(folder)}")
 
-    def after_iteration(_: Any, row: logger.Row) -> None:
-        took, left = time.monotonic() - began, config.n_itr - trainer.itr
-        if trainer.itr == first + 1 and left:
-            logger.log(f"The first iteration took {took:.1f} s, start-up included; up to "
-                       f"{times.duration(left * took)} for the {left} left")
+    def draw_sometimes(_: Any, row: logger.Row) -> None:
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
             with _warning("could not draw the learning curve"):
                 experiment.draw(folder, config)
 
-    trainer.callbacks.append(after_iteration)
+    trainer.callbacks.append(draw_sometimes)
     try:
         experiment.train(trainer, config)
     finally:

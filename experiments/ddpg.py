@@ -49,17 +49,12 @@ class Config(single_task.Config):
                          ["GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"])
     sigma: float = setting(0.2, "size of its noise; actions are in [-1, 1]")
 
-    @property
-    def steps_per_iteration(self) -> int:
-        """Environment steps of a cycle."""
-        return self.batch_size
-
 
 def build(config: Config) -> "mps.LocalRunner":
     """Builds DDPG and its runner."""
     from meta_policy_search.np.q_functions import MLPQFunction
 
-    env, spec, policy = single_task.build_parts(config, wrap=lambda env: mps.normalize(env, normalization_scale=1.0))
+    env, spec, policy = single_task.build_parts(config, scaled=True)
     algo = mps.DDPG(
         env_spec=spec,
         policy=policy,

@@ -37,13 +37,9 @@ def make_training_parser(path: str, description: Optional[str], config_class: ty
         description: first part of `--help`.
         config_class: the settings of the script.
     """
-    parser = Parser(
-        path,
-        description,
-        usage="%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
-              "       %(prog)s --resume DIR [--n_itr N]",
-        argument_default=argparse.SUPPRESS,
-    )
+    usage = ("%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
+             "       %(prog)s --resume DIR [--n_itr N]")
+    parser = Parser(path, description, usage=usage, argument_default=argparse.SUPPRESS)
     name = os.path.splitext(parser.prog)[0]
     parser.add_argument("--config_file", metavar="FILE", help="JSON object of settings by name, or a params.json")
     folder = parser.add_mutually_exclusive_group()

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import meta_policy_search as mps
 from experiments.settings import FirstOrderConfig, MetaConfig, arguments_for
 from experiments.task_observation import TaskObservingEnv
-from meta_policy_search.envs import MetaEnv, make_env, normalize
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
 from meta_policy_search.utils.schedules import LinearSchedule
@@ -17,7 +16,7 @@ from meta_policy_search.utils.utils import set_seed
 class Parts(NamedTuple):
     """Everything but algorithm and trainer."""
 
-    env: MetaEnv
+    env: mps.MetaEnv
     policy: "mps.MetaPolicy"
     sampler: MetaSampler
     sample_processor: MetaSampleProcessor
@@ -34,8 +33,8 @@ def build_parts(
         **processor_arguments: its arguments that are not settings.
     """
     set_seed(config.seed)
-    wrapper = TaskObservingEnv if config.observe_task else normalize
-    env = wrapper(make_env(config.env, **config.env_kwargs), normalization_scale=config.normalization_scale)
+    wrapper = TaskObservingEnv if config.observe_task else mps.normalize
+    env = wrapper(mps.make_env(config.env, **config.env_kwargs), normalization_scale=config.normalization_scale)
     policy_class = mps.MetaCategoricalMLPPolicy if is_discrete(env.action_space) else mps.MetaGaussianMLPPolicy
     policy = policy_class.for_env(env, **arguments_for(policy_class, config, name="meta-policy"))
     sampler = MetaSampler(**arguments_for(MetaSampler, config, env=env, policy=policy,

@@ -18,14 +18,8 @@ from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.snapshotter import MODES
 
-SMOKE = {
-    "n_itr": 2,
-    "meta_batch_size": 2,
-    "rollouts_per_meta_task": 2,
-    "envs_per_task": None,
-    "max_path_length": 10,
-    "hidden_sizes": (8,),
-}
+SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None, "max_path_length": 10,
+         "hidden_sizes": (8,)}
 """Settings of a run that takes seconds and only tests that everything works."""
 
 NONLINEARITY_NAMES = sorted(NONLINEARITIES)

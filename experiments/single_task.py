@@ -1,25 +1,17 @@
 """What the scripts that learn a single task share: settings, environment, policy, runner and summary."""
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import Any, Optional
 
+import meta_policy_search as mps
 from experiments import command
 from experiments.settings import BASELINES, NONLINEARITY_NAMES, RunConfig, arguments_for, setting
-from meta_policy_search import baselines
-from meta_policy_search.envs import MetaEnv, available_envs, make_env
-from meta_policy_search.envs.adapters import SingleTaskEnv
-from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.gym_compat import sample_tasks
-from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.plotting import plot_returns
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.utils import set_seed
-
-if TYPE_CHECKING:
-    from meta_policy_search.np.algos import RLAlgorithm
 
 NUM_FINAL_PATHS = 20
 
@@ -56,60 +48,58 @@ class SearchConfig(Config):
                             "predicts discounted returns", BASELINES)
 
     @property
-    def steps_per_iteration(self) -> int:
-        """Environment steps of one candidate."""
+    def batch_size(self) -> int:
+        """Environment steps of each candidate."""
         return self.rollouts_per_candidate * self.max_path_length
 
 
 # Parts -----------------------------------------------------------------------------------------------------------
 
 
-def build_parts(
-    config: Config, wrap: Callable[[MetaEnv], MetaEnv] = lambda env: env
-) -> tuple[MetaEnv, EnvSpec, DeterministicMLPPolicy]:
+def build_parts(config: Config, scaled: bool = False) -> tuple[mps.MetaEnv, mps.EnvSpec, DeterministicMLPPolicy]:
     """Sets the seed, then builds environment and policy.
 
     Args:
         config: the settings.
-        wrap: returns a wrapper of the environment.
+        scaled: whether to scale actions to [-1, 1].
 
     Returns:
         The environment, the sizes of its spaces, and the policy.
     """
     set_seed(config.seed)
-    env = wrap(_make_env(config))
-    spec = EnvSpec.of(env)
+    env = mps.normalize(_make_env(config), normalization_scale=1.0) if scaled else _make_env(config)
+    spec = mps.EnvSpec.of(env)
     policy = DeterministicMLPPolicy(**arguments_for(
         DeterministicMLPPolicy, config, obs_dim=spec.obs_dim, action_dim=spec.action_dim, is_discrete=spec.is_discrete))
     return env, spec, policy
 
 
-def _make_env(config: Config) -> MetaEnv:
-    if config.env in available_envs():
-        env = make_env(config.env, **config.env_kwargs)
+def _make_env(config: Config) -> mps.MetaEnv:
+    if config.env in mps.available_envs():
+        env = mps.make_env(config.env, **config.env_kwargs)
         env.set_task(sample_tasks(env, 1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
         return env
     import gymnasium
 
     try:
-        return SingleTaskEnv(gymnasium.make(config.env, disable_env_checker=True, **config.env_kwargs))
+        return mps.SingleTaskEnv(gymnasium.make(config.env, disable_env_checker=True, **config.env_kwargs))
     except gymnasium.error.Error as error:
-        raise ValueError(f"env: expected one of {', '.join(available_envs())}, or the name of one of Gymnasium, got "
-                         f"{config.env!r}: {error}{did_you_mean(config.env, available_envs())}") from error
+        raise ValueError(f"env: expected one of {', '.join(mps.available_envs())}, or the name of one of Gymnasium, "
+                         f"got {config.env!r}: {error}") from error
 
 
-def build_runner(config: Config, env: MetaEnv, algo: "RLAlgorithm", **sampler_args: Any) -> LocalRunner:
+def build_runner(config: Config, env: mps.MetaEnv, algo: mps.RLAlgorithm, **sampler_args: Any) -> mps.LocalRunner:
     """Returns a runner that is set up to train; `sampler_args` are further arguments of the sampler."""
-    runner = LocalRunner(progress_bar=config.progress_bar)
+    runner = mps.LocalRunner(progress_bar=config.progress_bar)
     runner.setup(algo, env, sampler_args={"parallel": config.parallel_option(), **sampler_args})
     return runner
 
 
-def build_search(config: SearchConfig, algo_class: type["RLAlgorithm"]) -> LocalRunner:
+def build_search(config: SearchConfig, algo_class: type[mps.RLAlgorithm]) -> mps.LocalRunner:
     """Builds a search and its runner; settings are passed to the class of the search by name."""
     env, spec, policy = build_parts(config)
     algo = algo_class(**arguments_for(algo_class, config, env_spec=spec, policy=policy,
-                                      baseline=getattr(baselines, config.baseline)()))
+                                      baseline=getattr(mps, config.baseline)()))
     return build_runner(config, env, algo, candidates_at_once=config.candidates_at_once)
 
 
@@ -123,33 +113,28 @@ class SingleTask(command.Experiment):
         """See `Experiment.load`."""
         return load_snapshot(folder)
 
-    def restore(self, trainer: LocalRunner, snapshot: dict[str, Any], config: Config) -> None:
+    def restore(self, trainer: mps.LocalRunner, snapshot: dict[str, Any], config: Config) -> None:
         """Restores a snapshot; parallel sampling is set by the settings, not by the snapshot."""
         state = snapshot["state"]
         state = {**state, "sampler_args": {**state["sampler_args"], "parallel": config.parallel_option()}}
         trainer.restore_snapshot({**snapshot, "state": state})
 
-    def train(self, trainer: LocalRunner, config: Config) -> None:
+    def train(self, trainer: mps.LocalRunner, config: Config) -> None:
         """See `Experiment.train`."""
         if trainer.epoch:
             trainer.resume(config.n_itr)
         else:
-            trainer.train(config.n_itr, config.steps_per_iteration)
+            trainer.train(config.n_itr, config.batch_size)
 
     def draw(self, folder: str, config: Config) -> None:
         """Draws the returns."""
         plot_returns(folder)
 
-    def describe(self, trainer: LocalRunner, config: Config) -> str:
-        """Describes the algorithm."""
-        return f"{type(trainer.algo).__name__} with paths of at most {config.max_path_length} steps"
-
-    def summarize(self, trainer: LocalRunner, config: Config) -> str:
+    def summarize(self, trainer: mps.LocalRunner, config: Config) -> str:
         """Returns a sentence about the undiscounted returns of new paths of the policy."""
-        itr, number = trainer.step_itr, NUM_FINAL_PATHS
-        paths = trainer.obtain_evaluation_samples(itr, number) or \
-            trainer.obtain_samples(itr, number * config.max_path_length)
+        paths = (trainer.obtain_evaluation_samples(trainer.step_itr, NUM_FINAL_PATHS)
+                 or trainer.obtain_samples(trainer.step_itr, NUM_FINAL_PATHS * config.max_path_length))
         trainer.sampler.close()
         mean, half_width = mean_interval([float(path["rewards"].sum()) for path in paths])
         return (f"In the end the policy returns {mean:.2f} on average, 95% interval {mean - half_width:.2f} to "
-                f"{mean + half_width:.2f} ({number} new paths)")
+                f"{mean + half_width:.2f} ({NUM_FINAL_PATHS} new paths)")

@@ -197,16 +197,12 @@ def test_params_json_says_what_was_run(finished):
     assert revision is None if git.returncode else revision.removesuffix("-dirty") in git.stdout
 
 
-def test_what_is_trained_is_said_before_the_first_row_and_how_long_it_takes_after_it(finished):
-    first, second, row, third, *_ = finished.output.splitlines()
-    assert first == ("MetaPointEnvCorner, seed 1: 12 iterations of ProMP with 3 tasks x 2 paths x 10 steps, before and "
-                     "after 1 adaptation step")
-    assert second == f"Writing to {record.shortest(finished.folder)}" and row.startswith("itr    0 |")
-    said = r"The first iteration took \d+\.\d s, start-up included; up to \d+ \w+ for the 11 left"
-    assert re.fullmatch(said, third)
-    log = (finished.folder / "log.txt").read_text()
-    assert all(f" info: {line}\n" in log for line in (first, second, third))
-    assert finished.output.count("The first iteration") == 1
+def test_what_is_trained_is_said_before_the_first_row(finished):
+    first, row, *_ = finished.output.splitlines()
+    folder = record.shortest(finished.folder)
+    assert first == f"MetaPointEnvCorner, seed 1: 12 iterations of ProMP, written to {folder}"
+    assert row.startswith("itr    0 |")
+    assert f" info: {first}\n" in (finished.folder / "log.txt").read_text()
 
 
 def test_the_curve_is_drawn_while_the_run_goes_on(finished):
@@ -535,7 +531,7 @@ def change_params(folder, **changes):
 
 @pytest.mark.parametrize("changes, message", [
     ({"settings__hidden_sizes": [8, 8]},
-     r"the snapshot in .* does not fit the settings in its params.json: policy_params: expected the names .*, got "),
+     r"policy_params: expected the names .*, got "),
     ({"settings__hidden_sizes": [7]}, r"policy_params\['.*hidden_0/kernel'\]: expected shape \(2, 7\), got \(2, 8\)"),
     ({"settings__trainable_inner_step_size": True}, r"log_step_sizes: expected the names \[.*\], got \[\]"),
     ({"settings__num_inner_grad_steps": 2},

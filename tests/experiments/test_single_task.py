@@ -42,7 +42,7 @@ def mistake(capsys, script, *arguments):
 def test_each_script_runs_from_end_to_end(name, env, tmp_path, capsys):
     assert run(SCRIPTS[name], "--smoke", "--env", env, "--dump_path", tmp_path / "run") == 0
     *lines, summary, last = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(rf"{env}, seed 1: 2 iterations of (CEM|CMAES|DDPG) with paths of at most \d+ steps", lines[0])
+    assert re.fullmatch(rf"{env}, seed 1: 2 iterations of (CEM|CMAES|DDPG), written to .+", lines[0])
     assert sum(line.startswith("epoch ") for line in lines) == 2
     assert last == f"Run folder: {tmp_path / 'run'}"
     assert re.fullmatch(r"In the end the policy returns -?[\d.]+ on average, 95% interval .* \(20 new paths\)", summary)
