@@ -105,7 +105,8 @@ def _add_flag(parser: Any, field: dataclasses.Field, of_type: Any, default: str)
         parser.add_argument(flag, action=argparse.BooleanOptionalAction, **how)
     elif inner == (bool, str):
         parser.add_argument(flag, nargs="?", const=True, choices=["ray"], **how)
-        parser.add_argument(f"--no-{field.name}", dest=field.name, action="store_false", default=argparse.SUPPRESS)
+        how["help"] = f"the opposite of --{field.name}"
+        parser.add_argument(f"--no-{field.name}", dest=field.name, action="store_false", **how)
     else:
         kind = inner[0] if container in (tuple, Union) else container or of_type
         metavar = {str: "NAME", int: "INT", float: "FLOAT", dict: "JSON"}[kind]

@@ -44,20 +44,18 @@ def build_parts(
     return Parts(env, policy, sampler, processor)
 
 
-def build_trainer(
-    config: MetaConfig, parts: Parts, algo_class: type["mps.MAMLAlgo"], **arguments: Any
-) -> "mps.Trainer":
+def build_trainer(config: MetaConfig, parts: Parts, algo_class: type["mps.MAMLAlgo"], **others: Any) -> "mps.Trainer":
     """Builds the algorithm and the trainer.
 
     Args:
         config: the settings; those that are arguments of the algorithm are passed to it, but for `max_path_length`.
         parts: see `build_parts`.
         algo_class: class of the algorithm.
-        **arguments: its arguments that are not settings, or differ from them.
+        **others: its arguments that are not settings, or differ from them.
     """
     given = arguments_for(algo_class, config, policy=parts.policy)
     given.pop("max_path_length", None)  # most algorithms accept it only with inner_type="dice"
-    algo = algo_class(**{**given, **arguments})
+    algo = algo_class(**{**given, **others})
     return mps.Trainer(**arguments_for(mps.Trainer, config, algo=algo, **parts._asdict()))
 
 
