@@ -9,11 +9,11 @@ up to five steps away.
 """
 import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
 
+import meta_policy_search as mps
 from experiments import single_task
+from experiments.command import make_main
 from experiments.settings import setting
-from meta_policy_search.local_runner import LocalRunner
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,12 @@ class Config(single_task.SearchConfig):
     extra_decay_time: float = setting(400.0, "iterations, one for each candidate, until there is none of it left")
 
 
-def build(config: Config) -> LocalRunner:
+def build(config: Config) -> "mps.LocalRunner":
     """Builds CEM and its runner."""
-    from meta_policy_search.np.algos import CEM
-
-    return single_task.build_search(config, CEM)
+    return single_task.build_search(config, mps.CEM)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Searches with the settings of the command line; returns the exit status."""
-    return single_task.run(Config, build, single_task.SEARCH_SMOKE, argv)
-
+main = make_main(Config, single_task.SingleTask)
 
 if __name__ == "__main__":
     sys.exit(main())

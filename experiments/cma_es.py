@@ -9,11 +9,11 @@ up to five steps away.
 """
 import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
 
+import meta_policy_search as mps
 from experiments import single_task
+from experiments.command import make_main
 from experiments.settings import setting
-from meta_policy_search.local_runner import LocalRunner
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,12 @@ class Config(single_task.SearchConfig):
     sigma0: float = setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
 
 
-def build(config: Config) -> LocalRunner:
+def build(config: Config) -> "mps.LocalRunner":
     """Builds CMA-ES and its runner."""
-    from meta_policy_search.np.algos import CMAES
-
-    return single_task.build_search(config, CMAES)
+    return single_task.build_search(config, mps.CMAES)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Searches with the settings of the command line; returns the exit status."""
-    return single_task.run(Config, build, single_task.SEARCH_SMOKE, argv)
-
+main = make_main(Config, single_task.SingleTask)
 
 if __name__ == "__main__":
     sys.exit(main())

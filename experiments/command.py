@@ -1,7 +1,7 @@
 """The command line of a script that trains: starts or resumes a run, trains, and returns an exit status.
 
-A script defines its settings and builds its algorithm, and passes both to `run`. Settings come from the defaults of
-the script, `--config_file`, `--smoke` and flags; each overrides the ones before.
+A script defines `Config` (its settings), a function `build` and `main = make_main(Config)`. Settings come from the
+defaults of the script, `--config_file`, `--smoke` and flags; each overrides the ones before.
 """
 import argparse
 import contextlib
@@ -10,12 +10,11 @@ import datetime
 import os
 import sys
 import threading
-import time
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 from experiments import record
 from experiments.flags import Parser, given_settings, make_training_parser
-from experiments.settings import SMOKE, ConfigT, MetaConfig, RunConfig, make_config
+from experiments.settings import RunConfig, make_config
 from meta_policy_search import run_folder
 from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learning_curve, read_progress
 from meta_policy_search.samplers.errors import EnvWorkerError
@@ -25,51 +24,69 @@ from meta_policy_search.utils.files import FolderLock
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.snapshotter import SnapshotError
 
-if TYPE_CHECKING:
-    from meta_policy_search.meta_trainer import Trainer
-
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
 SWEEP = "META_POLICY_SEARCH_SWEEP"  # environment variable: descriptor of a pipe whose other end the sweep holds
 MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
 """What a wrong flag, file or setting raises; its message becomes the one line that the user reads."""
 
 
-class RunType(NamedTuple):
-    """What the scripts of a family have in common: those that meta-learn, or those that learn a single task."""
+class Experiment:
+    """A script that meta-learns: its settings, and how its trainer is built, restored and run.
 
-    config_class: type[RunConfig]  # the settings that all of them have
-    smoke: Mapping[str, Any]  # settings of a run that takes seconds
-    load: Callable[[str], dict[str, Any]]  # reads the last snapshot in a run folder
-    restore: Callable[[Any, dict[str, Any], Any], None]  # restores a snapshot, given trainer, snapshot and settings
-    train: Callable[[Any, Any], None]  # trains to the last iteration, given trainer and settings
-    draw: Callable[[str, Any], None]  # draws pictures into a run folder, given the settings
-    describe: Callable[[Any, Any], str]  # describes in a few words what is trained, given trainer and settings
-    summarize: Callable[[Any, Any], str]  # describes the result, given trainer and settings
+    `single_task.SingleTask` does the same for scripts that learn a single task.
+
+    Args:
+        config_class: the settings of the script; the module that defines them also has a function `build`, which makes
+            the trainer from the settings.
+    """
+
+    def __init__(self, config_class: type[RunConfig]) -> None:
+        module: Any = sys.modules[config_class.__module__]
+        self.config_class, self.build, self.doc = config_class, module.build, module.__doc__
+        self.path = os.path.abspath(str(module.__file__))
+        self.name = os.path.splitext(os.path.basename(self.path))[0]
+
+    def load(self, folder: str) -> dict[str, Any]:
+        """Returns the last snapshot in a run folder."""
+        return record.load_in_own_graph(folder)
+
+    def restore(self, trainer: Any, snapshot: dict[str, Any], config: Any) -> None:
+        """Restores a snapshot."""
+        trainer.restore(snapshot)
+
+    def train(self, trainer: Any, config: Any) -> None:
+        """Trains to the last iteration."""
+        trainer.train()
+
+    def draw(self, folder: str, config: Any) -> None:
+        """Draws the learning curve and, with the setting `diagnostics`, the diagnostics."""
+        plot_learning_curve(folder)
+        if config.diagnostics:
+            plot_diagnostics(folder)
+
+    def summarize(self, trainer: Any, config: Any) -> str:
+        """Returns a sentence about the gain from adaptation in the last iterations."""
+        gain = mean_gain(read_progress(str(logger.get_dir())))
+        samples = (f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new tasks and "
+                   f"{config.rollouts_per_meta_task} paths per task")
+        low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
+        return (f"Adaptation changes the return by {gain.mean:+.2f} (95% interval over tasks {low:+.2f} to {high:+.2f})"
+                f", from {gain.before:.2f} to {gain.after:.2f}: {samples}")
 
 
-class Experiment(NamedTuple):
-    """A script."""
-
-    path: str  # its file
-    name: str  # the name of the file, without `.py`
-    config_class: type[RunConfig]
-    build: Callable[[Any], "Trainer"]
-    run_type: RunType
+def make_main(
+    config_class: type[RunConfig], experiment_class: type[Experiment] = Experiment
+) -> Callable[[Optional[Sequence[str]]], int]:
+    """Returns the function `main` of a script, which calls `run` with its flags; by default those of this process."""
+    return lambda argv=None: run(experiment_class(config_class), argv)
 
 
-def run(
-    config_class: type[ConfigT],
-    build: Callable[[ConfigT], "Trainer"],
-    argv: Optional[Sequence[str]] = None,
-    run_type: Optional[RunType] = None,
-) -> int:
+def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
     """Runs a script with the flags of its command line.
 
     Args:
-        config_class: its settings; the module that defines them is the script.
-        build: makes the trainer from the settings.
+        experiment: the script.
         argv: flags; by default those of this process.
-        run_type: what the script trains; by default a meta-learning algorithm.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
@@ -78,26 +95,23 @@ def run(
         SystemExit: with status 2 after a mistake in flags, files or settings, and one line about it; with status 1 if
             rows or snapshots can no longer be written.
     """
-    module = sys.modules[config_class.__module__]
-    path = os.path.abspath(str(module.__file__))
-    name = os.path.splitext(os.path.basename(path))[0]
-    experiment = Experiment(path, name, config_class, build, run_type or META_LEARNING)
     argv = sys.argv[1:] if argv is None else argv
-    parser = make_training_parser(path, module.__doc__, config_class, experiment.run_type.config_class)
+    parser = make_training_parser(experiment.path, experiment.doc, experiment.config_class)
     arguments = vars(parser.parse_args(argv))
     _end_with_sweep()
     try:
         try:
             prepare = _resume if "resume" in arguments else _start
-            trainer, config = prepare(experiment, arguments, [sys.executable, path, *argv])
+            trainer, config = prepare(experiment, arguments, [sys.executable, experiment.path, *argv])
         except MISTAKES as error:
             parser.error(str(error))
         try:
             _train(experiment, trainer, config)
         except (SnapshotError, logger.LogFileError) as error:  # a full disk, for example
-            parser.exit(1, f"{parser.prog}: error: {error}\n{record.resume_hint(path, logger.get_dir())}\n")
+            hint = record.resume_hint(experiment.path, logger.get_dir())
+            parser.exit(1, f"{parser.prog}: error: {error}\n{hint}\n")
     except KeyboardInterrupt:
-        logger.log(record.resume_hint(path, arguments.get("resume", logger.get_dir())))
+        logger.log(record.resume_hint(experiment.path, arguments.get("resume", logger.get_dir())))
         return INTERRUPTED
     finally:
         logger.reset()
@@ -136,11 +150,11 @@ def run_tool(
         return INTERRUPTED
 
 
-def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", RunConfig]:
+def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple[Any, RunConfig]:
     """Starts a run."""
     if os.environ.get("SMOKE", "0") not in ("", "0"):
         arguments["smoke"] = True
-    config = make_config(experiment.config_class, given_settings(arguments, experiment.run_type.smoke))
+    config = make_config(experiment.config_class, given_settings(arguments, experiment.config_class.smoke))
     check_formats(config.log_formats, "log_formats")  # before the folder is made
     folder = arguments.get("dump_path") or run_folder.make_run_folder(experiment.name, config.env, config.seed)
     record.check_is_unused(folder)
@@ -151,16 +165,14 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     return trainer, config
 
 
-def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple["Trainer", RunConfig]:
+def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple[Any, RunConfig]:
     """Resumes a run, with its folder locked against other processes."""
     folder = arguments["resume"]
-    for name in ("dump_path", "smoke"):
-        if name in arguments:
-            raise ValueError(f"--{name}: expected no such flag with --resume, which keeps folder and sizes of the run")
     record.read_resumable_params(folder, experiment.name)  # raises if there is no run to lock
     with FolderLock(folder):  # the logger takes it over
         params = record.read_resumable_params(folder, experiment.name)
-        config = record.resumed_config(experiment.config_class, params["settings"], given_settings(arguments, {}))
+        given = given_settings(arguments, experiment.config_class.smoke)
+        config = record.resumed_config(experiment.config_class, params["settings"], given)
         trainer = _restore(experiment, folder, config)
         process = record.describe_process(command)
         run_folder.warn_of_changes(params, process)
@@ -171,22 +183,18 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
         return trainer, config
 
 
-def _restore(experiment: Experiment, folder: str, config: RunConfig) -> "Trainer":
+def _restore(experiment: Experiment, folder: str, config: RunConfig) -> Any:
     """Returns the trainer of a run after its last snapshot; changes no file before it is sure that this is possible."""
     if record.ended_before_first_snapshot(folder, config.snapshot_mode):
         trainer = experiment.build(config)
         _configure_logger(folder, config, overwrite=True)
         return trainer
-    snapshot = experiment.run_type.load(folder)
+    snapshot = experiment.load(folder)
     if snapshot["itr"] + 1 >= config.n_itr:
         raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to "
                          "continue, give a larger --n_itr")
     trainer = experiment.build(config)
-    try:
-        experiment.run_type.restore(trainer, snapshot, config)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"--resume: the snapshot in {folder} does not fit the settings in its "
-                         f"{record.PARAMS_FILE}: {error}") from error
+    experiment.restore(trainer, snapshot, config)
     _configure_logger(folder, config, positions=snapshot["state"]["outputs"])
     return trainer
 
@@ -202,36 +210,29 @@ def _write_params(folder: str, config: RunConfig, params: dict[str, Any]) -> Non
     logger.log_settings({"script": params["script"], **settings})
 
 
-def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> None:
-    """Trains to the last iteration; prints what is trained and the result."""
-    folder, run_type = str(logger.get_dir()), experiment.run_type
+def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:
+    """Trains to the last iteration; logs what is trained and the result."""
+    folder = str(logger.get_dir())
     trainer.writes_params = False  # `params.json` exists already
-    number = config.n_itr - trainer.itr
-    logger.log(f"{config.env}, seed {config.seed}: {number} iteration{'s' * (number != 1)} of "
-               f"{run_type.describe(trainer, config)}")
-    logger.log(f"Writing to {record.shortest(folder)}")
-    first, began = trainer.itr, time.monotonic()
+    logger.log(f"{config.env}, seed {config.seed}: {config.n_itr - trainer.itr} iterations of "
+               f"{type(trainer.algo).__name__}, written to {record.shortest(folder)}")
 
-    def after_iteration(_: Any, row: logger.Row) -> None:
-        took, left = time.monotonic() - began, config.n_itr - trainer.itr
-        if trainer.itr == first + 1 and left:
-            logger.log(f"The first iteration took {took:.1f} s, start-up included; up to "
-                       f"{datetime.timedelta(seconds=round(left * took))} h for the {left} left")
+    def draw_sometimes(_: Any, row: logger.Row) -> None:
         if config.plot_gap and trainer.itr % config.plot_gap == 0:
             with _warning("could not draw the learning curve"):
-                run_type.draw(folder, config)
+                experiment.draw(folder, config)
 
-    trainer.callbacks.append(after_iteration)
+    trainer.callbacks.append(draw_sometimes)
     try:
-        run_type.train(trainer, config)
+        experiment.train(trainer, config)
     finally:
         trainer.sampler.close()
         with _warning("could not record the end of the run"):
             run_folder.record_end(folder, trainer.stopped)
     with _warning("could not draw the learning curve"):
-        run_type.draw(folder, config)
+        experiment.draw(folder, config)
     with _warning("could not summarize the run"):
-        logger.log(run_type.summarize(trainer, config))
+        logger.log(experiment.summarize(trainer, config))
     logger.log(f"Run folder: {folder}")
 
 
@@ -242,37 +243,3 @@ def _warning(what: str) -> Iterator[None]:
         yield
     except Exception as error:  # a full disk, for example, or a file that another program has changed
         logger.warn(f"{what}: {error if isinstance(error, MISTAKES) else repr(error)}")
-
-
-def _draw(folder: str, config: MetaConfig) -> None:
-    plot_learning_curve(folder)
-    if config.diagnostics:
-        plot_diagnostics(folder)
-
-
-def _describe(trainer: "Trainer", config: MetaConfig) -> str:
-    """Describes the algorithm and the number of samples per iteration."""
-    number = config.num_inner_grad_steps
-    when = "without adaptation" if number == 0 else "before and after 1 adaptation step" if number == 1 else \
-        f"before and after each of {number} adaptation steps"
-    size = f"{config.meta_batch_size} tasks x {config.rollouts_per_meta_task} paths x {config.max_path_length} steps"
-    return f"{type(trainer.algo).__name__} with {size}, {when}"
-
-
-def _summarize(trainer: "Trainer", config: MetaConfig) -> str:
-    """Returns a sentence about the gain from adaptation in the last iterations or, without it, about the return."""
-    gain = mean_gain(read_progress(str(logger.get_dir())))
-    samples = (f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new tasks and "
-               f"{config.rollouts_per_meta_task} paths per task")
-    if config.num_inner_grad_steps == 0:
-        return f"The policy returns {gain.before:.2f}: {samples}"
-    interval = f"95% interval over tasks {gain.mean - gain.half_width:+.2f} to {gain.mean + gain.half_width:+.2f}"
-    if config.meta_batch_size == 1:
-        interval = "no interval over tasks, as there is one per iteration"
-    return (f"Adaptation changes the return by {gain.mean:+.2f} ({interval}), from {gain.before:.2f} to "
-            f"{gain.after:.2f}: {samples}")
-
-
-META_LEARNING = RunType(
-    MetaConfig, SMOKE, record.load_in_own_graph, lambda trainer, snapshot, config: trainer.restore(snapshot),
-    lambda trainer, config: trainer.train(), _draw, _describe, _summarize)

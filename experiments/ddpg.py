@@ -8,19 +8,20 @@ With each of the seeds 1 to 3, the pendulum is swung up within 5,000 steps and r
 """
 import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
+from typing import Optional
 
+import meta_policy_search as mps
 from experiments import single_task
+from experiments.command import make_main
 from experiments.settings import NONLINEARITY_NAMES, arguments_for, setting
-from meta_policy_search.local_runner import LocalRunner
-
-SMOKE = {"n_itr": 2, "steps_per_epoch": 2, "batch_size": 10, "max_path_length": 10, "n_train_steps": 2,
-         "min_buffer_size": 10, "hidden_sizes": (8,)}
 
 
 @dataclass(frozen=True)
 class Config(single_task.Config):
     """The settings."""
+
+    smoke = {"n_itr": 2, "steps_per_epoch": 2, "batch_size": 10, "max_path_length": 10, "n_train_steps": 2,
+             "min_buffer_size": 10, "hidden_sizes": (8,)}
 
     env: str = setting("Pendulum-v1", "class of an environment of this library, in a task drawn for the seed, or name "
                        "of one of Gymnasium; of continuous actions")
@@ -48,37 +49,24 @@ class Config(single_task.Config):
                          ["GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"])
     sigma: float = setting(0.2, "size of its noise; actions are in [-1, 1]")
 
-    @property
-    def steps_per_iteration(self) -> int:
-        """Environment steps of a cycle."""
-        return self.batch_size
 
-
-def build(config: Config) -> LocalRunner:
+def build(config: Config) -> "mps.LocalRunner":
     """Builds DDPG and its runner."""
-    from meta_policy_search.algos import DDPG  # loads TensorFlow, which takes seconds
-    from meta_policy_search.envs import normalize
-    from meta_policy_search.np import exploration_policies
     from meta_policy_search.np.q_functions import MLPQFunction
-    from meta_policy_search.np.replay_buffer import ReplayBuffer
 
-    parts = single_task.build_parts(config, wrap=lambda env: normalize(env, normalization_scale=1.0))
-    spec, policy = parts.env_spec, parts.policy
-    algo = DDPG(
+    env, spec, policy = single_task.build_parts(config, scaled=True)
+    algo = mps.DDPG(
         env_spec=spec,
         policy=policy,
         qf=MLPQFunction(spec.obs_dim, spec.action_dim, config.hidden_sizes, config.hidden_nonlinearity),
-        replay_buffer=ReplayBuffer(spec, config.buffer_size),
-        exploration_policy=getattr(exploration_policies, config.noise)(spec, policy, sigma=config.sigma),
-        **arguments_for(DDPG, config),
+        replay_buffer=mps.ReplayBuffer(spec, config.buffer_size),
+        exploration_policy=getattr(mps, config.noise)(spec, policy, sigma=config.sigma),
+        **arguments_for(mps.DDPG, config),
     )
-    return single_task.build_runner(config, parts, algo)
+    return single_task.build_runner(config, env, algo)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return single_task.run(Config, build, SMOKE, argv)
-
+main = make_main(Config, single_task.SingleTask)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,16 +9,11 @@ to -19 after adaptation within 60 iterations, which take about half a minute on 
 """
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional, Sequence
 
-from experiments.command import run
+import meta_policy_search as mps
+from experiments.command import make_main
 from experiments.parts import build_parts, build_trainer, first_order_arguments
 from experiments.settings import BASELINES, FirstOrderConfig, setting
-from meta_policy_search import baselines
-from meta_policy_search.samplers import DiceMetaSampleProcessor
-
-if TYPE_CHECKING:
-    from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -26,29 +21,21 @@ class Config(FirstOrderConfig):
     """The shared settings, with a baseline of time alone, as a state-dependent one would bias DiCE."""
 
     baseline: str = setting("LinearTimeBaseline", "class of the baseline of the rewards", BASELINES)
-    outer_type: str = setting(
-        "dice", "objective after adaptation: DiCE, or the policy gradient on advantages", ("dice", "log_likelihood")
-    )
-    return_baseline: str = setting(
-        "LinearFeatureBaseline", "class of the baseline of those advantages", BASELINES
-    )
+    outer_type: str = setting("dice", "objective after adaptation: DiCE, or the policy gradient on advantages",
+                              ("dice", "log_likelihood"))
+    return_baseline: str = setting("LinearFeatureBaseline", "class of the baseline of those advantages", BASELINES)
 
 
-def build(config: Config) -> "Trainer":
+def build(config: Config) -> "mps.Trainer":
     """Builds DiCE-MAML and its trainer."""
-    from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML  # loads TensorFlow, which takes seconds
-
     has_advantages = config.outer_type == "log_likelihood"
-    return_baseline = getattr(baselines, config.return_baseline)() if has_advantages else None
-    parts = build_parts(config, DiceMetaSampleProcessor, return_baseline=return_baseline)
-    return build_trainer(config, parts, VPG_DICEMAML if has_advantages else DICEMAML,
+    return_baseline = getattr(mps, config.return_baseline)() if has_advantages else None
+    parts = build_parts(config, mps.DiceMetaSampleProcessor, return_baseline=return_baseline)
+    return build_trainer(config, parts, mps.VPG_DICEMAML if has_advantages else mps.DICEMAML,
                          max_path_length=config.max_path_length, **first_order_arguments(config))
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv)
-
+main = make_main(Config)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,10 +9,9 @@ and how it relates to that of common code, is described in `meta_policy_search.m
 """
 import sys
 from dataclasses import dataclass
-from typing import Optional, Sequence
 
 from experiments import maml_trpo
-from experiments.command import run
+from experiments.command import make_main
 from experiments.settings import setting
 
 
@@ -26,10 +25,7 @@ class Config(maml_trpo.Config):
 build = maml_trpo.build
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv)
-
+main = make_main(Config)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,14 +1,13 @@
 """Command lines: a flag for every setting, errors in one line, and text tables."""
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
-import re
 import typing
 from typing import Any, Container, Mapping, NoReturn, Optional, Sequence, Union
 
 from experiments.settings import PARALLEL_SETTINGS, RunConfig, read_json
-from meta_policy_search.utils.checks import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,51 +23,36 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=os.path.basename(path), description=description, allow_abbrev=False,
                          formatter_class=argparse.RawDescriptionHelpFormatter, **how)
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Reads flags; the error about an unknown flag suggests the most similar one."""
-        found, unknown = self.parse_known_args(args, namespace)
-        if unknown:
-            flags = re.findall(r"--[a-z]\w*", self.format_help())
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{did_you_mean(unknown[0].split('=')[0], flags)}")
-        return found
-
     def error(self, message: str) -> NoReturn:
         """Prints a message and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def make_training_parser(
-    path: str, description: Optional[str], config_class: type[RunConfig], shared_class: type[RunConfig]
-) -> Parser:
+def make_training_parser(path: str, description: Optional[str], config_class: type[RunConfig]) -> Parser:
     """Makes the parser of a script that trains, with a flag for every setting; its result has only the given flags.
 
     Args:
         path: file of the script.
         description: first part of `--help`.
         config_class: the settings of the script.
-        shared_class: the settings that it shares with other scripts.
     """
-    parser = Parser(
-        path,
-        description,
-        usage="%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
-              "       %(prog)s --resume DIR [--n_itr N]",
-        argument_default=argparse.SUPPRESS,
-    )
+    usage = ("%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
+             "       %(prog)s --resume DIR [--n_itr N]")
+    parser = Parser(path, description, usage=usage, argument_default=argparse.SUPPRESS)
     name = os.path.splitext(parser.prog)[0]
     parser.add_argument("--config_file", metavar="FILE", help="JSON object of settings by name, or a params.json")
-    parser.add_argument("--dump_path", metavar="DIR",
+    folder = parser.add_mutually_exclusive_group()
+    folder.add_argument("--dump_path", metavar="DIR",
                         help=f"run folder (default: data/{name}/<environment>/<time>_seed<seed>)")
-    parser.add_argument("--resume", metavar="DIR",
+    folder.add_argument("--resume", metavar="DIR",
                         help="resume the run in this folder, with its settings; n_itr may be raised")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes and two iterations, to test that everything "
                         "works; the environment variable SMOKE=1 does the same")
-    shared = parser.add_argument_group("settings of every experiment")
+    shared = parser.add_argument_group("settings that experiments share")
     own = parser.add_argument_group("settings of this experiment")
-    shared_names = {field.name for field in dataclasses.fields(shared_class)}
     types, defaults = typing.get_type_hints(config_class), config_class()
     for field in dataclasses.fields(config_class):
-        group = shared if field.name in shared_names else own
+        group = own if field.name in config_class.__annotations__ else shared
         _add_flag(group, field, types[field.name], _as_text(getattr(defaults, field.name)))
     return parser
 
@@ -114,51 +98,26 @@ def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
 
 
 def _add_flag(parser: Any, field: dataclasses.Field, of_type: Any, default: str) -> None:
-    text = f"{field.metadata['help']} (default: {default})".replace("%", "%%")
-    parser.add_argument(f"--{field.name}", help=text, default=argparse.SUPPRESS, **_argument_of(of_type))
-
-
-def _argument_of(of_type: Any) -> dict[str, Any]:
-    """Returns the arguments of `add_argument` for a flag of some type."""
-    container, inner = typing.get_origin(of_type), typing.get_args(of_type)
+    flag, container, inner = f"--{field.name}", typing.get_origin(of_type), typing.get_args(of_type)
+    how = {"help": f"{field.metadata['help']} (default: {default})".replace("%", "%%"), "default": argparse.SUPPRESS}
     if of_type is bool:
-        return {"action": argparse.BooleanOptionalAction}
-    if inner == (bool, str):
-        return {"action": _Switch, "choices": ["ray"]}
-    if container is tuple:
-        return {"nargs": "*", **_argument_of(inner[0])}
-    if container is Union:
-        def optional(text: str) -> Any:
-            return None if text == "none" else inner[0](text)
-
-        optional.__name__ = inner[0].__name__  # for argparse's messages
-        return {"type": optional, "metavar": _argument_of(inner[0])["metavar"]}
-    if container is dict:
-        return {"type": _json_object, "metavar": "JSON"}
-    return {"type": of_type, "metavar": {str: "NAME", int: "INT", float: "FLOAT"}[of_type]}
+        parser.add_argument(flag, action=argparse.BooleanOptionalAction, **how)
+    elif inner == (bool, str):
+        parser.add_argument(flag, nargs="?", const=True, choices=["ray"], **how)
+        how["help"] = f"the opposite of --{field.name}"
+        parser.add_argument(f"--no-{field.name}", dest=field.name, action="store_false", **how)
+    else:
+        kind = inner[0] if container in (tuple, Union) else container or of_type
+        metavar = {str: "NAME", int: "INT", float: "FLOAT", dict: "JSON"}[kind]
+        parser.add_argument(flag, type=_value, nargs="*" if container is tuple else None, metavar=metavar, **how)
 
 
-class _Switch(argparse.Action):
-    """Reads `--NAME` as True, `--no-NAME` as False, and `--NAME VALUE` as the value."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **how: Any) -> None:
-        super().__init__([*option_strings, f"--no-{dest}"], dest, nargs="?", **how)
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Optional[str] = None) -> None:
-        is_off = str(option_string).startswith("--no-")
-        if is_off and values is not None:
-            raise argparse.ArgumentError(self, f"expected no value after {option_string}, got {values!r}")
-        setattr(namespace, self.dest, not is_off if values is None else values)
-
-
-def _json_object(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise argparse.ArgumentTypeError("expected a JSON object, got one that is nested too deep") from None
-    except ValueError as error:
-        example = '{"reward_type": "dense"}'
-        raise argparse.ArgumentTypeError(f"expected a JSON object such as {example!r}, got {text!r}: {error}") from None
+def _value(text: str) -> Any:
+    """Reads JSON, a number, none or text; the dataclass of the settings checks the type."""
+    for read in (json.loads, float):
+        with contextlib.suppress(ValueError, RecursionError):
+            return read(text)
+    return None if text == "none" else text
 
 
 def _as_text(value: Any) -> str:

@@ -8,14 +8,11 @@ iterations, which take 1 to 2 minutes on two cores (see experiments/results).
 """
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional, Sequence
 
-from experiments.command import run
+import meta_policy_search as mps
+from experiments.command import make_main
 from experiments.parts import build_parts, build_trainer
 from experiments.settings import ExploringConfig, setting
-
-if TYPE_CHECKING:
-    from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -29,22 +26,15 @@ class Config(ExploringConfig):
                              ("gauss_newton", "finite_difference", "exact"))
 
 
-def build(config: Config) -> "Trainer":
+def build(config: Config) -> "mps.Trainer":
     """Builds TRPO-MAML and its trainer."""
-    from meta_policy_search import optimizers  # loads TensorFlow, which takes seconds
-    from meta_policy_search.meta_algos import TRPOMAML
-
-    products = {"gauss_newton": optimizers.GaussNewtonHvp, "finite_difference": optimizers.FiniteDifferenceHvp,
-                "exact": optimizers.ExactHvp}
-    optimizer = optimizers.ConjugateGradientOptimizer(
+    products = {"gauss_newton": mps.GaussNewtonHvp, "finite_difference": mps.FiniteDifferenceHvp, "exact": mps.ExactHvp}
+    optimizer = mps.ConjugateGradientOptimizer(
         cg_iters=config.cg_iters, subsample_factor=config.subsample_factor, hvp_approach=products[config.curvature]())
-    return build_trainer(config, build_parts(config), TRPOMAML, optimizer=optimizer)
+    return build_trainer(config, build_parts(config), mps.TRPOMAML, optimizer=optimizer)
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv)
-
+main = make_main(Config)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,28 +1,23 @@
 """Builds environment, policy, sampler, sample processor and trainer from the settings of a meta-learning experiment.
 
-TensorFlow is imported inside the functions, so that `--help` and error messages do not wait for it.
+`mps.NAME` imports TensorFlow on first use, so that `--help` and error messages do not wait for it.
 """
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import meta_policy_search as mps
 from experiments.settings import FirstOrderConfig, MetaConfig, arguments_for
 from experiments.task_observation import TaskObservingEnv
-from meta_policy_search import baselines
-from meta_policy_search.envs import MetaEnv, make_env, normalize
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.utils.schedules import LinearSchedule
 from meta_policy_search.utils.utils import set_seed
-
-if TYPE_CHECKING:
-    from meta_policy_search.meta_algos import MAMLAlgo
-    from meta_policy_search.meta_trainer import Trainer
-    from meta_policy_search.policies import MetaPolicy
 
 
 class Parts(NamedTuple):
     """Everything but algorithm and trainer."""
 
-    env: MetaEnv
-    policy: "MetaPolicy"
+    env: mps.MetaEnv
+    policy: "mps.MetaPolicy"
     sampler: MetaSampler
     sample_processor: MetaSampleProcessor
 
@@ -37,41 +32,36 @@ def build_parts(
         processor_class: class of the sample processor.
         **processor_arguments: its arguments that are not settings.
     """
-    from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
-
     set_seed(config.seed)
-    wrapper = TaskObservingEnv if config.observe_task else normalize
-    env = wrapper(make_env(config.env, **config.env_kwargs), normalization_scale=config.normalization_scale)
-    policy_class = MetaCategoricalMLPPolicy if is_discrete(env.action_space) else MetaGaussianMLPPolicy
+    wrapper = TaskObservingEnv if config.observe_task else mps.normalize
+    env = wrapper(mps.make_env(config.env, **config.env_kwargs), normalization_scale=config.normalization_scale)
+    policy_class = mps.MetaCategoricalMLPPolicy if is_discrete(env.action_space) else mps.MetaGaussianMLPPolicy
     policy = policy_class.for_env(env, **arguments_for(policy_class, config, name="meta-policy"))
     sampler = MetaSampler(**arguments_for(MetaSampler, config, env=env, policy=policy,
                                           parallel=config.parallel_option()))
     processor = processor_class(**arguments_for(processor_class, config, **processor_arguments,
-                                                baseline=getattr(baselines, config.baseline)()))
+                                                baseline=getattr(mps, config.baseline)()))
     return Parts(env, policy, sampler, processor)
 
 
-def build_trainer(config: MetaConfig, parts: Parts, algo_class: type["MAMLAlgo"], **arguments: Any) -> "Trainer":
+def build_trainer(config: MetaConfig, parts: Parts, algo_class: type["mps.MAMLAlgo"], **others: Any) -> "mps.Trainer":
     """Builds the algorithm and the trainer.
 
     Args:
         config: the settings; those that are arguments of the algorithm are passed to it, but for `max_path_length`.
         parts: see `build_parts`.
         algo_class: class of the algorithm.
-        **arguments: its arguments that are not settings, or differ from them.
+        **others: its arguments that are not settings, or differ from them.
     """
-    from meta_policy_search.meta_trainer import Trainer
-
     given = arguments_for(algo_class, config, policy=parts.policy)
     given.pop("max_path_length", None)  # most algorithms accept it only with inner_type="dice"
-    algo = algo_class(**{**given, **arguments})
-    return Trainer(**arguments_for(Trainer, config, algo=algo, **parts._asdict()))
+    algo = algo_class(**{**given, **others})
+    return mps.Trainer(**arguments_for(mps.Trainer, config, algo=algo, **parts._asdict()))
 
 
 def first_order_arguments(config: FirstOrderConfig) -> dict[str, Any]:
     """Returns learning rate, or its schedule, and optimizer class of an algorithm with first-order meta-updates."""
     from meta_policy_search.tf_compat import tf
-    from meta_policy_search.utils.schedules import LinearSchedule
 
     is_linear = config.learning_rate_schedule == "linear"
     return {

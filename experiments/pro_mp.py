@@ -10,14 +10,11 @@ experiments/results).
 """
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional, Sequence
 
-from experiments.command import run
+import meta_policy_search as mps
+from experiments.command import make_main
 from experiments.parts import build_parts, build_trainer, first_order_arguments
 from experiments.settings import FirstOrderConfig, setting
-
-if TYPE_CHECKING:
-    from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -33,17 +30,12 @@ class Config(FirstOrderConfig):
     anneal_factor: float = setting(1.0, "clip_eps is multiplied by it after every meta-update, in (0, 1]")
 
 
-def build(config: Config) -> "Trainer":
+def build(config: Config) -> "mps.Trainer":
     """Builds ProMP and its trainer."""
-    from meta_policy_search.meta_algos import ProMP  # loads TensorFlow, which takes seconds
-
-    return build_trainer(config, build_parts(config), ProMP, **first_order_arguments(config))
+    return build_trainer(config, build_parts(config), mps.ProMP, **first_order_arguments(config))
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv)
-
+main = make_main(Config)
 
 if __name__ == "__main__":
     sys.exit(main())

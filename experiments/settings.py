@@ -1,11 +1,11 @@
 """The settings that scripts share, their types and defaults, and the files that hold settings."""
 import dataclasses
 import importlib
-import inspect
 import json
 import os
+import reprlib
 import typing
-from typing import Any, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, ClassVar, Mapping, Optional, Sequence, TypeVar, Union
 
 from meta_policy_search import baselines
 from meta_policy_search.actors.stacked_mlp import NONLINEARITIES
@@ -13,18 +13,13 @@ from meta_policy_search.baselines import Baseline
 from meta_policy_search.envs import available_envs
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.samplers.ray.connection import check_parallel
-from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, did_you_mean
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, did_you_mean
 from meta_policy_search.utils.files import write_text
+from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.snapshotter import MODES
 
-SMOKE = {
-    "n_itr": 2,
-    "meta_batch_size": 2,
-    "rollouts_per_meta_task": 2,
-    "envs_per_task": None,
-    "max_path_length": 10,
-    "hidden_sizes": (8,),
-}
+SMOKE = {"n_itr": 2, "meta_batch_size": 2, "rollouts_per_meta_task": 2, "envs_per_task": None, "max_path_length": 10,
+         "hidden_sizes": (8,)}
 """Settings of a run that takes seconds and only tests that everything works."""
 
 NONLINEARITY_NAMES = sorted(NONLINEARITIES)
@@ -46,6 +41,24 @@ def setting(default: Any, help: str, choices: Optional[Sequence[str]] = None) ->
     return dataclasses.field(default_factory=lambda: default, metadata={"help": help, "choices": choices})
 
 
+_TYPE_NAMES = {bool: "a bool", str: "a string", int: "an integer", float: "a number", tuple: "a list",
+               dict: "an object (names and values)", type(None): "none"}
+
+
+def _as_type(name: str, value: Any, kind: Any) -> Any:
+    """Converts a value from JSON or from a flag to the type of its setting; raises `TypeError` if it has another."""
+    container, inner = typing.get_origin(kind), typing.get_args(kind)
+    if container is tuple and isinstance(value, (list, tuple)):
+        return tuple(_as_type(f"{name}[{i}]", item, inner[0]) for i, item in enumerate(value))
+    accepted = inner if container is Union else (container or kind,)
+    if float in accepted and type(value) is int:
+        return float(value)
+    if type(value) not in accepted:
+        expected = " or ".join(_TYPE_NAMES[option] for option in accepted)
+        raise TypeError(f"{name}: expected {expected}, got {reprlib.repr(value)}")
+    return value
+
+
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
     """The settings of every script that trains.
@@ -55,6 +68,8 @@ class RunConfig:
         ValueError: a setting is none of its choices, which the message lists. The classes that receive numbers check
             their ranges.
     """
+
+    smoke: ClassVar[Mapping[str, Any]] = SMOKE  # the settings that `--smoke` sets
 
     env: str = setting("HalfCheetahRandDirecEnv", "class of the environment", available_envs())
     env_kwargs: dict[str, Any] = setting({}, "arguments of that class, as a JSON object")
@@ -74,12 +89,12 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         """Checks types and names."""
-        for name, kind in typing.get_type_hints(type(self)).items():
-            object.__setattr__(self, name, _as_type(name, getattr(self, name), kind))
+        types = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
-            choices, value = field.metadata["choices"], getattr(self, field.name)
-            if choices is not None and value is not None:
-                check_choice(field.name, value, choices)
+            value = _as_type(field.name, getattr(self, field.name), types[field.name])
+            if field.metadata["choices"] is not None and value is not None:
+                check_choice(field.name, value, field.metadata["choices"])
+            object.__setattr__(self, field.name, value)
         check_int_at_least("plot_gap", self.plot_gap, 0)
         check_int_at_least("snapshot_gap", self.snapshot_gap, 1)
         if "csv" not in self.log_formats:
@@ -124,65 +139,26 @@ class MetaConfig(RunConfig):
     diagnostics: bool = setting(False, "log the noise of each meta-gradient and its change by adaptation")
 
 
-_TYPE_NAMES = {str: "a string", int: "an integer", float: "a number", dict: "an object (names and values)"}
-_MAX_DEPTH = 50
-
-
-def _as_type(name: str, value: Any, kind: Any) -> Any:
-    """Converts a value to the type of its setting; raises `TypeError` if that is not possible."""
-    container, inner = typing.get_origin(kind), typing.get_args(kind)
-    if inner == (bool, str):
-        return check_choice(name, value, (False, True, "ray"))
-    if container is Union:  # Optional
-        return None if value is None else _as_type(name, value, inner[0])
-    if container is tuple:
-        if not isinstance(value, (list, tuple)):
-            raise TypeError(f"{name}: expected a list, got {value!r}")
-        return tuple(_as_type(f"{name}[{i}]", item, inner[0]) for i, item in enumerate(value))
-    kind = container or kind
-    if kind is bool:
-        return check_bool(name, value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"{name}: expected {_TYPE_NAMES[kind]}, got {value!r}")
-    if kind is dict:
-        _check_depth(name, value, _MAX_DEPTH)
-        return dict(value)
-    return value
-
-
-def _check_depth(name: str, value: Any, left: int) -> None:
-    if not left:
-        raise ValueError(f"{name}: expected an object that is nested at most {_MAX_DEPTH} deep")
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
-        _check_depth(name, item, left - 1)
-
-
 @dataclasses.dataclass(frozen=True)
 class FirstOrderConfig(MetaConfig):
     """The settings of algorithms whose meta-update takes first-order steps."""
 
     learning_rate: float = setting(1e-3, "step size on the meta-objective")
-    learning_rate_schedule: str = setting(
-        "constant", "constant, or linear decay to 0 after n_itr iterations", ("constant", "linear")
-    )
-    meta_optimizer: str = setting(
-        "Adam", "optimizer of the meta-objective, from tf.train", ("Adam", "GradientDescent", "RMSProp", "Adagrad")
-    )
+    learning_rate_schedule: str = setting("constant", "constant, or linear decay to 0 after n_itr iterations",
+                                          ("constant", "linear"))
+    meta_optimizer: str = setting("Adam", "optimizer of the meta-objective, from tf.train",
+                                  ("Adam", "GradientDescent", "RMSProp", "Adagrad"))
 
 
 @dataclasses.dataclass(frozen=True)
 class ExploringConfig(MetaConfig):
     """The settings of algorithms with a choice of inner objectives and with E-MAML's exploration term."""
 
-    inner_type: str = setting(
-        "log_likelihood", "loss of the adaptation step", ("likelihood_ratio", "log_likelihood", "dice")
-    )
+    inner_type: str = setting("log_likelihood", "loss of the adaptation step",
+                              ("likelihood_ratio", "log_likelihood", "dice"))
     exploration: bool = setting(False, "add the exploration term of E-MAML")
-    exploration_coeff: Optional[float] = setting(
-        None, "coefficient of the exploration term, at least 0; none for one over the number of samples"
-    )
+    exploration_coeff: Optional[float] = setting(None, "coefficient of the exploration term, at least 0; none for one "
+                                                 "over the number of samples")
 
 
 def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> ConfigT:
@@ -202,15 +178,8 @@ def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> Con
 
 def arguments_for(cls: type, config: RunConfig, **others: Any) -> dict[str, Any]:
     """Returns arguments for a class: the settings that it takes under the same name, overridden by `others`."""
-    names = _argument_names(cls)
+    names = argument_names(cls)
     return {**{name: value for name, value in vars(config).items() if name in names}, **others}
-
-
-def _argument_names(cls: type) -> set[str]:
-    """Returns the names of a class's arguments; if it takes `**kwargs`, with those of its base class."""
-    parameters = inspect.signature(cls).parameters
-    passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return {*parameters, *(_argument_names(cls.__base__) if passes_on and cls.__base__ else ())}
 
 
 def find_script(name: str) -> Any:

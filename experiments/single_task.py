@@ -1,25 +1,17 @@
 """What the scripts that learn a single task share: settings, environment, policy, runner and summary."""
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Optional
 
+import meta_policy_search as mps
 from experiments import command
 from experiments.settings import BASELINES, NONLINEARITY_NAMES, RunConfig, arguments_for, setting
-from meta_policy_search import baselines
-from meta_policy_search.envs import MetaEnv, available_envs, make_env
-from meta_policy_search.envs.adapters import SingleTaskEnv
-from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.gym_compat import sample_tasks
-from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.plotting import plot_returns
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import did_you_mean
 from meta_policy_search.utils.snapshotter import load_snapshot
 from meta_policy_search.utils.statistics import mean_interval
 from meta_policy_search.utils.utils import set_seed
-
-if TYPE_CHECKING:
-    from meta_policy_search.np.algos import RLAlgorithm
 
 NUM_FINAL_PATHS = 20
 
@@ -42,15 +34,12 @@ class Config(RunConfig):
     hidden_nonlinearity: Optional[str] = setting("tanh", "of the hidden layers, or none", NONLINEARITY_NAMES)
     output_nonlinearity: Optional[str] = setting(None, "of the policy's output, or none", NONLINEARITY_NAMES)
 
-    @property
-    def steps_per_iteration(self) -> int:
-        """Environment steps that the runner asks for in an iteration."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
 class SearchConfig(Config):
     """The settings of every search among policy parameters."""
+
+    smoke = {"n_itr": 2, "n_samples": 20, "rollouts_per_candidate": 1, "max_path_length": 10, "hidden_sizes": ()}
 
     n_samples: int = setting(40, "candidates per epoch")
     rollouts_per_candidate: int = setting(4, "paths of each candidate")
@@ -58,123 +47,93 @@ class SearchConfig(Config):
                             "predicts discounted returns", BASELINES)
 
     @property
-    def steps_per_iteration(self) -> int:
-        """Environment steps of one candidate."""
+    def batch_size(self) -> int:
+        """Environment steps of each candidate."""
         return self.rollouts_per_candidate * self.max_path_length
-
-
-SEARCH_SMOKE = {"n_itr": 2, "n_samples": 20, "rollouts_per_candidate": 1, "max_path_length": 10, "hidden_sizes": ()}
 
 
 # Parts -----------------------------------------------------------------------------------------------------------
 
 
-class Parts(NamedTuple):
-    """Everything but algorithm and runner."""
-
-    env: MetaEnv
-    env_spec: EnvSpec
-    policy: DeterministicMLPPolicy
-
-
-def build_parts(config: Config, wrap: Callable[[MetaEnv], MetaEnv] = lambda env: env) -> Parts:
+def build_parts(config: Config, scaled: bool = False) -> tuple[mps.MetaEnv, mps.EnvSpec, DeterministicMLPPolicy]:
     """Sets the seed, then builds environment and policy.
 
     Args:
         config: the settings.
-        wrap: returns a wrapper of the environment.
+        scaled: whether to scale actions to [-1, 1].
+
+    Returns:
+        The environment, the sizes of its spaces, and the policy.
     """
     set_seed(config.seed)
-    env = wrap(_make_env(config))
-    spec = EnvSpec.of(env)
+    env = mps.normalize(_make_env(config), normalization_scale=1.0) if scaled else _make_env(config)
+    spec = mps.EnvSpec.of(env)
     policy = DeterministicMLPPolicy(**arguments_for(
         DeterministicMLPPolicy, config, obs_dim=spec.obs_dim, action_dim=spec.action_dim, is_discrete=spec.is_discrete))
-    return Parts(env, spec, policy)
+    return env, spec, policy
 
 
-def _make_env(config: Config) -> MetaEnv:
-    if config.env in available_envs():
-        env = make_env(config.env, **config.env_kwargs)
+def _make_env(config: Config) -> mps.MetaEnv:
+    if config.env in mps.available_envs():
+        env = mps.make_env(config.env, **config.env_kwargs)
         env.set_task(sample_tasks(env, 1, seeding.rng_for(seeding.Stream.TASKS, 0))[0])
         return env
     import gymnasium
 
     try:
-        return SingleTaskEnv(gymnasium.make(config.env, disable_env_checker=True, **config.env_kwargs))
+        return mps.SingleTaskEnv(gymnasium.make(config.env, disable_env_checker=True, **config.env_kwargs))
     except gymnasium.error.Error as error:
-        raise ValueError(f"env: expected one of {', '.join(available_envs())}, or the name of one of Gymnasium, got "
-                         f"{config.env!r}: {error}{did_you_mean(config.env, available_envs())}") from error
+        raise ValueError(f"env: expected one of {', '.join(mps.available_envs())}, or the name of one of Gymnasium, "
+                         f"got {config.env!r}: {error}") from error
 
 
-def build_runner(config: Config, parts: Parts, algo: "RLAlgorithm", **sampler_args: Any) -> LocalRunner:
-    """Returns a runner that is set up to train; `sampler_args` are further arguments of the sampler."""
-    runner = LocalRunner(progress_bar=config.progress_bar)
-    runner.setup(algo, parts.env, sampler_args={"parallel": config.parallel_option(), **sampler_args})
+def build_runner(config: Config, env: mps.MetaEnv, algo: mps.RLAlgorithm) -> mps.LocalRunner:
+    """Returns a runner that is set up to train."""
+    runner = mps.LocalRunner(progress_bar=config.progress_bar)
+    runner.setup(algo, env, sampler_args={"parallel": config.parallel_option()})
     return runner
 
 
-def build_search(config: SearchConfig, algo_class: type["RLAlgorithm"]) -> LocalRunner:
+def build_search(config: SearchConfig, algo_class: type[mps.RLAlgorithm]) -> mps.LocalRunner:
     """Builds a search and its runner; settings are passed to the class of the search by name."""
-    parts = build_parts(config)
-    algo = algo_class(**arguments_for(algo_class, config, env_spec=parts.env_spec, policy=parts.policy,
-                                      baseline=getattr(baselines, config.baseline)()))
-    return build_runner(config, parts, algo)
+    env, spec, policy = build_parts(config)
+    algo = algo_class(**arguments_for(algo_class, config, env_spec=spec, policy=policy,
+                                      baseline=getattr(mps, config.baseline)()))
+    return build_runner(config, env, algo)
 
 
 # The command -----------------------------------------------------------------------------------------------------
 
 
-def run(
-    config_class: type[Config],
-    build: Callable[[Any], LocalRunner],
-    smoke: Mapping[str, Any],
-    argv: Optional[Sequence[str]] = None,
-) -> int:
-    """Runs a script with the flags of its command line.
+class SingleTask(command.Experiment):
+    """A script that learns a single task; its trainer is a `LocalRunner`."""
 
-    Args:
-        config_class: its settings; the module that defines them is the script.
-        build: makes the runner from the settings.
-        smoke: settings of a run that takes seconds and learns nothing.
-        argv: flags; by default those of this process.
+    def load(self, folder: str) -> dict[str, Any]:
+        """See `Experiment.load`."""
+        return load_snapshot(folder)
 
-    Returns:
-        The exit status; see `command.run`, also for errors.
-    """
-    run_type = command.RunType(Config, smoke, load_snapshot, _restore, _train,
-                               lambda folder, config: plot_returns(folder), _describe, _summarize)
-    return command.run(config_class, build, argv, run_type)
+    def restore(self, trainer: mps.LocalRunner, snapshot: dict[str, Any], config: Config) -> None:
+        """Restores a snapshot; parallel sampling is set by the settings, not by the snapshot."""
+        state = snapshot["state"]
+        state = {**state, "sampler_args": {**state["sampler_args"], "parallel": config.parallel_option()}}
+        trainer.restore_snapshot({**snapshot, "state": state})
 
+    def train(self, trainer: mps.LocalRunner, config: Config) -> None:
+        """See `Experiment.train`."""
+        if trainer.epoch:
+            trainer.resume(config.n_itr)
+        else:
+            trainer.train(config.n_itr, config.batch_size)
 
-def _restore(runner: LocalRunner, snapshot: Mapping[str, Any], config: Config) -> None:
-    """Restores a snapshot; parallel sampling is set by the settings, not by the snapshot."""
-    state = snapshot["state"]
-    state = {**state, "sampler_args": {**state["sampler_args"], "parallel": config.parallel_option()}}
-    runner.restore_snapshot({**snapshot, "state": state})
+    def draw(self, folder: str, config: Config) -> None:
+        """Draws the returns."""
+        plot_returns(folder)
 
-
-def _train(runner: LocalRunner, config: Config) -> None:
-    if runner.epoch:
-        runner.resume(config.n_itr)
-    else:
-        runner.train(config.n_itr, config.steps_per_iteration)
-
-
-def _describe(runner: LocalRunner, config: Config) -> str:
-    return f"{type(runner.algo).__name__} with paths of at most {config.max_path_length} steps"
-
-
-def _summarize(runner: LocalRunner, config: Config) -> str:
-    mean, half_width = mean_interval(_final_returns(runner, config))
-    return (f"In the end the policy returns {mean:.2f} on average, 95% interval {mean - half_width:.2f} to "
-            f"{mean + half_width:.2f} ({NUM_FINAL_PATHS} new paths)")
-
-
-def _final_returns(runner: LocalRunner, config: Config) -> list[float]:
-    """Returns the undiscounted returns of new paths of the policy."""
-    if hasattr(runner.sampler, "obtain_evaluation_samples"):
-        paths = runner.sampler.obtain_evaluation_samples(runner.step_itr, NUM_FINAL_PATHS)
-    else:
-        paths = runner.obtain_samples(runner.step_itr, NUM_FINAL_PATHS * config.max_path_length)
-    runner.sampler.close()
-    return [float(path["rewards"].sum()) for path in paths]
+    def summarize(self, trainer: mps.LocalRunner, config: Config) -> str:
+        """Returns a sentence about the undiscounted returns of new paths of the policy."""
+        paths = (trainer.obtain_evaluation_samples(trainer.step_itr, NUM_FINAL_PATHS)
+                 or trainer.obtain_samples(trainer.step_itr, NUM_FINAL_PATHS * config.max_path_length))
+        trainer.sampler.close()
+        mean, half_width = mean_interval([float(path["rewards"].sum()) for path in paths])
+        return (f"In the end the policy returns {mean:.2f} on average, 95% interval {mean - half_width:.2f} to "
+                f"{mean + half_width:.2f} ({NUM_FINAL_PATHS} new paths)")

@@ -6,7 +6,7 @@ import numpy as np
 
 from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.interface import BatchedEnv
-from meta_policy_search.envs.normalized_env import NormalizedEnv
+from meta_policy_search.envs.normalized_env import BatchedNormalizedEnv, NormalizedEnv
 from meta_policy_search.envs.spaces import is_box
 from meta_policy_search.types import BatchedStep, Task
 from meta_policy_search.utils.fast_paths import replaces
@@ -33,8 +33,8 @@ class TaskObservingEnv(NormalizedEnv):
     @replaces("reset", "step", "set_task", "get_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
         """See `NormalizedEnv.make_batched`."""
-        batched = super().make_batched(num_envs)
-        return None if batched is None else _BatchedTaskObservingEnv(batched, self.observation_space)
+        batched = gym_compat.make_batched(self.wrapped_env, num_envs)
+        return None if batched is None else _BatchedTaskObservingEnv(self, batched)
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> tuple[np.ndarray, dict[str, Any]]:
         """See `NormalizedEnv.reset`."""
@@ -50,39 +50,27 @@ class TaskObservingEnv(NormalizedEnv):
         return np.concatenate((observation, as_numbers(self.get_task())))
 
 
-class _BatchedTaskObservingEnv(BatchedEnv):
+class _BatchedTaskObservingEnv(BatchedNormalizedEnv):
     """Many `TaskObservingEnv`, stepped together."""
 
-    def __init__(self, batched_env: BatchedEnv, observation_space: Any) -> None:
-        super().__init__(batched_env.num_envs)
-        self._batched_env = batched_env
-        self.observation_space, self.action_space = observation_space, batched_env.action_space
-        self.max_threads = batched_env.max_threads
-        self._numbers = _stacked(batched_env.get_tasks())
-
-    def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> list[Task]:
-        return self._batched_env.sample_tasks(n_tasks, rng)
+    def __init__(self, env: TaskObservingEnv, batched_env: BatchedEnv) -> None:
+        super().__init__(batched_env, env.make_normalizer(batched_env.num_envs))
+        self.observation_space = env.observation_space
+        self._numbers = np.array([as_numbers(task) for task in self.get_tasks()])
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        self._batched_env.set_tasks(tasks)
-        self._numbers = _stacked(tasks)
-
-    def get_tasks(self) -> list[Task]:
-        return self._batched_env.get_tasks()
+        super().set_tasks(tasks)
+        self._numbers = np.array([as_numbers(task) for task in tasks])
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
         """See `BatchedEnv.reset`."""
-        return np.concatenate((self._batched_env.reset(env_ids, rngs), self._numbers[env_ids]), axis=1)
+        return np.concatenate((super().reset(env_ids, rngs), self._numbers[env_ids]), axis=1)
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
         """See `BatchedEnv.step`."""
-        answer = self._batched_env.step(actions, env_ids)
+        answer = super().step(actions, env_ids)
         numbers = self._numbers if env_ids is None else self._numbers[env_ids]
         return answer._replace(observations=np.concatenate((answer.observations, numbers), axis=1))
-
-    def log_diagnostics(self, paths: Any, prefix: str) -> None:
-        """See `MetaEnv.log_diagnostics`."""
-        self._batched_env.log_diagnostics(paths, prefix)
 
 
 def as_numbers(task: Task) -> np.ndarray:
@@ -91,10 +79,6 @@ def as_numbers(task: Task) -> np.ndarray:
     if numbers.dtype.kind not in "fiub":
         raise TypeError(f"observe_task: expected an environment whose tasks are numbers, got the task {task!r}")
     return numbers.astype(np.float64)
-
-
-def _stacked(tasks: Sequence[Task]) -> np.ndarray:
-    return np.array([as_numbers(task) for task in tasks])
 
 
 def _with_task(space: Any, numbers: np.ndarray) -> Any:

@@ -5,14 +5,11 @@
 """
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Optional, Sequence
 
-from experiments.command import run
+import meta_policy_search as mps
+from experiments.command import make_main
 from experiments.parts import build_parts, build_trainer, first_order_arguments
 from experiments.settings import ExploringConfig, FirstOrderConfig
-
-if TYPE_CHECKING:
-    from meta_policy_search.meta_trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -20,17 +17,12 @@ class Config(FirstOrderConfig, ExploringConfig):
     """The settings that ProMP was compared with (arXiv:1810.06784)."""
 
 
-def build(config: Config) -> "Trainer":
+def build(config: Config) -> "mps.Trainer":
     """Builds VPG-MAML and its trainer."""
-    from meta_policy_search.meta_algos import VPGMAML  # loads TensorFlow, which takes seconds
-
-    return build_trainer(config, build_parts(config), VPGMAML, **first_order_arguments(config))
+    return build_trainer(config, build_parts(config), mps.VPGMAML, **first_order_arguments(config))
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Trains with the settings of the command line; returns the exit status."""
-    return run(Config, build, argv)
-
+main = make_main(Config)
 
 if __name__ == "__main__":
     sys.exit(main())

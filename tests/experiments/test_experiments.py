@@ -76,8 +76,8 @@ def rows(folder):
 
 
 def contents(folder):
-    """Returns the files of a folder by name."""
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    """Returns the files of a folder by name, without the lock, which every process that looks at it may create."""
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.name != ".lock"}
 
 
 def params(folder):
@@ -197,16 +197,12 @@ def test_params_json_says_what_was_run(finished):
     assert revision is None if git.returncode else revision.removesuffix("-dirty") in git.stdout
 
 
-def test_what_is_trained_is_said_before_the_first_row_and_how_long_it_takes_after_it(finished):
-    first, second, row, third, *_ = finished.output.splitlines()
-    assert first == ("MetaPointEnvCorner, seed 1: 12 iterations of ProMP with 3 tasks x 2 paths x 10 steps, before and "
-                     "after 1 adaptation step")
-    assert second == f"Writing to {record.shortest(finished.folder)}" and row.startswith("itr    0 |")
-    said = r"The first iteration took \d+\.\d s, start-up included; up to \d+:\d\d:\d\d h for the 11 left"
-    assert re.fullmatch(said, third)
-    log = (finished.folder / "log.txt").read_text()
-    assert all(f" info: {line}\n" in log for line in (first, second, third))
-    assert finished.output.count("The first iteration") == 1
+def test_what_is_trained_is_said_before_the_first_row(finished):
+    first, row, *_ = finished.output.splitlines()
+    folder = record.shortest(finished.folder)
+    assert first == f"MetaPointEnvCorner, seed 1: 12 iterations of ProMP, written to {folder}"
+    assert row.startswith("itr    0 |")
+    assert f" info: {first}\n" in (finished.folder / "log.txt").read_text()
 
 
 def test_the_curve_is_drawn_while_the_run_goes_on(finished):
@@ -358,18 +354,18 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
     (["--env", "Nowhere"], r"env: expected one of .*'HalfCheetahRandDirecEnv'.*'MetaPointEnvCorner'.*, got 'Nowhere'"),
     (["--baseline", "Best"], r"baseline: expected one of 'LinearFeatureBaseline', .*, got 'Best'"),
     (["--hidden_nonlinearity", "gelu"], r"hidden_nonlinearity: expected one of .*'relu'.*, got 'gelu'"),
-    (["--n_itr", "many"], r"argument --n_itr: invalid int value: 'many'"),
-    (["--envs_per_task", "few"], r"argument --envs_per_task: invalid int value: 'few'"),
-    (["--env_kwargs", "{"], r"argument --env_kwargs: expected a JSON object .*, got '{'"),
+    (["--n_itr", "many"], r"n_itr: expected an integer, got 'many'"),
+    (["--envs_per_task", "few"], r"envs_per_task: expected an integer or none, got 'few'"),
+    (["--env_kwargs", "{"], r"env_kwargs: expected an object \(names and values\), got '{'"),
     (["--env_kwargs", "[1]"], r"env_kwargs: expected an object \(names and values\), got \[1\]"),
     (["--log_formats", "line"], r"log_formats: expected 'csv' among them, got \('line',\)"),
     (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', 'wandb', got 'xml'"),
     (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
     (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
     (["--plot_gap", "-1"], r"plot_gap: expected an integer of at least 0, got -1"),
-    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1; did you mean '--inner_lr'\?"),
-    (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3; did you mean '--meta_batch_size'\?"),
-    (["--xyz"], r"unrecognized arguments: --xyz"),
+    (["--inner_ir", "0.1"], r"unrecognized arguments: --inner_ir 0.1"),
+    (["--meta-batch-size=3"], r"unrecognized arguments: --meta-batch-size=3"),
+    (["--dump_path", "run", "--resume", "run"], r"argument --resume: not allowed with argument --dump_path"),
     (["--config_file", "missing.json"], r"could not read missing.json: .*No such file"),
     (["--resume", "missing"],
      r"--resume: expected the folder of a run, got missing: could not read missing/params.json: .*No such file"),
@@ -389,7 +385,7 @@ def test_mistakes_before_anything_is_built(arguments, message, tmp_path, monkeyp
     (["--n_itr", "0"], "n_itr: expected an integer of at least 1, got 0"),
     (["--envs_per_task", "0"], "envs_per_task: expected an integer of at least 1, got 0"),
     (["--env", "MetaPointEnvCorner", "--env_kwargs", '{"reward_type": "none"}'], "reward_type: expected one of"),
-    (["--env_kwargs", '{"depth": 3}'], "unknown argument 'depth'"),
+    (["--env_kwargs", '{"depth": 3}'], "unexpected keyword argument 'depth'"),
 ])
 def test_mistakes_that_the_parts_find(arguments, message, tmp_path, capsys):
     """Given a setting that a class refuses, then its message is the line."""
@@ -408,7 +404,8 @@ def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
     ({"env": "Nowhere"}, r"env: expected one of .*, got 'Nowhere'"),
     ({"n_itr": 2.5}, r"n_itr: expected an integer, got 2.5"),
     ({"n_itr": True}, r"n_itr: expected an integer, got True"),
-    ({"parallel": 1}, r"parallel: expected one of False, True, 'ray', got 1"),
+    ({"parallel": 1}, r"parallel: expected a bool or a string, got 1"),
+    ({"parallel": "all"}, r"parallel: expected one of False, True, 'ray', got 'all'"),
     ({"discount": "high"}, r"discount: expected a number, got 'high'"),
     ({"hidden_sizes": 64}, r"hidden_sizes: expected a list, got 64"),
     ({"hidden_sizes": [64, "x"]}, r"hidden_sizes\[1\]: expected an integer, got 'x'"),
@@ -501,8 +498,7 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
     assert "n_itr is 12 there, 11 here" in refusal("--n_itr", 11)
     assert "has done its 12 iterations" in refusal()
     assert "holds one of pro_mp" in refusal("--n_itr", 13, script=vpg_maml)
-    for flag in (["--smoke"], ["--dump_path", tmp_path / "other"]):
-        assert f"{flag[0]}: expected no such flag" in refusal("--n_itr", 13, *flag)
+    assert refusal("--n_itr", 13, "--smoke").endswith("but meta_batch_size is 3 there, 2 here\n")
     for snapshot in finished_copy.glob("*.pkl"):
         snapshot.unlink()
     assert "holds no snapshot" in refusal("--n_itr", 13)
@@ -534,11 +530,11 @@ def change_params(folder, **changes):
 
 @pytest.mark.parametrize("changes, message", [
     ({"settings__hidden_sizes": [8, 8]},
-     r"the snapshot in .* does not fit the settings in its params.json: policy_params: expected the names .*, got "),
+     r"policy_params: expected the names .*, got "),
     ({"settings__hidden_sizes": [7]}, r"policy_params\['.*hidden_0/kernel'\]: expected shape \(2, 7\), got \(2, 8\)"),
     ({"settings__trainable_inner_step_size": True}, r"log_step_sizes: expected the names \[.*\], got \[\]"),
     ({"settings__num_inner_grad_steps": 2},
-     r"inner_kl_coeff: expected shape \(2,\), one for each inner step, got \(1,\)"),
+     r"inner_kl_coeff: expected shape \(2,\), got \(1,\)"),
     ({"settings__env": "MetaGoneEnv"}, r"env: expected one of .*'MetaPointEnvCorner'.*, got 'MetaGoneEnv'"),
     ({"settings__env": "HalfCheetahRandDirecEnv", "settings__env_kwargs": {}},
      r"policy_params\['.*hidden_0/kernel'\]: expected shape \(17, 8\), got \(2, 8\)"),

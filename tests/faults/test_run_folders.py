@@ -265,12 +265,10 @@ def test_a_folder_whose_name_is_no_text_gets_its_run_and_its_picture(tmp_path, m
     assert {"learning_curve.png", "progress.csv", "params.pkl"} <= set(os.listdir(folder))
 
 
-@pytest.mark.parametrize("depth", [200_000, 60])
-def test_settings_that_are_nested_deep_are_one_line(depth, tmp_path, capsys):
-    nested = '{"a": ' * depth + "1" + "}" * depth
+def test_settings_that_are_nested_deep_are_one_line(tmp_path, capsys):
+    nested = '{"a": ' * 200_000 + "1" + "}" * 200_000
     (tmp_path / "settings.json").write_text('{"env_kwargs": ' + nested + "}")
-    said = mistake(capsys, cem, "--config_file", tmp_path / "settings.json", "--dump_path", tmp_path / "run")
-    assert len(said) < 500 and ("settings.json" in said or "env_kwargs: expected" in said)
-    assert not (tmp_path / "run").exists()
-    said = mistake(capsys, cem, "--env_kwargs", nested, "--dump_path", tmp_path / "run")
-    assert len(said) < 500 and "nested" in said
+    for flag, value in {"--config_file": tmp_path / "settings.json", "--env_kwargs": nested}.items():
+        said = mistake(capsys, cem, flag, value, "--dump_path", tmp_path / "run")
+        assert len(said) < 500 and ("settings.json" in said or "env_kwargs: expected" in said)
+        assert not (tmp_path / "run").exists()
