@@ -20,7 +20,7 @@ from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learni
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.executors.worker import exit_after_parent
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import FolderLock
+from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.snapshotter import SnapshotError
 
@@ -157,7 +157,7 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
         if name in arguments:
             raise ValueError(f"--{name}: expected no such flag with --resume, which keeps folder and sizes of the run")
     record.read_resumable_params(folder, experiment.name)  # raises if there is no run to lock
-    with FolderLock(folder):  # the logger takes it over
+    with lock_folder(folder):  # the logger takes it over
         params = record.read_resumable_params(folder, experiment.name)
         config = record.resumed_config(experiment.config_class, params["settings"], given_settings(arguments, {}))
         trainer = _restore(experiment, folder, config)
@@ -195,10 +195,9 @@ def _configure_logger(folder: str, config: RunConfig, **how: Any) -> None:
 
 
 def _write_params(folder: str, config: RunConfig, params: dict[str, Any]) -> None:
-    """Writes `params.json` with the settings, and logs them."""
+    """Writes `params.json` with the settings."""
     settings = dataclasses.asdict(config)
     run_folder.write_params(folder, {**params, "settings": settings})
-    logger.log_settings({"script": params["script"], **settings})
 
 
 def _train(experiment: Experiment, trainer: "Trainer", config: RunConfig) -> None:

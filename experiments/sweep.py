@@ -41,7 +41,7 @@ from experiments.flags import Parser, similar, text_table
 from experiments.settings import RunConfig, find_script, make_config, read_json, write_json
 from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.files import FolderLock, write_csv
+from meta_policy_search.utils.files import lock_folder, write_csv
 from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
 
@@ -275,7 +275,7 @@ def run_all(sweep: Sweep, processes: int) -> tuple[dict[str, Sequence[str]], boo
     for run in sweep.runs:
         _check_earlier(run)
     os.makedirs(sweep.output, exist_ok=True)
-    with FolderLock(sweep.output):
+    with lock_folder(sweep.output):
         pipe, ours = os.pipe()
         with open(pipe, "rb"), open(ours, "wb"):
             return _run_all(sweep, processes, pipe)
