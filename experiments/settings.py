@@ -1,7 +1,6 @@
 """The settings that scripts share, their types and defaults, and the files that hold settings."""
 import dataclasses
 import importlib
-import inspect
 import json
 import os
 import typing
@@ -15,6 +14,7 @@ from meta_policy_search.samplers import RayOptions
 from meta_policy_search.samplers.ray.options import check_parallel
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, did_you_mean
 from meta_policy_search.utils.files import write_text
+from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.snapshotter import MODES
 
 SMOKE = {
@@ -202,15 +202,11 @@ def make_config(config_class: type[ConfigT], settings: Mapping[str, Any]) -> Con
 
 def arguments_for(cls: type, config: RunConfig, **others: Any) -> dict[str, Any]:
     """Returns arguments for a class: the settings that it takes under the same name, overridden by `others`."""
-    names = _argument_names(cls)
+    names = argument_names(cls)
     return {**{name: value for name, value in vars(config).items() if name in names}, **others}
 
 
-def _argument_names(cls: type) -> set[str]:
-    """Returns the names of a class's arguments; if it takes `**kwargs`, with those of its base class."""
-    parameters = inspect.signature(cls).parameters
-    passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    return {*parameters, *(_argument_names(cls.__base__) if passes_on and cls.__base__ else ())}
+
 
 
 def find_script(name: str) -> Any:

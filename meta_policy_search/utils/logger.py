@@ -135,8 +135,6 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     """Returns the absolute path of the run folder after a check that it is writable; creates it if missing."""
     if dir is None:
         return tempfile.mkdtemp(prefix="meta_policy_search-")
-    if not isinstance(dir, (str, os.PathLike)):
-        raise TypeError(f"dir: expected a path, got {dir!r}")
     folder = os.path.abspath(os.fspath(dir))
     try:
         os.makedirs(folder, exist_ok=True)
@@ -162,7 +160,7 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
                          "another folder, resume that run (positions=...), or have it deleted (overwrite=True)")
     if positions is None:
         earlier += written["log"] + written["tensorboard"]
-    for path in set(earlier):
+    for path in earlier:
         os.remove(path)
 
 

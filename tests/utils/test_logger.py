@@ -325,7 +325,7 @@ def test_a_folder_that_cannot_be_used_is_refused_at_once(tmp_path):
     for folder in (file, file / "below"):
         with pytest.raises(ValueError, match=rf"dir: expected a folder that can be written to, got {folder}"):
             logger.configure(folder)
-    with pytest.raises(TypeError, match=r"dir: expected a path, got 3"):
+    with pytest.raises(TypeError, match="not int"):
         logger.configure(3)
     assert logger.get_dir() is None
 
