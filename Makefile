@@ -16,7 +16,7 @@ CONFIG_HalfCheetahRandDirecEnv := experiments/configs/train_half_cheetah.json
 CONFIG_MetaPointEnvCorner := experiments/configs/train_point.json
 
 # Extras of setup.py that the tests need, without spaces: dev has the tools, the others what some tests skip without.
-TEST_EXTRAS := dev,metaworld,ray,tensorboard,video,wandb
+TEST_EXTRAS := dev,metaworld,ray,tensorboard,video
 
 VENV_PYTHON := $(VENV)/bin/python
 TRAIN_FLAGS = --env $(ENV) --seed $(SEED) \
@@ -40,7 +40,7 @@ help: ## list targets and variables
 	@echo "  ITERATIONS train: iterations (default: as in CONFIG; 70 on the half cheetah, about five minutes on two cores)"
 	@echo "  CONFIG     train: JSON file of settings (default: a preset where ENV has one, else the published settings)"
 	@echo "  DUMP_PATH  train: run folder (default: a new one, named when training begins)"
-	@echo "  EXTRAS     extras: which of those in setup.py, such as ray,wandb (default: video)"
+	@echo "  EXTRAS     extras: which of those in setup.py, such as ray,metaworld (default: video)"
 	@echo "  SMOKE      train, bench: 1 for tiny sizes that end within seconds (default: 0)"
 	@echo "  ARGS       train, test, test-mujoco-py, bench: further arguments, such as ARGS=\"-m thorough\" for test"
 	@echo "  PYTHON     interpreter that the environment is made from, 3.10 or newer (default: python3)"
@@ -68,7 +68,7 @@ docs: $(VENV)/.installed-docs ## build the documentation into docs/_build/html
 bench: $(VENV)/.installed-ray ## measure speed and memory, write benchmarks/results.json
 	$(VENV_PYTHON) benchmarks/run.py $(if $(filter-out 0,$(SMOKE)),--smoke) $(ARGS)
 
-extras: $(VENV)/.installed-$(EXTRAS) ## install what only some need: make extras EXTRAS=video,wandb
+extras: $(VENV)/.installed-$(EXTRAS) ## install what only some need: make extras EXTRAS=video,ray
 
 mujoco-py: $(VENV)/.installed-mujoco-py ## build the physics engine of the papers, MuJoCo 2.1.0 (Linux, Python 3.10 to 3.12)
 	$(VENV_PYTHON) -m meta_policy_search.envs.mujoco_envs.engines.build

@@ -30,7 +30,6 @@ EXTRAS = {
     "metaworld": ["metaworld>=3.0,<3.1"],  # later ones insist on mujoco 3.3.0, but work as well
     "ray": ["ray>=2.40"],
     "tensorboard": ["tensorboard>=2.16"],  # writes and shows curves of runs
-    "wandb": ["wandb>=0.19.10"],  # sends them to Weights & Biases
     "docs": ["furo>=2024.8.6", "myst-nb>=1.1", "sphinx>=7.3", "sphinx-copybutton>=0.5.2",
              "sphinx-mathjax-offline==0.0.2"],
 }

@@ -6,7 +6,6 @@ defaults of the script, `--config_file`, `--smoke` and flags; each overrides the
 import argparse
 import contextlib
 import dataclasses
-import datetime
 import os
 import sys
 import threading
@@ -20,7 +19,7 @@ from meta_policy_search.plotting import mean_gain, plot_diagnostics, plot_learni
 from meta_policy_search.samplers.errors import EnvWorkerError
 from meta_policy_search.samplers.vectorized_env_executor.worker import exit_after_parent
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import FolderLock
+from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.snapshotter import SnapshotError
 
@@ -169,7 +168,7 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
     """Resumes a run, with its folder locked against other processes."""
     folder = arguments["resume"]
     record.read_resumable_params(folder, experiment.name)  # raises if there is no run to lock
-    with FolderLock(folder):  # the logger takes it over
+    with lock_folder(folder):  # the logger takes it over
         params = record.read_resumable_params(folder, experiment.name)
         given = given_settings(arguments, experiment.config_class.smoke)
         config = record.resumed_config(experiment.config_class, params["settings"], given)
@@ -204,10 +203,9 @@ def _configure_logger(folder: str, config: RunConfig, **how: Any) -> None:
 
 
 def _write_params(folder: str, config: RunConfig, params: dict[str, Any]) -> None:
-    """Writes `params.json` with the settings, and logs them."""
+    """Writes `params.json` with the settings."""
     settings = dataclasses.asdict(config)
     run_folder.write_params(folder, {**params, "settings": settings})
-    logger.log_settings({"script": params["script"], **settings})
 
 
 def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:

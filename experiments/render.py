@@ -25,7 +25,7 @@ from experiments.command import run_tool
 from experiments.flags import Parser, add_output_flags, check_is_new
 from meta_policy_search.envs.gym_compat import reset_env
 from meta_policy_search.plotting import describe_task, step_label
-from meta_policy_search.utils.video import check_encoder, gif_file, mp4_file
+from meta_policy_search.utils.video import check_encoder, mp4_file
 
 if TYPE_CHECKING:
     from meta_policy_search.evaluation import Recording
@@ -38,9 +38,7 @@ VIDEO = "video.mp4"
 def render(arguments: argparse.Namespace) -> None:
     """Adapts the policy of a run, and writes the video."""
     output = arguments.output or os.path.join(arguments.run_folder, VIDEO)
-    gif = os.path.splitext(output)[0] + ".gif"
-    for path in (output, gif):
-        check_is_new(path, arguments.overwrite)
+    check_is_new(output, arguments.overwrite)
     check_encoder()
     evaluator = mps.load_evaluator(arguments.run_folder, arguments.snapshot, arguments.rollouts,
                                         arguments.max_path_length, render_mode="rgb_array")
@@ -49,15 +47,14 @@ def render(arguments: argparse.Namespace) -> None:
     recording = evaluate.record_paths(evaluator, arguments)
     fps = envs[0].metadata["render_fps"] if arguments.fps is None else arguments.fps
     count = 0
-    with gif_file(gif, fps) as append_small, mp4_file(output, fps) as append:
+    with mp4_file(output, fps) as append:
         for task in range(len(recording.tasks)):
             for frame in frames(recording, task, envs):
                 append(frame)
-                append_small(frame)
                 count += 1
     for env in envs:
         env.close()
-    print(f"Video: {output}, {count} pictures, {count / fps:.1f} s; smaller: {gif}")
+    print(f"Video: {output}, {count} pictures, {count / fps:.1f} s")
 
 
 def _check_pictures(env: Any) -> None:
@@ -131,7 +128,7 @@ def make_parser() -> Parser:
     evaluate.add_recording_flags(parser, num_tasks=3)
     parser.add_argument("--fps", type=float, metavar="FLOAT",
                         help="pictures per second, one for each step (default: real time)")
-    add_output_flags(parser, "FILE", f"MP4 file to write, with a GIF beside it (default: RUN_FOLDER/{VIDEO})", "video")
+    add_output_flags(parser, "FILE", f"MP4 file to write (default: RUN_FOLDER/{VIDEO})", "video")
     return parser
 
 

@@ -39,7 +39,7 @@ from experiments.flags import Parser, text_table
 from experiments.settings import RunConfig, find_script, make_config, read_json, write_json
 from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.checks import check_positive_int
-from meta_policy_search.utils.files import FolderLock, write_csv
+from meta_policy_search.utils.files import lock_folder, write_csv
 from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
 
@@ -180,7 +180,7 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
     for run in runs:
         _check_earlier(run)
     os.makedirs(output, exist_ok=True)
-    with FolderLock(output):
+    with lock_folder(output):
         waiting = [run for run in runs if not run.is_done]
         count = len(waiting)
         print(f"{len(runs)} runs, of which {len(runs) - count} are done; {min(processes, count)} at a time, in "

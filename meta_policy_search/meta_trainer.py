@@ -202,7 +202,6 @@ class Trainer(TrainingLoop):
         settings.update(env=type(env).__name__, env_kwargs=run_folder.as_json(changed), seed=self._root,
                         snapshot_mode=logger.get_snapshot_mode())
         run_folder.record_start(folder, type(self.algo).__name__, settings, self.itr - self.start_itr)
-        logger.log_settings({"script": type(self.algo).__name__, **settings})
         self._written_in = folder
 
     def train_itr(self) -> Row:

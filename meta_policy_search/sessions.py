@@ -22,11 +22,11 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
     each operation in the calling thread, so that results do not depend on the number of cores. Large computations call
     it from several threads, each with a part of the work.
 
+    The values of the variables are lost when the graph's session is closed; later calls of TensorFlow then raise
+    `RuntimeError`. Keep the session open as long as the policy is used, or enter another one.
+
     Args:
         graph: the graph; default: the default graph.
-
-    Raises:
-        RuntimeError: the graph's session was closed, so the values of its variables are lost.
     """
     graph = tf.get_default_graph() if graph is None else graph
     known: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
@@ -38,12 +38,6 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
     if not known:
         config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
         known.append(tf.Session(graph=graph, config=config))
-    if known[0]._closed:  # noqa: SLF001 - there is no public attribute
-        raise RuntimeError(
-            "the TensorFlow session of this graph was closed, and the values of its variables are lost with it. Keep "
-            "the session open as long as the policy is used, enter another one (`with session.as_default():`), or "
-            "build everything anew in another graph (`tf.reset_default_graph()`)"
-        )
     return known[0]
 
 

@@ -15,9 +15,13 @@ def _quiet_import() -> Iterator[None]:
     """Hides what the C++ part of TensorFlow writes to standard error during the import, unless the import fails."""
     with contextlib.suppress(AttributeError, ValueError):  # standard error may be closed
         sys.stderr.flush()
+    try:
+        terminal = os.dup(2)
+    except OSError:  # standard error is closed
+        yield
+        return
     with tempfile.TemporaryFile() as kept, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        terminal = os.dup(2)
         os.dup2(kept.fileno(), 2)
         try:
             yield
@@ -30,29 +34,16 @@ def _quiet_import() -> Iterator[None]:
             os.close(terminal)
 
 
-def _has_stderr() -> bool:
-    try:
-        os.fstat(2)
-    except OSError:
-        return False
-    return True
-
-
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-with _quiet_import() if _FIRST and _has_stderr() else contextlib.nullcontext():
+with _quiet_import() if _FIRST else contextlib.nullcontext():
     import tensorflow.compat.v1 as tf
 
 
-def _eager_has_run() -> bool:
-    """Returns whether this process has already run eager operations: then the eager context is initialized."""
+def _use_static_graphs() -> None:
     from tensorflow.python.eager import context
 
     current = context.context_safe()
-    return tf.executing_eagerly() and current is not None and current._initialized  # noqa: SLF001
-
-
-def _use_static_graphs() -> None:
-    if _eager_has_run():
+    if tf.executing_eagerly() and current is not None and current._initialized:  # noqa: SLF001 - eager operations have run
         raise RuntimeError(
             "meta_policy_search builds static TensorFlow graphs, but eager TensorFlow has already run in this "
             "process. Import meta_policy_search.policies (or call tensorflow.compat.v1.disable_v2_behavior()) "

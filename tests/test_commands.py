@@ -53,7 +53,7 @@ SMALLER = {"--meta_batch_size": "2", "--max_path_length": "10", "--num_tasks": "
            "--snapshot": "0", "--compare_steps": "1", "--n_itr": "4", "--rollouts_per_meta_task": "2"}
 PLACEHOLDERS = {"RUN_FOLDER": "data/my_run", "<folder>": "data/my_run", "OTHER_RUN_FOLDER": "data/other_run"}
 NEEDS = {"MetaWorld": "metaworld", "meta_world": "metaworld", "render.py": "imageio_ffmpeg",
-         "csv tensorboard": "tensorboard", "csv wandb": "wandb"}  # part of a command: module of an extra
+         "csv tensorboard": "tensorboard", "wandb sync": "wandb"}  # part of a command: module of an extra
 REFUSED = {"python experiments/pro_mp.py --resume data/my_run --inner_lr 0.2 --gae_lambda 0.9"}  # as its page says
 OTHER_TASKS = {"[-1.0, 1.0]": "[[2.0, 2.0]]", "HalfCheetah*": "MetaPoint*"}  # of the runs that are made here
 TINY = ("--env", "MetaPointEnvCorner", "--smoke", "--n_itr", "3")

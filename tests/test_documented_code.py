@@ -122,7 +122,7 @@ def test_the_code_that_resumes_a_run_does_so(tmp_path, monkeypatch):
     logger.configure("data/my_run", ["log", "csv"])
     build_trainer().train_itr()
     logger.reset()
-    _, block = blocks_of("resume.rst")  # tests/utils/test_wandb.py runs the other one
+    _, block = blocks_of("resume.rst")  # the other one needs an account
     exec(block, {"build_trainer": build_trainer})
     assert list(read_progress("data/my_run")["Itr"]) == [0, 1]
 

@@ -84,6 +84,9 @@ class BatchedEnv(abc.ABC):
     A single environment is the case `num_envs=1` (`BatchableMetaEnv`), so both agree bit for bit. A row must not depend
     on other rows, nor on their number.
 
+    Args:
+        num_envs: number of copies, at least 1.
+
     Attributes:
         observation_space: `gym.spaces.Box` of one environment's observation.
         action_space: `gym.spaces.Box` of one environment's action, or `gym.spaces.Discrete`, with actions from 0.

@@ -5,12 +5,14 @@ NumPy scalars and zero-dimensional arrays count as numbers. Booleans never count
 never as integers.
 """
 import difflib
-import math
+import sys
 from typing import Any, Callable, Iterable, NoReturn, TypeVar
 
 import numpy as np
 
 T = TypeVar("T")
+
+_LARGEST = sys.float_info.max
 
 
 def _fail(error: type[Exception], name: str, value: Any, expected: str) -> NoReturn:
@@ -22,17 +24,24 @@ def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
 
 
-def _number(name: str, value: Any, expected: str, fits: Callable[[float], bool] = math.isfinite) -> float:
-    scalar = _scalar(value)
-    if isinstance(scalar, bool) or not isinstance(scalar, (int, float)):
+def _number(name: str, value: Any, kinds: Any, expected: str, fits: Callable[[Any], bool]) -> Any:
+    """Returns the Python number of one of the types `kinds` that `value` holds, if it fits."""
+    number = _scalar(value)
+    if isinstance(number, bool) or not isinstance(number, kinds):
         _fail(TypeError, name, value, expected)
-    try:
-        number = float(scalar)
-    except OverflowError:  # an integer beyond the range of floats
-        number = math.inf
-    if not (math.isfinite(number) and fits(number)):
+    if not fits(number):
         _fail(ValueError, name, value, expected)
     return number
+
+
+def _float(name: str, value: Any, expected: str, low: float = -_LARGEST, high: float = _LARGEST,
+           low_open: bool = False, high_open: bool = False) -> float:
+    """Returns `value` as `float` if it lies between two bounds, each of which can be excluded."""
+
+    def fits(number: float) -> bool:
+        return low <= number <= high and not (low_open and number == low) and not (high_open and number == high)
+
+    return float(_number(name, value, (int, float), expected, fits))
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -44,13 +53,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 def check_int_at_least(name: str, value: Any, low: int) -> int:
     """Returns `value` as `int` if it is an integer of at least `low`."""
-    expected = f"an integer of at least {low}"
-    number = _scalar(value)
-    if isinstance(number, bool) or not isinstance(number, int):
-        _fail(TypeError, name, value, expected)
-    if number < low:
-        _fail(ValueError, name, value, expected)
-    return int(number)
+    return int(_number(name, value, int, f"an integer of at least {low}", lambda number: number >= low))
 
 
 def check_positive_int(name: str, value: Any) -> int:
@@ -60,26 +63,23 @@ def check_positive_int(name: str, value: Any) -> int:
 
 def check_finite(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number."""
-    return _number(name, value, "a finite number")
+    return _float(name, value, "a finite number")
 
 
 def check_positive(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number above zero."""
-    return _number(name, value, "a finite number above 0", lambda number: number > 0.0)
+    return _float(name, value, "a finite number above 0", low=0.0, low_open=True)
 
 
 def check_non_negative(name: str, value: Any) -> float:
     """Returns `value` as `float` if it is a finite number of at least zero."""
-    return _number(name, value, "a finite number of at least 0", lambda number: number >= 0.0)
+    return _float(name, value, "a finite number of at least 0", low=0.0)
 
 
 def check_fraction(name: str, value: Any, low_open: bool = True, high_open: bool = False) -> float:
     """Returns `value` as `float` if it lies between zero and one; `low_open` excludes zero, `high_open` one."""
-
-    def fits(number: float) -> bool:
-        return 0.0 <= number <= 1.0 and not (low_open and number == 0.0) and not (high_open and number == 1.0)
-
-    return _number(name, value, f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}", fits)
+    expected = f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
+    return _float(name, value, expected, 0.0, 1.0, low_open, high_open)
 
 
 def check_bool(name: str, value: Any) -> bool:
@@ -123,11 +123,3 @@ def check_agrees(name: str, value: T, other_name: str, other: T) -> T:
     if not _equal(value, other):
         raise ValueError(f"{name}: expected {other!r}, the value of {other_name}, got {value!r}; pass {name}={other!r}")
     return value
-
-
-def check_same(name_a: str, a: T, name_b: str, b: T) -> T:
-    """Returns `a` (as a Python scalar where it is a NumPy one) if it equals `b`."""
-    a, b = _scalar(a), _scalar(b)
-    if not _equal(a, b):
-        raise ValueError(f"{name_a} and {name_b}: expected the same value, got {name_a}={a!r} and {name_b}={b!r}")
-    return a

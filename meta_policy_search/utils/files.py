@@ -77,11 +77,12 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-class FolderLock:
-    """Keeps other processes from writing to a folder until `release`, or until this process ends.
+@contextlib.contextmanager
+def lock_folder(folder: PathLike) -> Iterator[None]:
+    """Keeps other processes from writing to a folder until the `with` block or this process ends.
 
     The operating system locks the file `.lock` in the folder. The file stays, but the lock ends with the process, also
-    after `kill -9`. A process can lock a folder several times; other processes wait for the last `release`. A forked
+    after `kill -9`. A process can lock a folder several times; other processes wait for the last block to end. A forked
     child process does not hold the lock.
 
     Args:
@@ -91,42 +92,32 @@ class FolderLock:
         ValueError: another process holds the lock; the message names it.
         OSError: the folder does not exist or is not writable.
     """
+    import filelock  # takes 40 ms, which worker processes save
 
-    def __init__(self, folder: PathLike) -> None:
-        import filelock  # takes 40 ms, which worker processes save
-
-        path = os.path.join(os.path.realpath(folder), _LOCK_FILE)
-        self._lock = filelock.FileLock(path, is_singleton=True, thread_local=False, fallback_to_soft=False)
-        self._is_held = True
-        try:
-            self._lock.acquire(timeout=_LOCK_TIMEOUT, poll_interval=_LOCK_TIMEOUT / 5)
-        except filelock.Timeout:
-            raise ValueError(f"dir: expected a folder that no other process writes to, got {os.fspath(folder)}, which "
-                             f"{_holder(path)} writes to. Wait until it has ended, or choose another folder") from None
-        except OSError as error:
-            if not os.path.exists(path):
-                raise
-            warnings.warn(f"{folder} cannot be locked ({error}): make sure that no other process writes to it",
-                          stacklevel=2)
-            return
+    path = os.path.join(os.path.realpath(folder), _LOCK_FILE)
+    lock = filelock.FileLock(path, is_singleton=True, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire(timeout=_LOCK_TIMEOUT, poll_interval=_LOCK_TIMEOUT / 5)
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"process {os.getpid()} on {socket.gethostname()}")
-
-    def release(self) -> None:
-        """Releases this lock; later calls have no effect."""
-        if self._is_held:
-            self._is_held = False
-            self._lock.release()
-
-    def __enter__(self) -> "FolderLock":
-        return self
-
-    def __exit__(self, *exc_info: Any) -> None:
-        self.release()
+    except filelock.Timeout:
+        with open(path, encoding="utf-8") as file:
+            holder = file.read() or "another process"
+        raise ValueError(f"dir: expected a folder that no other process writes to, got {os.fspath(folder)}, which "
+                         f"{holder} writes to. Wait until it has ended, or choose another folder") from None
+    except OSError as error:
+        if not os.path.exists(path):
+            raise
+        warnings.warn(f"{folder} cannot be locked ({error}): make sure that no other process writes to it",
+                      stacklevel=3)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def is_locked(folder: PathLike) -> bool:
-    """Returns whether a process, this one included, holds the `FolderLock` of a folder."""
+    """Returns whether a process, this one included, holds the lock of a folder (`lock_folder`)."""
     try:
         with open(os.path.join(folder, _LOCK_FILE), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -135,9 +126,3 @@ def is_locked(folder: PathLike) -> bool:
     except OSError:  # the folder has no lock file, or its file system has no locks
         pass
     return False
-
-
-def _holder(path: str) -> str:
-    """Returns the name of the process that holds a lock, which it has written into the lock file."""
-    with open(path, encoding="utf-8") as file:
-        return file.read() or "another process"

@@ -1,11 +1,10 @@
-"""Outputs of the logger: terminal, files, TensorBoard and Weights & Biases.
+"""Files and terminal formats of the logger.
 
-An output keeps what it knows about the written rows in `state`. Setting `state` back to an earlier value rolls back the
-rows since then: the next row overwrites them. If a write fails, the file keeps its earlier rows.
+An output file keeps what it knows about the written rows in `state`. Setting `state` back to an earlier value rolls
+back the rows since then: the next row overwrites them. If a write fails, the file keeps its earlier rows.
 """
 import contextlib
 import csv
-import datetime
 import glob
 import hashlib
 import importlib
@@ -16,14 +15,14 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Optional
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Optional, Union
 
 import numpy as np
 
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.files import atomic_file, csv_text
-from meta_policy_search.utils.progress import in_notebook, print_line
+from meta_policy_search.utils.progress import in_notebook
 
 Row = dict[str, Any]
 """A row: column to number, string or None."""
@@ -31,87 +30,28 @@ Row = dict[str, Any]
 Position = dict[str, Any]
 """Where an output stands after a row; JSON can hold it."""
 
-_EVENT_FILES = "events.out.tfevents.*"
-
 
 class LogFileError(OSError):
     """A log file cannot be written; the message names the file, which keeps its earlier rows."""
 
 
-class Output:
-    """Base class of outputs; each overrides the methods for what it shows."""
+class RowFile:
+    """A file that holds one row per line, and that only this process writes.
 
-    is_terminal = False
-    state: Any = None  # replaced, never changed in place
-
-    def write_row(self, row: Row) -> Optional[str]:
-        """Writes a row (column to Python number, string or None); returns a warning for the user, if any."""
-
-    def write_settings(self, settings: Mapping[str, Any]) -> None:
-        """Writes the settings of the run."""
-
-    def write_message(self, text: str, level: str) -> None:
-        """Writes a message; `level` is `debug`, `info`, `warning` or `error`."""
-
-    def position(self) -> Optional[Position]:
-        """Returns what a resumed run needs to continue after the last row; None if it needs nothing."""
-        return self.state
-
-    def close(self) -> None:
-        """Called once, after the last row and message."""
-
-
-class _Terminal(Output):
-    """Prints messages, and rows as formatted by `as_text`."""
-
-    is_terminal = True
-
-    def __init__(self, as_text: Callable[[Row], str]) -> None:
-        self._as_text = as_text
-
-    def write_row(self, row: Row) -> None:
-        print_line(self._as_text(row))
-
-    def write_message(self, text: str, level: str) -> None:
-        print_line(f"{level}: {text}" if level in ("warning", "error") else text)
-
-
-class _LogFile(Output):
-    """Appends messages and tables to `log.txt`."""
-
-    def __init__(self, folder: str) -> None:
-        self._path = os.path.join(folder, "log.txt")
-        self._append("")
-
-    def write_row(self, row: Row) -> None:
-        self._append(_table(row) + "\n")
-
-    def write_message(self, text: str, level: str) -> None:
-        now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-        self._append(f"{now} {level}: {text}\n")
-
-    def _append(self, text: str) -> None:
-        with _naming(self._path), open(self._path, "a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-
-
-class _RowFile(Output):
-    """A file that only this process writes, and whose complete contents it knows.
-
-    If another program modifies the file, that version is backed up, and the file is written again.
+    If another program changes the size of the file, the next row rewrites the file with all rows of the run.
 
     Args:
         path: the file.
         position: where a resumed run continues; None starts an empty file.
         with_row: returns the state after a row, given the state before it and the row. A state is a dict of `content`
-            (bytes), `rows` (their number) and, for CSV, `keys` (columns).
+            (bytes), `rows` (their number) and, for CSV, `keys` (columns); it is replaced, never changed in place.
         content_at: returns the contents at a position, given the contents of the file and the position.
     """
 
     def __init__(self, path: str, position: Optional[Position], with_row: Callable[[dict, Row], dict],
                  content_at: Callable[[bytes, Position], bytes]) -> None:
         self._path, self._with_row = path, with_row
-        self.state = {"content": b"", "rows": 0}
+        self.state: dict[str, Any] = {"content": b"", "rows": 0}
         if position is not None and position["rows"]:
             with open(path, "rb") as file:
                 content = content_at(file.read(), position)
@@ -120,50 +60,28 @@ class _RowFile(Output):
                                  "had when its snapshot was taken, but they were changed. To go on, put the file back "
                                  "as it was")
             self.state = {"content": content, **{key: position[key] for key in ("rows", "keys") if key in position}}
-        self._attempted = b""  # what the last write was to produce; an interrupted write may have produced a part of it
         self._replace(self.state["content"])
 
     def position(self) -> Position:
+        """Returns what a resumed run needs to continue after the last row."""
         known = dict(self.state)
         content = known.pop("content")
         return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **known}
 
-    def write_row(self, row: Row) -> Optional[str]:
-        """Appends a row; a row that changes earlier lines has the file replaced. Returns a warning if it was edited."""
-        state, found = self._with_row(self.state, row), self._read()
+    def write_row(self, row: Row) -> None:
+        """Appends a row; replaces the file if the row changes earlier lines, or if its size is unexpected."""
+        state = self._with_row(self.state, row)
         before, after = self.state["content"], state["content"]
-        warning = self._back_up_edited(found)
-        if found is not None and found.startswith(before) and after.startswith(before) and warning is None:
-            self._attempted = after
+        is_known = os.path.exists(self._path) and os.path.getsize(self._path) == len(before)
+        if is_known and after.startswith(before):
             _append(self._path, len(before), after[len(before):])
         else:
             self._replace(after)
         self.state = state
-        return warning
 
     def _replace(self, content: bytes) -> None:
-        self._attempted = content
         with _naming(self._path), atomic_file(self._path) as file:
             file.write(content)
-
-    def _read(self) -> Optional[bytes]:
-        with _naming(self._path), contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
-            return file.read()
-        return None
-
-    def _back_up_edited(self, found: Optional[bytes]) -> Optional[str]:
-        """Backs up the file if another program has modified it; returns a warning if so, or if it was deleted."""
-        before, attempted = self.state["content"], self._attempted
-        if found is None:
-            return f"{self._path} was deleted by another program. It is rewritten with all rows of this run"
-        if found in (before, attempted) or found.startswith(before) and attempted.startswith(found):
-            return None
-        backup = next(path for path in (f"{self._path}.changed-{i}" for i in itertools.count(1))
-                      if not os.path.exists(path))
-        with _naming(backup), atomic_file(backup) as file:
-            file.write(found)
-        return (f"{self._path} was changed by another program, whose version is now in {os.path.basename(backup)}. "
-                "It is rewritten with all rows of this run")
 
 
 def _csv_with_row(state: dict, row: Row) -> dict:
@@ -197,118 +115,65 @@ def _json_content_at(data: bytes, position: Position) -> bytes:
     return data.replace(b"\r\n", b"\n")[: position["bytes"]]
 
 
-class _TensorBoard(Output):
-    """Appends the numbers of rows to an event file in `tensorboard/`.
+class EventFile:
+    """Appends the numbers of rows to an event file of TensorBoard.
 
-    Each process writes its own file: an open TensorBoard continues to read a file where the file ended before.
-    `state` has the next `step`, and `files`: the size of each event file of the run in bytes, by name.
+    Each process writes its own file: an open TensorBoard continues to read a file where the file ended before. A
+    resumed run writes a start event, at which TensorBoard discards the points of this and later steps. `state` has the
+    next `step`, and `bytes`: the size of the file.
+
+    Args:
+        folder: holds the event files; created if missing.
+        position: where a resumed run continues; None starts at step 0.
     """
 
     def __init__(self, folder: str, position: Optional[Position]) -> None:
         from tensorboard.compat.proto.event_pb2 import SessionLog
 
-        self._folder = os.path.join(folder, "tensorboard")
-        os.makedirs(self._folder, exist_ok=True)
-        self.state = position or {"step": 0, "files": {}}
+        os.makedirs(folder, exist_ok=True)
+        now = time.time_ns()  # TensorBoard reads files in the order of their names
+        self._path = os.path.join(folder, f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}")
+        self.state: dict[str, int] = {"step": 0 if position is None else position["step"], "bytes": 0}
+        self._append(0, file_version="brain.Event:2")
         if position is not None:
-            self._cut_back()
-        self._begin_file()
-        if position is not None:
-            restart = SessionLog(status=SessionLog.START)  # an open TensorBoard discards this and later steps
-            self._append(position["step"], _event(position["step"], session_log=restart))
+            self._append(position["step"], session_log=SessionLog(status=SessionLog.START))
+
+    def position(self) -> Position:
+        """Returns what a resumed run needs to continue after the last row."""
+        return {"step": self.state["step"]}
 
     def write_row(self, row: Row) -> None:
+        """Appends the numbers of a row as float32."""
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        path, step = os.path.join(self._folder, self._name), row.get("Itr", self.state["step"])
-        size = self.state["files"].get(self._name)
-        if size is None or not os.path.exists(path) or os.path.getsize(path) < size:  # another program cut the file
-            self._begin_file()
-        numbers = {key: value for key, value in row.items() if _is_number(value)}
-        values = [Summary.Value(tag=key, simple_value=number) for key, number in numbers.items()]
-        self._append(step + 1, _event(step, summary=Summary(value=values)))
-
-    def _begin_file(self) -> None:
-        now = time.time_ns()  # TensorBoard reads files in the order of their names
-        self._name = f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
-        self._append(self.state["step"], _event(0, file_version="brain.Event:2"))
-
-    def _append(self, next_step: int, event: bytes) -> None:
-        files = self.state["files"]
-        size = _append(os.path.join(self._folder, self._name), files.get(self._name, 0), event)
-        self.state = {"step": next_step, "files": {**files, self._name: size}}
-
-    def _cut_back(self) -> None:
-        """Truncates the event files to their sizes in `state`; removes newer files."""
-        for path in glob.glob(os.path.join(glob.escape(self._folder), _EVENT_FILES)):
-            size = self.state["files"].get(os.path.basename(path))
-            if size is None:
-                os.remove(path)
-            elif os.path.getsize(path) > size:
-                os.truncate(path, size)
-
-
-def _event(step: int, **content: Any) -> bytes:
-    """Returns the record of a TensorBoard `Event` in an event file; numbers in it are float32."""
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.summary.writer.record_writer import RecordWriter
-
-    record = io.BytesIO()
-    RecordWriter(record).write(Event(wall_time=time.time(), step=step, **content).SerializeToString())
-    return record.getvalue()
-
-
-class _WandB(Output):
-    """Logs the numbers of rows to the active run of Weights & Biases, or else to a new run.
-
-    A resumed run continues its own run there, which skips the rows that it has. `state` has the next `step` and the
-    run's `id`.
-    """
-
-    def __init__(self, folder: str, position: Optional[Position]) -> None:
-        import wandb
-
-        self._is_own = wandb.run is None
-        self._run: Any = _begin_wandb_run(folder, position) if wandb.run is None else wandb.run
-        self.state = {"step": 0 if position is None else position["step"], "id": self._run.id}
-
-    def write_row(self, row: Row) -> None:
         step = row.get("Itr", self.state["step"])
-        self._run.log({key: row[key] for key in row if _is_number(row[key])}, step=step)
+        values = [Summary.Value(tag=key, simple_value=value) for key, value in row.items() if _is_number(value)]
+        self._append(step, summary=Summary(value=values))
         self.state = {**self.state, "step": step + 1}
 
-    def write_settings(self, settings: Mapping[str, Any]) -> None:
-        self._run.config.update(dict(settings), allow_val_change=True)
+    def _append(self, step: int, **content: Any) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
-    def close(self) -> None:
-        if self._is_own:
-            self._run.finish()
-
-
-def _begin_wandb_run(folder: str, position: Optional[Position]) -> Any:
-    import wandb
-
-    try:
-        return wandb.init(project=os.environ.get("WANDB_PROJECT", "meta_policy_search"), name=os.path.basename(folder),
-                          dir=folder, resume="allow", id=None if position is None else position["id"],
-                          reinit="create_new", settings=wandb.Settings(console="off"))
-    except wandb.Error as error:
-        raise ValueError(f"format_strs: wandb could not begin a run ({error}); the variable WANDB_MODE=offline has it "
-                         "written to files, to be sent later by `wandb sync`") from error
+        record = io.BytesIO()
+        RecordWriter(record).write(Event(wall_time=time.time(), step=step, **content).SerializeToString())
+        self.state = {**self.state, "bytes": _append(self._path, self.state["bytes"], record.getvalue())}
 
 
-FORMATS: dict[str, Callable[[str, Optional[Position]], Output]] = {
-    "stdout": lambda folder, position: _Terminal(_table),
-    "line": lambda folder, position: _Terminal(_line),
-    "log": lambda folder, position: _LogFile(folder),
-    "csv": lambda folder, position: _RowFile(os.path.join(folder, "progress.csv"), position, _csv_with_row,
-                                             _csv_content_at),
-    "json": lambda folder, position: _RowFile(os.path.join(folder, "progress.json"), position, _json_with_row,
-                                              _json_content_at),
-    "tensorboard": _TensorBoard,
-    "wandb": _WandB,
-}
-"""Name of a format to its output, built from the run folder and the position to continue from."""
+OutputFile = Union[RowFile, EventFile]
+
+LOG_FILE = "log.txt"
+TERMINAL_FORMATS = ("stdout", "line")
+FORMATS = (*TERMINAL_FORMATS, "log", "csv", "json", "tensorboard")
+
+
+def open_output(format: str, folder: str, position: Optional[Position]) -> OutputFile:
+    """Opens the file of the format `csv`, `json` or `tensorboard` in a run folder, to continue from a position."""
+    if format == "csv":
+        return RowFile(os.path.join(folder, "progress.csv"), position, _csv_with_row, _csv_content_at)
+    if format == "json":
+        return RowFile(os.path.join(folder, "progress.json"), position, _json_with_row, _json_content_at)
+    return EventFile(os.path.join(folder, "tensorboard"), position)
 
 
 def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs") -> list[str]:
@@ -318,22 +183,28 @@ def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs
     if isinstance(format_strs, str):
         raise TypeError(f"{name}: expected a list of formats, got the string {format_strs!r}")
     formats = [check_choice(name, format, FORMATS) for format in format_strs]
-    if {"stdout", "line"} <= set(formats):
+    if set(TERMINAL_FORMATS) <= set(formats):
         raise ValueError(f"{name}: expected one format for the terminal, got both 'stdout' and 'line'")
-    for package in {"tensorboard", "wandb"}.intersection(formats):
+    if "tensorboard" in formats:
         try:
-            importlib.import_module(package)
+            importlib.import_module("tensorboard")
         except ImportError as error:
-            raise ImportError(f"the format {package} needs the package {package}: run `pip install "
-                              f'"meta_policy_search[{package}]"`') from error
+            raise ImportError("the format tensorboard needs the package tensorboard: run `pip install "
+                              '"meta_policy_search[tensorboard]"`') from error
     return formats
 
 
 def written_files(folder: str) -> dict[str, list[str]]:
     """Returns the files that earlier runs have written in a folder, by format."""
-    names = {"log": "log.txt", "csv": "progress.csv", "json": "progress.json",
-             "tensorboard": os.path.join("tensorboard", _EVENT_FILES)}
+    names = {"log": LOG_FILE, "csv": "progress.csv", "json": "progress.json",
+             "tensorboard": os.path.join("tensorboard", "events.out.tfevents.*")}
     return {format: glob.glob(os.path.join(glob.escape(folder), name)) for format, name in names.items()}
+
+
+def append_text(path: str, text: str) -> None:
+    """Appends text to a file, which is created if missing."""
+    with _naming(path), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
 
 
 def _is_number(value: Any) -> bool:
@@ -351,7 +222,8 @@ def _readable(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _table(row: Row) -> str:
+def table(row: Row) -> str:
+    """Returns a row as a table of columns and values."""
     cells = [(key, _readable(value)) for key, value in row.items()]
     key_width, value_width = (max(len(cell[column]) for cell in cells) for column in (0, 1))
     rule = "-" * (key_width + value_width + 7)
@@ -362,7 +234,7 @@ def _table(row: Row) -> str:
 _RETURN_COLUMN = re.compile(r"(?:Step_(\d+)-)?AverageReturn")
 
 
-def _line(row: Row) -> str:
+def line(row: Row) -> str:
     """Returns iteration, steps, return (before and after adaptation, gain) and time; else the first six numbers."""
     numbers = {key: value for key, value in row.items() if _is_number(value)}
     returns = {int(match[1] or 0): numbers[match[0]] for match in map(_RETURN_COLUMN.fullmatch, numbers) if match}
@@ -384,8 +256,10 @@ def _line(row: Row) -> str:
 def _append(path: str, size: int, data: bytes) -> int:
     """Writes `data` after the first `size` bytes of a file and flushes to disk; returns the new size.
 
-    If the write fails, the file is truncated to `size` bytes.
+    If the write fails, the file is truncated to `size` bytes. If another program has deleted or truncated the file,
+    `data` is written at its end.
     """
+    size = min(size, os.path.getsize(path)) if os.path.exists(path) else 0
     with _naming(path):
         try:
             with open(path, "r+b" if size else "wb") as file:

@@ -20,8 +20,6 @@ format           where               what
 `json`           `progress.json`     the rows, one JSON object per line (NaN and infinities as Python writes them)
 `tensorboard`    `tensorboard/`      the numbers of the rows as scalars over `Itr`, under the names of the columns;
                                      needs the package tensorboard
-`wandb`          Weights & Biases    the same; needs the package wandb. Its environment variables, such as
-                                     `WANDB_PROJECT` and `WANDB_MODE=offline`, apply; an active run of wandb is used
 ===============  ==================  =================================================================================
 
 Messages are printed above tqdm progress bars. Before `configure` is called, messages and rows only go to the terminal
@@ -31,20 +29,35 @@ To resume a run: rows are flushed to disk when `dumpkvs` returns, and a snapshot
 `output_positions()`. `configure(..., positions=...)` truncates the files to these positions: rows written after the
 snapshot are removed, and the resumed run writes them again. `log.txt` is not truncated.
 
-If another program modifies `progress.csv` or `progress.json` during a run, its version is kept as
-`progress.csv.changed-1` and so on, and the file is rewritten with all rows of the run.
+Other programs must not write to `progress.csv` or `progress.json` during a run: if the size of the file has changed,
+the next row rewrites the file with all rows of the run.
 """
 import contextlib
 import dataclasses
+import datetime
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from meta_policy_search.utils.checks import check_choice
-from meta_policy_search.utils.files import FolderLock, PathLike
-from meta_policy_search.utils.log_outputs import FORMATS, Output, Position, Row, check_formats, plain, written_files
+from meta_policy_search.utils.files import PathLike, lock_folder
+from meta_policy_search.utils.log_outputs import (
+    LOG_FILE,
+    TERMINAL_FORMATS,
+    OutputFile,
+    Position,
+    Row,
+    append_text,
+    check_formats,
+    line,
+    open_output,
+    plain,
+    table,
+    written_files,
+)
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
+from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots
 
 DEBUG = 10
@@ -60,18 +73,18 @@ _LEVEL_NAMES = {DEBUG: "debug", INFO: "info", WARN: "warning", ERROR: "error"}
 class _Logger:
     """The outputs of a run and the current row."""
 
-    folder: Optional[str]
-    outputs: Mapping[str, Output]
-    snapshotter: Optional[Snapshotter]
-    lock: Optional[FolderLock] = None
+    formats: Sequence[str]
+    folder: Optional[str] = None
+    files: Mapping[str, OutputFile] = dataclasses.field(default_factory=dict)
+    snapshotter: Optional[Snapshotter] = None
+    lock: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
     level: int = INFO
     row: Row = dataclasses.field(default_factory=dict)
     mean_counts: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 def _unconfigured(level: int = INFO) -> _Logger:
-    terminal = check_formats(None)[0]
-    return _Logger(folder=None, outputs={terminal: FORMATS[terminal]("", None)}, snapshotter=None, level=level)
+    return _Logger(check_formats(None)[:1], level=level)
 
 
 def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = None,
@@ -100,16 +113,20 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
     global _current
     formats = check_formats(format_strs)
     folder = _usable_folder(dir)
-    lock = FolderLock(folder)
+    lock = contextlib.ExitStack()
     try:
+        lock.enter_context(lock_folder(folder))
         snapshotter = Snapshotter(folder, snapshot_mode, snapshot_gap)
-        _make_room(folder, formats, positions, overwrite)
-        outputs = {name: FORMATS[name](folder, (positions or {}).get(name)) for name in formats}
+        _make_room(folder, positions, overwrite)
+        files = {name: open_output(name, folder, (positions or {}).get(name)) for name in formats
+                 if name not in (*TERMINAL_FORMATS, "log")}
+        if "log" in formats:
+            append_text(os.path.join(folder, LOG_FILE), "")
     except BaseException:
-        lock.release()
+        lock.close()
         raise
-    before, _current = _current, _Logger(folder, outputs, snapshotter, lock, _current.level)
-    _release(before)
+    before, _current = _current, _Logger(formats, folder, files, snapshotter, lock, _current.level)
+    before.lock.close()
     if dir is None:
         info(f"Logging to {folder}")
 
@@ -118,8 +135,6 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     """Returns the absolute path of the run folder after a check that it is writable; creates it if missing."""
     if dir is None:
         return tempfile.mkdtemp(prefix="meta_policy_search-")
-    if not isinstance(dir, (str, os.PathLike)):
-        raise TypeError(f"dir: expected a path, got {dir!r}")
     folder = os.path.abspath(os.fspath(dir))
     try:
         os.makedirs(folder, exist_ok=True)
@@ -130,8 +145,7 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
     return folder
 
 
-def _make_room(folder: str, formats: Sequence[str], positions: Optional[Mapping[str, Position]],
-               overwrite: bool) -> None:
+def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwrite: bool) -> None:
     """Deletes the files of an earlier run if `overwrite`, else raises `ValueError`; files at `positions` are kept."""
     written = written_files(folder)
     rows = [path for format in ("csv", "json") if format not in (positions or {}) for path in written[format]]
@@ -146,8 +160,7 @@ def _make_room(folder: str, formats: Sequence[str], positions: Optional[Mapping[
                          "another folder, resume that run (positions=...), or have it deleted (overwrite=True)")
     if positions is None:
         earlier += written["log"] + written["tensorboard"]
-    replaced = [path for format in ("csv", "json") if format in formats for path in written[format]]
-    for path in set(earlier).difference(replaced):
+    for path in earlier:
         os.remove(path)
 
 
@@ -155,14 +168,7 @@ def reset() -> None:
     """Undoes `configure`; other processes can log to the folder again."""
     global _current
     before, _current = _current, _unconfigured()
-    _release(before)
-
-
-def _release(logger: _Logger) -> None:
-    for output in logger.outputs.values():
-        output.close()
-    if logger.lock is not None:
-        logger.lock.release()
+    before.lock.close()
 
 
 @contextlib.contextmanager
@@ -176,13 +182,7 @@ def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
         yield
     finally:
         inside, _current = _current, outside
-        _release(inside)
-
-
-def log_settings(settings: Mapping[str, Any]) -> None:
-    """Passes the settings of the run, by name, to the outputs that record them, such as `wandb`."""
-    for output in _current.outputs.values():
-        output.write_settings(settings)
+        inside.lock.close()
 
 
 def logkv(key: str, val: Any) -> None:
@@ -232,16 +232,17 @@ def dumpkvs() -> Row:
             already contain the row have it overwritten by the next row.
     """
     row = {str(key): plain(value) for key, value in _current.row.items()}
-    before = [(output, output.state) for output in _current.outputs.values()] if row else []
+    before = [(file, file.state) for file in _current.files.values()] if row else []
     try:
-        for output, _ in before:
-            if _current.level <= INFO or not output.is_terminal:
-                warning = output.write_row(row)
-                if warning is not None:
-                    warn(warning)
+        for file, _ in before:
+            file.write_row(row)
+        if row and "log" in _current.formats:
+            _append_to_log(table(row))
+        if row and _current.level <= INFO and _has_terminal():
+            print_line(line(row) if "line" in _current.formats else table(row))
     except BaseException:  # the row must be in all files, or in none
-        for output, state in before:
-            output.state = state
+        for file, state in before:
+            file.state = state
         raise
     _current.row.clear()
     _current.mean_counts.clear()
@@ -252,11 +253,9 @@ def output_positions() -> dict[str, Position]:
     """Returns the positions of the outputs after the last row, for a snapshot; see `configure(positions=...)`.
 
     Keys are the formats that have a position: `csv` (`bytes`, `rows`, `sha256` of the contents, and `keys`, its
-    columns), `json` (`bytes`, `rows`, `sha256`), `tensorboard` (`step`, and `files`, the bytes of each) and `wandb`
-    (`step` and `id`).
+    columns), `json` (`bytes`, `rows`, `sha256`) and `tensorboard` (`step`, and `files`, the bytes of each).
     """
-    positions = {name: output.position() for name, output in _current.outputs.items()}
-    return {name: position for name, position in positions.items() if position is not None}
+    return {name: file.position() for name, file in _current.files.items()}
 
 
 def log(*args: Any, level: int = INFO) -> None:
@@ -267,9 +266,22 @@ def log(*args: Any, level: int = INFO) -> None:
         level: `DEBUG`, `INFO`, `WARN` or `ERROR`.
     """
     check_choice("level", level, _LEVEL_NAMES)
-    if level >= _current.level:
-        for output in _current.outputs.values():
-            output.write_message(" ".join(map(str, args)), _LEVEL_NAMES[level])
+    if level < _current.level:
+        return
+    text, name = " ".join(map(str, args)), _LEVEL_NAMES[level]
+    if _has_terminal():
+        print_line(f"{name}: {text}" if level >= WARN else text)
+    if "log" in _current.formats:
+        now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+        _append_to_log(f"{now} {name}: {text}")
+
+
+def _has_terminal() -> bool:
+    return not set(TERMINAL_FORMATS).isdisjoint(_current.formats)
+
+
+def _append_to_log(text: str) -> None:
+    append_text(os.path.join(str(_current.folder), LOG_FILE), text + "\n")
 
 
 def debug(*args: Any) -> None:

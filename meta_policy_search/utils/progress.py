@@ -1,5 +1,4 @@
 """Progress bars on terminals and in notebooks, and lines of text above them."""
-import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +9,13 @@ if TYPE_CHECKING:  # worker processes show no bars
 def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> "tqdm.tqdm":
     """Returns a `tqdm` bar for a `with` block; the bar is hidden unless `is_wanted`.
 
-    The bar is drawn in a notebook (as a widget if ipywidgets is installed) and on a terminal (standard error), but not
-    into files and pipes, so that log files contain no control characters.
+    The bar is drawn in a notebook and on a terminal (standard error), but not into files and pipes, so that log files
+    contain no control characters.
     """
     import tqdm
 
     is_shown = is_wanted and (in_notebook() or sys.stderr.isatty())
-    if is_shown and in_notebook() and importlib.util.find_spec("ipywidgets") is not None:
-        from tqdm.notebook import tqdm as base
-    else:
-        base = tqdm.tqdm
-    return base(total=total, desc=desc, unit=unit, disable=not is_shown, dynamic_ncols=True, **options)
+    return tqdm.tqdm(total=total, desc=desc, unit=unit, disable=not is_shown, dynamic_ncols=True, **options)
 
 
 def print_line(text: str) -> None:

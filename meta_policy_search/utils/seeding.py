@@ -34,8 +34,6 @@ _counters: Dict[int, int] = {}
 def set_root(seed: int) -> None:
     """Sets the root seed (a non-negative integer) and restarts every counted stream."""
     global _root, _is_chosen
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed: expected a non-negative integer, got {seed!r}")
     _root, _is_chosen = int(seed), True
     _counters.clear()
 
@@ -80,27 +78,18 @@ def next_rng(stream: Stream) -> np.random.Generator:
     return rng_for(stream, count)
 
 
-def get_state() -> Dict[str, Any]:
-    """Returns root and counters, for a snapshot."""
-    return {"root": get_root(), "counters": dict(_counters)}
-
-
-def set_state(state: Dict[str, Any]) -> None:
-    """Restores what `get_state` returned."""
-    global _root
-    _root = int(state["root"])
-    _counters.clear()
-    _counters.update(state["counters"])
-
-
 def get_process_state() -> Dict[str, Any]:
     """Returns the state of all generators of the process: the library's, and the global ones of Python and NumPy."""
-    return {"seeding": get_state(), "random": random.getstate(), "numpy_random": np.random.get_state()}
+    return {"seeding": {"root": get_root(), "counters": dict(_counters)},
+            "random": random.getstate(), "numpy_random": np.random.get_state()}
 
 
 def set_process_state(state: Mapping[str, Any]) -> None:
     """Restores what `get_process_state` returned, from a mapping that may have other entries."""
-    set_state(state["seeding"])
+    global _root
+    _root = int(state["seeding"]["root"])
+    _counters.clear()
+    _counters.update(state["seeding"]["counters"])
     random.setstate(state["random"])
     np.random.set_state(state["numpy_random"])
 

@@ -1,6 +1,7 @@
 """Objects that remember the arguments of their constructor call."""
 import inspect
 import reprlib
+from itertools import zip_longest
 from typing import Any, Dict, Mapping, Set, TypeVar
 
 S = TypeVar("S", bound="Serializable")
@@ -19,6 +20,8 @@ class Configurable:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates the object and records the arguments."""
+        if cls.__init__ is object.__init__ and (args or kwargs):  # Python does not check it in a class with `__new__`
+            raise TypeError(f"{cls.__name__}() takes no arguments")
         self = super().__new__(cls)
         self._given = args, kwargs
         return self
@@ -59,14 +62,11 @@ class Serializable(Configurable):
 
     def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[tuple, dict]:
         """Returns the recorded positional and keyword arguments with some of them replaced by name."""
-        given_args, given_kwargs = self._given
-        args, kwargs = list(given_args), {**given_kwargs, **overrides}
+        (args, kwargs), others = self._given, dict(overrides)
         parameters = inspect.signature(type(self)).parameters.values()
-        positional = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
-        for position, name in enumerate(positional[: len(args)]):
-            if name in overrides:
-                args[position] = kwargs.pop(name)
-        return tuple(args), kwargs
+        names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD][: len(args)]
+        args = tuple(others.pop(name, value) for name, value in zip_longest(names, args))  # `*args` have no names
+        return args, {**kwargs, **others}
 
     def __getstate__(self) -> dict:
         """Returns the constructor arguments: `{"args": tuple, "kwargs": dict}`."""

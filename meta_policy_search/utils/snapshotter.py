@@ -30,6 +30,7 @@ _SNAPSHOT_NAME = re.compile(r"params(\.prev)?\.pkl|itr_\d+\.pkl")
 _MAGIC = b"\nMPSNAP1"
 _TRAILER = struct.Struct("<8sqqQ32s")  # magic, iteration, time of writing (ns), bytes of pickle, SHA-256 of all before
 _DIGEST_SIZE = 32
+_BLOCK = 1 << 20  # bytes read at once
 
 
 class SnapshotError(RuntimeError):
@@ -58,7 +59,9 @@ class Snapshotter:
     ==========  ==========================================================================================
 
     A file gets its name after it is flushed to disk. If the process is killed, the disk is full or an object cannot be
-    pickled, the earlier snapshots do not change. Only one run at a time may use a folder.
+    pickled, the earlier snapshots do not change. `params.pkl` is renamed to `params.prev.pkl` before the new file gets
+    its name; a process that is killed between the two leaves only `params.prev.pkl`, and `load_snapshot` of the folder
+    loads it. Only one run at a time may use a folder.
 
     Args:
         dir: run folder; created if missing.
@@ -110,19 +113,10 @@ class Snapshotter:
                                 f"{_last_whole(self.dir)}") from error
 
     def _keep_predecessor(self) -> None:
-        """Links the latest snapshot to its second name, before it is replaced under its first name."""
-        latest, previous = os.path.join(self.dir, LATEST), os.path.join(self.dir, PREVIOUS)
-        if _describe(latest) is None:  # missing or damaged: keep the predecessor
-            return
-        if os.path.exists(previous) and os.path.samefile(latest, previous):  # a kill between the two renames
-            return
-        second_name = previous + TEMPORARY
-        try:
-            os.link(latest, second_name)
-        except OSError:  # no hard links: for a moment only the predecessor exists
-            os.replace(latest, previous)
-        else:
-            os.replace(second_name, previous)
+        """Renames the latest snapshot before it is replaced; a damaged one does not replace the predecessor."""
+        latest = os.path.join(self.dir, LATEST)
+        if _describe(latest) is not None:
+            os.replace(latest, os.path.join(self.dir, PREVIOUS))
 
 
 def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
@@ -187,22 +181,15 @@ def _dump(file: BinaryIO, itr: int, written_ns: int, params: Any) -> None:
     """Writes a snapshot into an empty file, which can also be read."""
     cloudpickle.dump(params, file)
     file.write(_TRAILER.pack(_MAGIC, itr, written_ns, file.tell(), b"")[:-_DIGEST_SIZE])
-    size = file.tell()
+    file.write(_digest(file, file.tell()))
+
+
+def _digest(file: BinaryIO, size: int) -> bytes:
+    """Returns the SHA-256 digest of the first `size` bytes, and leaves the file at their end."""
     file.seek(0)
-    digest = _sha256(file, size)
-    file.seek(size)
-    file.write(digest)
-
-
-def _sha256(file: BinaryIO, size: int) -> bytes:
-    """Returns the digest of the next `size` bytes."""
     sha256 = hashlib.sha256()
-    while size:
-        block = file.read(min(size, 1 << 20))
-        if not block:
-            raise EOFError("the file became shorter while it was read")
-        sha256.update(block)
-        size -= len(block)
+    for start in range(0, size, _BLOCK):
+        sha256.update(file.read(min(_BLOCK, size - start)))
     return sha256.digest()
 
 
@@ -225,28 +212,27 @@ def _damage(path: str) -> Optional[str]:
     if _describe(path) is None:
         return f"it does not end as a snapshot does ({os.path.getsize(path)} bytes; cut off, or some other file)"
     with open(path, "rb") as file:
-        digest = _sha256(file, os.path.getsize(path) - _DIGEST_SIZE)
+        digest = _digest(file, os.path.getsize(path) - _DIGEST_SIZE)
         return None if digest == file.read() else "its contents do not have the digest that it ends with"
 
 
 def _find(folder: str, itr: Optional[int]) -> str:
     """Returns the file of an iteration, or the file written last; damaged files are ordered by their names."""
-    names = [name for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
-    if not names:
-        raise SnapshotError(f"the folder {folder} holds no snapshot (params.pkl or itr_N.pkl)")
+    names = {name for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)}
     whole = list_snapshots(folder)
-    if itr is None:
+    if itr is not None:
+        found = [snapshot.path for snapshot in whole if snapshot.itr == itr]
+        found += [os.path.join(folder, name) for name in names & {f"itr_{itr}.pkl"} if not found]
+    else:
         last = whole[-1].itr if whole else -2
-        damaged = set(names) - {os.path.basename(snapshot.path) for snapshot in whole}
-        later = [name for name in damaged if _named_itr(name) > last]
-        return os.path.join(folder, max(later, key=_named_itr)) if later else whole[-1].path
-    matching = [snapshot.path for snapshot in whole if snapshot.itr == itr]
-    if matching:
-        return matching[-1]
-    if f"itr_{itr}.pkl" in names:
-        return os.path.join(folder, f"itr_{itr}.pkl")
-    there = ", ".join(str(number) for number in sorted({snapshot.itr for snapshot in whole}))
-    raise SnapshotError(f"the folder {folder} holds no snapshot of iteration {itr}; it holds those of: {there}")
+        damaged = names - {os.path.basename(snapshot.path) for snapshot in whole}
+        later = sorted((name for name in damaged if _named_itr(name) > last), key=_named_itr)
+        found = [snapshot.path for snapshot in whole] + [os.path.join(folder, name) for name in later]
+    if not found:
+        which = "" if itr is None else f" of iteration {itr}"
+        there = ", ".join(str(number) for number in sorted({snapshot.itr for snapshot in whole})) or "none"
+        raise SnapshotError(f"the folder {folder} holds no snapshot{which}; it holds those of: {there}")
+    return found[-1]
 
 
 def _named_itr(name: str) -> float:

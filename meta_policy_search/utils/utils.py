@@ -1,9 +1,7 @@
 """Helpers: seeds, times, discounted sums, statistics of advantages, dicts of arrays, and settings as JSON."""
 import contextlib
-import dataclasses
 import enum
 import json
-import os
 import random
 import sys
 import time
@@ -75,8 +73,6 @@ def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
     """
     discount = check_non_negative("discount", discount)
     sums = np.array(x, dtype=np.float64)
-    if sums.ndim == 0:
-        raise ValueError(f"x: expected an array with a leading time axis, got {sums.item()!r}")
     for t in range(len(sums) - 2, -1, -1):  # vectorized over the other axes
         sums[t] += discount * sums[t + 1]
     return sums
@@ -161,8 +157,6 @@ class ClassEncoder(json.JSONEncoder):
     class                       `{"$class": "module.Name"}`
     function, other callable    `{"function": "module.name"}`, a callable object by its class
     NumPy scalar or array       number, or nested lists of numbers
-    path (`os.PathLike`)        string
-    dataclass                   object of its fields
     enumeration member          its value
     ==========================  =======================================================
 
@@ -175,12 +169,8 @@ class ClassEncoder(json.JSONEncoder):
             return {"$class": _full_name(o)}
         if isinstance(o, (np.ndarray, np.generic)):
             return o.tolist()
-        if isinstance(o, os.PathLike):
-            return os.fspath(o)
         if isinstance(o, enum.Enum):
             return o.value
-        if dataclasses.is_dataclass(o):
-            return {field.name: getattr(o, field.name) for field in dataclasses.fields(o)}
         if callable(o):
             return {"function": _full_name(o)}
         return super().default(o)

@@ -1,13 +1,11 @@
-"""MP4 videos and animated GIFs; needs the extra `video`."""
+"""MP4 videos; needs the extra `video`."""
 import contextlib
-from typing import Any, Callable, Iterator, List, Tuple
+from typing import Any, Callable, Iterator, Tuple
 
 import numpy as np
 
 from meta_policy_search.utils.checks import check_positive
 from meta_policy_search.utils.files import PathLike, atomic_path
-
-_GIF_FPS, _GIF_WIDTH = 10.0, 640  # pictures per second, pixels
 
 
 def check_encoder() -> None:
@@ -32,29 +30,29 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
 
     Raises:
         ValueError: a wrong picture, or none.
-        OSError: the file cannot be written, for example because the disk is full.
+        OSError: the file cannot be written.
     """
     check_encoder()
     fps = check_positive("fps", fps)
     with atomic_path(path) as temporary:
         open(temporary, "wb").close()  # its errors are clearer than the encoder's
-        shape, count, encoder = (0, 0, 3), 0, None
+        shape, encoder = (0, 0, 3), None
 
         def append(picture: np.ndarray) -> None:
-            nonlocal shape, count, encoder
+            nonlocal shape, encoder
             if encoder is None:
                 encoder, shape = _start_encoder(temporary, picture.shape, fps), picture.shape
             if picture.shape != shape or picture.dtype != np.uint8:
                 raise ValueError(f"picture: expected uint8 {shape}, got {picture.dtype} {picture.shape}")
             encoder.send(np.ascontiguousarray(picture))
-            count += 1
 
         try:
             yield append
         finally:
             if encoder is not None:
                 encoder.close()
-        _check_complete(temporary, count)
+        if encoder is None:
+            raise ValueError("picture: expected at least one for a video, got none")
 
 
 def _start_encoder(path: str, shape: Tuple[int, ...], fps: float) -> Any:
@@ -67,43 +65,3 @@ def _start_encoder(path: str, shape: Tuple[int, ...], fps: float) -> Any:
         output_params=["-f", "mp4", "-movflags", "+faststart"])
     encoder.send(None)
     return encoder
-
-
-def _check_complete(path: str, count: int) -> None:
-    """Raises an error unless there were pictures and all of them are in the file."""
-    import imageio_ffmpeg
-
-    if not count:
-        raise ValueError("picture: expected at least one for a video, got none")
-    try:
-        found, _ = imageio_ffmpeg.count_frames_and_secs(path)
-    except RuntimeError:  # the file is unreadable
-        found = 0
-    if found != count:
-        raise OSError(f"could not write the video: of {count} pictures, {found} are in {path} (a full disk?)")
-
-
-@contextlib.contextmanager
-def gif_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
-    """As `mp4_file`, an animated GIF: at most 640 pixels wide, about ten pictures per second, 64 colors.
-
-    A block that appends no picture writes no file.
-    """
-    from PIL import Image
-
-    every, count = max(1, round(check_positive("fps", fps) / _GIF_FPS)), 0
-    images: List[Any] = []
-
-    def append(picture: np.ndarray) -> None:
-        nonlocal count
-        if count % every == 0:
-            image = Image.fromarray(picture)
-            image.thumbnail((_GIF_WIDTH, _GIF_WIDTH))
-            images.append(image.quantize(64))
-        count += 1
-
-    yield append
-    if images:
-        with atomic_path(path) as temporary:
-            images[0].save(temporary, format="GIF", save_all=True, append_images=images[1:], loop=0,
-                           duration=1000.0 * every / fps)

@@ -458,10 +458,10 @@ def test_mistakes_in_an_evaluator(trainer, arguments, error, message):
 
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_a_step_that_leads_nowhere_is_an_error_and_the_random_numbers_go_on(evaluator):
-    state = seeding.get_state(), np.random.get_state()[1].tolist()
+    state = seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()
     with pytest.raises((FloatingPointError, ValueError), match="finite"):
         evaluator.evaluate(tasks=2, step_sizes=[1e38])
-    assert (seeding.get_state(), np.random.get_state()[1].tolist()) == state
+    assert (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()) == state
 
 
 # Algorithms that adapt to each task by themselves ------------------------------------------------------------------
@@ -511,12 +511,12 @@ def test_a_search_adapts_and_its_seed_decides(trainer, cls):
 
 
 def test_a_search_leaves_everything_as_it_is(trainer):
-    before = seeding.get_state(), np.random.get_state()[1].tolist(), trainer.policy.get_flat_params().tolist()
+    before = seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist(), trainer.policy.get_flat_params().tolist()
     evaluator = make_search(trainer)
-    state = seeding.get_state()
+    state = seeding.get_process_state()["seeding"]
     start = evaluator.algo.policy.get_flat_params()
     evaluator.evaluate(tasks=2, num_steps=2)
-    assert seeding.get_state() == state
+    assert seeding.get_process_state()["seeding"] == state
     assert (np.random.get_state()[1].tolist(), trainer.policy.get_flat_params().tolist()) == before[1:]
     np.testing.assert_array_equal(evaluator.algo.policy.get_flat_params(), start)
 

@@ -164,9 +164,9 @@ def test_all_that_can_be_said(runs, tmp_path, capsys):
 
 
 def test_loaded_again_it_returns_the_same_and_the_random_numbers_of_a_notebook_go_on(runs):
-    state = seeding.get_state(), np.random.get_state()[1].tolist()
+    state = seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()
     again = load_evaluator(runs / "vpg_maml")
-    assert (seeding.get_state(), np.random.get_state()[1].tolist()) == state
+    assert (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist()) == state
     np.testing.assert_array_equal(again.evaluate(tasks=3, num_steps=2).returns,
                                   load_once(runs / "vpg_maml").evaluate(tasks=3, num_steps=2).returns)
 

@@ -3,7 +3,6 @@ import sys
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import meta_policy_search as mps
 from experiments import maml_trpo, render
@@ -84,9 +83,7 @@ def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
     """
     path = tmp_path / "a.mp4"
     run(point, "--tasks", "[[2, 2], [-2, -2]]", "--num_steps", 2, "--max_path_length", 6, "--output", path)
-    assert capsys.readouterr().out == f"Video: {path}, 14 pictures, 1.4 s; smaller: {tmp_path / 'a.gif'}\n"
-    with Image.open(tmp_path / "a.gif") as small:
-        assert (small.n_frames, small.width) == (14, 640)
+    assert capsys.readouterr().out == f"Video: {path}, 14 pictures, 1.4 s\n"
     meta, pictures = video(path)
     assert meta["size"] == (WIDTH, HEIGHT) and meta["fps"] == 10.0 and pictures.shape == (14, HEIGHT, WIDTH, 3)
     recording = mps.load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)

@@ -14,7 +14,7 @@ import meta_policy_search as mps
 from experiments import cem, record, runs
 from meta_policy_search import run_folder
 from meta_policy_search.utils import logger
-from meta_policy_search.utils.files import FolderLock, is_locked
+from meta_policy_search.utils.files import is_locked, lock_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 YESTERDAY = run_folder.now() - datetime.timedelta(days=1)
@@ -150,7 +150,7 @@ def test_a_run_goes_on_with_the_command_that_is_named(tmp_path, monkeypatch, cap
     capsys.readouterr()
     (run,) = json.loads(shown(capsys, "--json"))
     assert (run["state"], run["iterations"], run["n_itr"], run["ended"]) == ("interrupted", 2, 4, begun["ended"])
-    with FolderLock("data/run"):
+    with lock_folder("data/run"):
         (run,) = json.loads(shown(capsys, "--json"))
         assert (run["state"], run["resume"]) == ("running", None)
     (run,) = json.loads(shown(capsys, "--json"))
@@ -202,8 +202,8 @@ def test_messages_in_the_log_have_their_time_with_its_zone(tmp_path):
 
 
 def test_a_lock_of_another_process_is_seen_and_looking_takes_none(tmp_path):
-    program = ("import sys\nfrom meta_policy_search.utils.files import FolderLock\n"
-               "lock = FolderLock(sys.argv[1])\nprint('ready', flush=True)\nsys.stdin.read()")
+    program = ("import sys\nfrom meta_policy_search.utils.files import lock_folder\n"
+               "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\nsys.stdin.read()")
     assert not is_locked(tmp_path) and not is_locked(tmp_path / "nowhere")
     with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as process:
@@ -211,7 +211,7 @@ def test_a_lock_of_another_process_is_seen_and_looking_takes_none(tmp_path):
         assert is_locked(tmp_path)
         process.communicate()
     assert not is_locked(tmp_path)
-    with FolderLock(tmp_path):
+    with lock_folder(tmp_path):
         assert is_locked(tmp_path)
 
 
@@ -220,5 +220,5 @@ def test_a_run_that_begins_while_somebody_looks_waits_for_that(tmp_path, monkeyp
     looking = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
     monkeypatch.setattr("time.sleep", lambda seconds: os.close(looking))
-    with FolderLock(tmp_path):
+    with lock_folder(tmp_path):
         assert is_locked(tmp_path)

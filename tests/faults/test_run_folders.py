@@ -1,4 +1,5 @@
 """One process writes to a run folder, no two runs share one, and the last snapshot is the last one by any clock."""
+import contextlib
 import datetime
 import errno
 import fcntl
@@ -16,7 +17,7 @@ import pytest
 from experiments import cem, command, record, vpg_maml
 from meta_policy_search import run_folder
 from meta_policy_search.utils import logger, snapshotter
-from meta_policy_search.utils.files import FolderLock, is_locked
+from meta_policy_search.utils.files import is_locked, lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots, load_snapshot
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -74,8 +75,9 @@ def test_a_run_is_not_resumed_while_it_goes_on(tmp_path, capsys):
     """Given a run under way, then `--resume` of it changes nothing."""
     assert cem.main([*SMALL, "--n_itr", "1", "--dump_path", str(tmp_path / "run")]) == 0
     before = (tmp_path / "run" / "progress.csv").read_bytes()
-    child = start("-c", "import sys, time\nfrom meta_policy_search.utils.files import FolderLock\n"
-                  "lock = FolderLock(sys.argv[1])\nprint('ready', flush=True)\ntime.sleep(300)", tmp_path / "run")
+    child = start("-c", "import sys, time\nfrom meta_policy_search.utils.files import lock_folder\n"
+                  "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\ntime.sleep(300)",
+                  tmp_path / "run")
     try:
         assert child.stdout.readline() == "ready\n"
         said = mistake(capsys, cem, "--resume", tmp_path / "run", "--n_itr", 3)
@@ -88,7 +90,7 @@ def test_a_run_is_not_resumed_while_it_goes_on(tmp_path, capsys):
 
 def can_lock(folder):
     """Returns whether another process can lock a folder."""
-    program = "import sys\nfrom meta_policy_search.utils.files import FolderLock\nFolderLock(sys.argv[1])"
+    program = "import sys\nfrom meta_policy_search.utils.files import lock_folder\nlock_folder(sys.argv[1]).__enter__()"
     errors = start("-c", program, folder).communicate()[1]
     assert not errors or "no other process" in errors, errors
     return not errors
@@ -112,42 +114,42 @@ def test_a_process_can_configure_its_folder_again_and_gives_it_back(tmp_path):
 
 def test_a_forked_process_does_not_hold_the_lock(tmp_path):
     """Given a forked child process, then it cannot lock the folder of its parent, and does not keep it locked."""
-    lock, (read, write) = FolderLock(tmp_path), os.pipe()
-    pid = os.fork()
-    if pid == 0:
+    read, write = os.pipe()
+    with contextlib.ExitStack() as lock:
+        lock.enter_context(lock_folder(tmp_path))
+        pid = os.fork()
+        if pid == 0:
+            try:
+                lock.close()  # no effect: the parent holds this lock
+                with lock_folder(tmp_path):
+                    os.write(write, b"locked")
+            except BaseException as error:
+                os.write(write, str(error).encode())
+            time.sleep(300)
+            os._exit(0)
         try:
-            lock.release()  # no effect: the parent holds this lock
-            FolderLock(tmp_path)
-            os.write(write, b"locked")
-        except BaseException as error:
-            os.write(write, str(error).encode())
-        time.sleep(300)
-        os._exit(0)
-    try:
-        assert f"which process {os.getpid()} on {socket.gethostname()} writes to" in os.read(read, 1000).decode()
-        assert not can_lock(tmp_path)
-        lock.release()
-        lock.release()
-        assert can_lock(tmp_path)
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+            assert f"which process {os.getpid()} on {socket.gethostname()} writes to" in os.read(read, 1000).decode()
+            assert not can_lock(tmp_path)
+            lock.close()
+            assert can_lock(tmp_path)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def test_a_folder_is_locked_until_each_of_its_locks_is_released(tmp_path):
-    first, second = FolderLock(tmp_path), FolderLock(tmp_path / ".." / tmp_path.name)
-    assert (tmp_path / ".lock").read_text() == f"process {os.getpid()} on {socket.gethostname()}"
-    first.release()
-    first.release()
-    assert is_locked(tmp_path)
-    second.release()
+    with lock_folder(tmp_path):
+        with lock_folder(tmp_path / ".." / tmp_path.name):
+            assert (tmp_path / ".lock").read_text() == f"process {os.getpid()} on {socket.gethostname()}"
+        assert is_locked(tmp_path)
     assert not is_locked(tmp_path)
 
 
 def test_looking_for_a_lock_leaves_no_file_and_takes_no_lock(tmp_path):
     """Given many processes that list runs, then none of them sees the lock of another one."""
     assert not is_locked(tmp_path) and not is_locked(tmp_path / "missing") and os.listdir(tmp_path) == []
-    FolderLock(tmp_path).release()
+    with lock_folder(tmp_path):
+        pass
     with open(tmp_path / ".lock") as file:
         fcntl.flock(file, fcntl.LOCK_SH)  # as `is_locked` of another process does
         assert not is_locked(tmp_path)
@@ -158,7 +160,7 @@ def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatc
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.warns(UserWarning, match="cannot be locked.*no other process writes to it"), FolderLock(tmp_path):
+    with pytest.warns(UserWarning, match="cannot be locked.*no other process writes to it"), lock_folder(tmp_path):
         assert not is_locked(tmp_path)
 
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from experiments import sweep
-from meta_policy_search.utils.files import FolderLock
+from meta_policy_search.utils.files import lock_folder
 from meta_policy_search.utils.snapshotter import Snapshotter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -79,8 +79,8 @@ def test_settings_that_an_earlier_sweep_wrote_are_replaced(tmp_path, monkeypatch
 def test_the_same_sweep_does_not_run_twice_at_once(tmp_path, capsys):
     """Given a sweep under way, then the second one names it in a line, and nothing happens."""
     (tmp_path / "runs").mkdir()
-    program = ("import sys, time\nfrom meta_policy_search.utils.files import FolderLock\n"
-               "lock = FolderLock(sys.argv[1])\nprint('ready', flush=True)\ntime.sleep(300)")
+    program = ("import sys, time\nfrom meta_policy_search.utils.files import lock_folder\n"
+               "lock = lock_folder(sys.argv[1])\nlock.__enter__()\nprint('ready', flush=True)\ntime.sleep(300)")
     first = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "runs")], stdout=subprocess.PIPE, text=True)
     try:
         assert first.stdout.readline() == "ready\n"
@@ -117,7 +117,8 @@ def test_runs_end_with_a_sweep_that_is_killed_and_the_next_one_goes_on(number, t
         os.kill(process.pid, number)
         process.wait()
         wait_for(lambda: not psutil.pid_exists(child.pid) or child.status() == "zombie", seconds=5)  # noqa: B023
-        FolderLock(output / "seed=1").release()
+        with lock_folder(output / "seed=1"):
+            pass
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     with open(progress, newline="") as file:

@@ -13,7 +13,6 @@ from meta_policy_search.utils.checks import (
     check_non_negative,
     check_positive,
     check_positive_int,
-    check_same,
     did_you_mean,
 )
 
@@ -117,15 +116,6 @@ def test_a_choice_is_returned_and_anything_else_lists_the_choices():
 def test_one_is_not_the_choice_true():
     with pytest.raises(ValueError, match=r"log: expected one of False, True, got 1"):
         check_choice("log", 1, [False, True])
-
-
-def test_equal_values_are_the_same_and_others_are_named_both():
-    assert type(check_same("sampler.M", np.int64(4), "policy.M", 4)) is int
-    assert check_same("a", np.arange(3), "b", [0, 1, 2]).tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"sampler.M and policy.M: .*sampler.M=4 and policy.M=5"):
-        check_same("sampler.M", 4, "policy.M", 5)
-    with pytest.raises(ValueError, match=r"a and b"):
-        check_same("a", np.arange(3), "b", np.arange(4))
 
 
 @pytest.mark.parametrize("name, expected", [

@@ -126,6 +126,15 @@ def test_an_argument_that_does_not_exist_is_refused():
         OldStyle(3).clone(width=2)
 
 
+def test_a_class_without_a_constructor_takes_no_arguments():
+    class Plain(Configurable):
+        pass
+
+    assert repr(Plain()) == "Plain()"
+    with pytest.raises(TypeError, match=r"Plain\(\) takes no arguments"):
+        Plain(2)
+
+
 class Ant(Configurable):
     """Keeps none of its arguments."""
 

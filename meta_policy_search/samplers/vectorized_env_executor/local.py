@@ -17,6 +17,13 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
 
     Works for every environment.
 
+    Args:
+        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
+            samples tasks.
+        meta_batch_size: number of tasks, at least one.
+        envs_per_task: number of environments per task, at least one.
+        max_path_length: `step` ends a path after so many steps; at least one.
+
     Raises:
         TypeError: `env` cannot be copied, that is pickled; else as for `MetaEnvExecutor`.
     """
@@ -66,6 +73,13 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
 
     Where an exception of the batched environment has an attribute `env_ids`, such as `PhysicsError`, the executor's
     error names these environments, otherwise all that took part.
+
+    Args:
+        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
+            samples tasks.
+        meta_batch_size: number of tasks, at least one.
+        envs_per_task: number of environments per task, at least one.
+        max_path_length: `step` ends a path after so many steps; at least one.
 
     Raises:
         TypeError: `env` has no batched form, see `envs.gym_compat.make_batched`; else as for `MetaEnvExecutor`.

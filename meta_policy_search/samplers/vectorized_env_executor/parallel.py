@@ -25,6 +25,11 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
     when the interpreter exits or is killed. Needs a POSIX system.
 
     Args:
+        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
+            samples tasks.
+        meta_batch_size: number of tasks, at least one.
+        envs_per_task: number of environments per task, at least one.
+        max_path_length: `step` ends a path after so many steps; at least one.
         num_processes: number of worker processes, of which no more than `meta_batch_size` are started; default:
             one per core that this process may use. Each computes on one thread.
 
