@@ -63,8 +63,9 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
       discrete observation becomes a one-hot vector).
     - Actions of a box are clipped to it; discrete ones are integers from 0, wherever the wrapped space starts.
 
-    An environment given by its id or as a function is copied (by pickling or `copy.deepcopy`) by making it anew and
-    repeating the steps since the last reset there. One given as an object is copied as the object allows.
+    A copy (by pickling or `copy.deepcopy`) of an environment given by its id or as a function makes the wrapped
+    environment anew: it has the same task and generator, and has to be reset before the first step. An environment
+    given as an object is copied as the object allows.
 
     Args:
         env: the id of a registered environment, such as `"Pendulum-v1"`; a function without arguments that makes one,
@@ -76,7 +77,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
     Raises:
         TypeError: `env` cannot be stepped, has no `set_task` where none is given, or has a space that is not supported
             (actions: a box with one axis, or discrete; observations: what Gymnasium can flatten).
-        ValueError: there is no environment of this id.
+        gymnasium.error.Error: there is no environment of this id.
 
     Attributes:
         wrapped_env: the Gymnasium environment.
@@ -84,13 +85,9 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
 
     def __init__(self, env: Union[str, Callable[[], Any], Any], sample_task: Callable[[np.random.Generator], Task],
                  set_task: Optional[Callable[[Any, Task], None]] = None) -> None:
-        for name, function in (("sample_task", sample_task), ("set_task", set_task)):
-            if not (callable(function) or (name == "set_task" and function is None)):
-                raise TypeError(f"{name}: expected a function, got {function!r}")
         self._make_env = _factory(env)  # None for an environment that was given itself
         self._sample_task, self._set_task = sample_task, set_task
         self._task: Task = None
-        self._path: List[Tuple[Any, ...]] = []  # calls since the last reset: methods and arguments
         self._wrap(_steppable(env if self._make_env is None else self._make_env()))
         inner = gym_compat.innermost(self.wrapped_env)
         if set_task is None and gym_compat.method_of(inner, "set_task") is None:
@@ -107,7 +104,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
     def set_task(self, task: Task) -> None:
         """See `MetaEnv.set_task`; raises what the environment does if it does not take the task."""
         task = copy.deepcopy(task)
-        self._do(GymnasiumMetaEnv._apply_task, task)
+        self._apply_task(task)
         self._task = task
 
     def get_task(self) -> Task:
@@ -121,33 +118,19 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
         """
         super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
         seed = int(self.np_random.integers(2**31) if seed is None else seed)
-        self._path = [] if self._task is None else [(GymnasiumMetaEnv._apply_task, self._task)]
-        observation, info = self._do(GymnasiumMetaEnv._reset_wrapped, seed, options)
+        observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
         return self._as_vector(observation), info
 
     def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
-        observation, *rest = self._do(GymnasiumMetaEnv._step_wrapped, self._wrapped_action(action))
+        observation, *rest = gym_compat.step_env(self.wrapped_env, self._wrapped_action(action))
         return (self._as_vector(observation), *rest)
-
-    def _do(self, method: Callable, *arguments: Any) -> Any:
-        """Calls a method, and remembers the call for copies."""
-        answer = method(self, *arguments)
-        if self._make_env is not None:
-            self._path.append((method, *arguments))
-        return answer
 
     def _apply_task(self, task: Task) -> None:
         if self._set_task is None:
             gym_compat.innermost(self.wrapped_env).set_task(copy.deepcopy(task))
         else:
             self._set_task(self.wrapped_env, copy.deepcopy(task))
-
-    def _reset_wrapped(self, seed: int, options: Optional[dict]) -> Tuple[Any, Dict[str, Any]]:
-        return gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
-
-    def _step_wrapped(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
-        return gym_compat.step_env(self.wrapped_env, copy.copy(action))
 
     def _as_vector(self, observation: Any) -> np.ndarray:
         space = self.wrapped_env.observation_space
@@ -177,8 +160,8 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
         self.__dict__.update(state)
         if self._make_env is not None:
             self.wrapped_env = self._make_env()
-            for method, *arguments in self._path:
-                method(self, *arguments)
+            if self._task is not None:
+                self._apply_task(self._task)
 
 
 def _steppable(env: Any) -> Any:
@@ -194,10 +177,6 @@ def _factory(env: Any) -> Optional[Callable[[], Any]]:
         return env if callable(env) and not is_env else None
     import gymnasium
 
-    try:
-        gymnasium.spec(env)
-    except gymnasium.error.Error as error:
-        raise ValueError(f"env: expected the id of an environment of Gymnasium, got {env!r}: {error}") from error
     return functools.partial(gymnasium.make, env, disable_env_checker=True)
 
 
@@ -209,10 +188,7 @@ def _observation_space(space: Any) -> gym.spaces.Box:
     if not _is_vector(space):
         from gymnasium import spaces
 
-        try:
-            flat = spaces.flatten_space(space)
-        except NotImplementedError:
-            flat = None
+        flat = spaces.flatten_space(space)
         if not is_box(flat):
             raise TypeError(f"env: expected observations that can be flattened to a vector, got the space {space}")
         space = flat
