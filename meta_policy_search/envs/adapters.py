@@ -6,7 +6,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.envs import gym_compat
-from meta_policy_search.envs.spaces import check_action, is_box, is_discrete
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.spaces import as_array, is_box, is_discrete
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.gym_import import gym
@@ -25,11 +26,6 @@ class SingleTaskEnv(gym_compat.WrappingEnv):
         self._wrap(_steppable(env))
         self.observation_space = env.observation_space
         self.action_space = env.action_space
-
-    @property
-    def unwrapped(self) -> Any:
-        """The environment inside all wrappers, whose generator paths draw from."""
-        return gym_compat.innermost(self.wrapped_env)
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
         """Returns a list of `n_tasks` times None."""
@@ -63,13 +59,12 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
       discrete observation becomes a one-hot vector).
     - Actions of a box are clipped to it; discrete ones are integers from 0, wherever the wrapped space starts.
 
-    A copy (by pickling or `copy.deepcopy`) of an environment given by its id or as a function makes the wrapped
-    environment anew: it has the same task and generator, and has to be reset before the first step. An environment
-    given as an object is copied as the object allows.
+    A copy (by pickling or `copy.deepcopy`) makes the wrapped environment anew: it has the same task and generator, and
+    has to be reset before the first step.
 
     Args:
-        env: the id of a registered environment, such as `"Pendulum-v1"`; a function without arguments that makes one,
-            such as its class; or an environment.
+        env: the id of a registered environment, such as `"Pendulum-v1"`, or a function without arguments that makes
+            one, such as its class.
         sample_task: function `(rng) -> task` that draws a task from a `numpy.random.Generator`.
         set_task: function `(env, task)` that gives the environment (with its wrappers, if any) a task; default None,
             the method `set_task` of `env.unwrapped`. The task takes effect with the next reset at the latest.
@@ -83,18 +78,22 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
         wrapped_env: the Gymnasium environment.
     """
 
-    def __init__(self, env: Union[str, Callable[[], Any], Any], sample_task: Callable[[np.random.Generator], Task],
+    def __init__(self, env: Union[str, Callable[[], Any]], sample_task: Callable[[np.random.Generator], Task],
                  set_task: Optional[Callable[[Any, Task], None]] = None) -> None:
-        self._make_env = _factory(env)  # None for an environment that was given itself
+        self._make_env = _make_by_id(env) if isinstance(env, str) else env
+        if not callable(self._make_env):
+            raise TypeError(f"env: expected the id of an environment or a function that makes one, got {env!r}")
         self._sample_task, self._set_task = sample_task, set_task
         self._task: Task = None
-        self._wrap(_steppable(env if self._make_env is None else self._make_env()))
+        self._wrap(_steppable(self._make_env()))
         inner = gym_compat.innermost(self.wrapped_env)
         if set_task is None and gym_compat.method_of(inner, "set_task") is None:
             raise TypeError(f"set_task: expected a function (env, task), as {type(inner).__name__} has no method "
                             "set_task, got None")
         self.observation_space = _observation_space(self.wrapped_env.observation_space)
         self.action_space = _action_space(self.wrapped_env.action_space)
+
+    unwrapped = MetaEnv.unwrapped  # this environment itself: paths draw from its generator
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
         """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
@@ -123,8 +122,8 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
 
     def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
-        observation, *rest = gym_compat.step_env(self.wrapped_env, self._wrapped_action(action))
-        return (self._as_vector(observation), *rest)
+        answer = gym_compat.step_env(self.wrapped_env, self._wrapped_action(action))
+        return (self._as_vector(answer[0]), *answer[1:])
 
     def _apply_task(self, task: Task) -> None:
         if self._set_task is None:
@@ -143,7 +142,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
     def _wrapped_action(self, action: Any) -> Any:
         space = self.wrapped_env.action_space
         if is_box(space):
-            action = check_action(action, self.action_space.shape)
+            action = as_array("action", action, self.action_space.shape)
             return np.clip(action, self.action_space.low, self.action_space.high).astype(space.dtype)
         index = np.asarray(action)
         if index.shape != () or index.dtype.kind not in "iu" or not 0 <= index < space.n:
@@ -151,17 +150,13 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
         return space.dtype.type(int(index) + int(space.start))
 
     def __getstate__(self) -> Dict[str, Any]:
-        state = self.__dict__.copy()
-        if self._make_env is not None:
-            del state["wrapped_env"]
-        return state
+        return {name: value for name, value in self.__dict__.items() if name != "wrapped_env"}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self._make_env is not None:
-            self.wrapped_env = self._make_env()
-            if self._task is not None:
-                self._apply_task(self._task)
+        self.wrapped_env = self._make_env()
+        if self._task is not None:
+            self._apply_task(self._task)
 
 
 def _steppable(env: Any) -> Any:
@@ -170,14 +165,10 @@ def _steppable(env: Any) -> Any:
     return env
 
 
-def _factory(env: Any) -> Optional[Callable[[], Any]]:
-    """Returns the function that makes the environment; None for an environment."""
-    if not isinstance(env, str):
-        is_env = not isinstance(env, type) and gym_compat.method_of(env, "step") is not None
-        return env if callable(env) and not is_env else None
+def _make_by_id(env_id: str) -> Callable[[], Any]:
     import gymnasium
 
-    return functools.partial(gymnasium.make, env, disable_env_checker=True)
+    return functools.partial(gymnasium.make, env_id, disable_env_checker=True)
 
 
 def _is_vector(space: Any) -> bool:

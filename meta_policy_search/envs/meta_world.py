@@ -20,7 +20,7 @@ import numpy as np
 from meta_policy_search.envs.interface import MetaEnv, PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
-from meta_policy_search.envs.spaces import as_array, check_action
+from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, did_you_mean
 from meta_policy_search.utils.gym_import import gym
@@ -106,7 +106,7 @@ class _MetaWorldEnv(MetaEnv):
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation [39], reward, terminated, truncated, env_info)`."""
-        action = np.clip(check_action(action, self.action_space.shape), -1.0, 1.0)
+        action = np.clip(as_array("action", action, self.action_space.shape), -1.0, 1.0)
         simulator = self._started_simulator("step")
         observation, reward, terminated, truncated, info = simulator.step(action)
         if warned := simulator.warned():

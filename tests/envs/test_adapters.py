@@ -95,7 +95,7 @@ def pendulum():
     return GymnasiumMetaEnv("Pendulum-v1", sample_task=draw_gravity, set_task=set_gravity)
 
 
-MAKERS = pytest.mark.parametrize("make", [drift, pendulum, lambda: drift(Drift())], ids=["class", "id", "object"])
+MAKERS = pytest.mark.parametrize("make", [drift, pendulum], ids=["class", "id"])
 CLONES = pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 
 
@@ -183,8 +183,8 @@ def test_actions_are_clipped_to_the_box_and_come_in_its_type():
 
 
 @pytest.mark.parametrize("action, complaint", [
-    (np.zeros(2), r"action: expected shape \(1,\), got \(2,\)"), (0.0, r"action: expected shape \(1,\), got \(\)"),
-    ([np.nan], "action: expected finite numbers, got"), ([np.inf], "action: expected finite numbers, got"),
+    (np.zeros(2), r"action: expected finite numbers of shape \(1,\), got"), (0.0, r"numbers of shape \(1,\), got 0.0"),
+    ([np.nan], "action: expected finite numbers of"), ([np.inf], "action: expected finite numbers of"),
 ])
 def test_actions_that_are_none_are_refused_and_move_nothing(action, complaint):
     env = drift()
@@ -330,7 +330,7 @@ def test_data_do_not_depend_on_the_executor(make, wrap):
 
 
 @pytest.mark.parametrize("env, error, complaint", [
-    (None, TypeError, "env: expected an environment with the methods reset and step, got None"),
+    (None, TypeError, "env: expected the id of an environment or a function that makes one, got None"),
     (dict, TypeError, "env: expected an environment with the methods reset and step, got {}"),
     ("Pendulumm-v1", gymnasium.error.NameNotFound, "`Pendulumm` doesn't exist. Did you mean: `Pendulum`"),
     (Choices, TypeError, r"set_task: expected a function \(env, task\), as Choices has no method set_task, got None"),
