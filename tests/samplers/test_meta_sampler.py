@@ -431,7 +431,7 @@ def test_an_action_that_is_not_finite_names_its_place_too():
         return actions, infos
 
     policy.get_actions = get_actions
-    with pytest.raises(ValueError, match="action: expected finite numbers of .* in task 2, path 1, step 3$"):
+    with pytest.raises(ValueError, match="action: expected finite numbers, got .* in task 2, path 1, step 3$"):
         sampler_of(MetaPointEnvCorner(), policy).obtain_samples()
 
 
