@@ -11,7 +11,7 @@ import sys
 from typing import Any, Dict, List, Mapping, Optional
 
 from meta_policy_search import __version__
-from meta_policy_search.envs.mujoco_envs.engines.factory import chosen_engine
+from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.serializable import Configurable, present_arguments

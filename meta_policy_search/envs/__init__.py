@@ -8,7 +8,7 @@ from meta_policy_search.envs.discrete_envs import MetaBernoulliBanditEnv, MetaTa
 from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
 from meta_policy_search.envs.meta_world import MetaWorldML1, MetaWorldML10, MetaWorldML25, MetaWorldML45
-from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
+from meta_policy_search.envs.mujoco_envs.base import RandomEnv
 from meta_policy_search.envs.normalized_env import NormalizedEnv, normalize
 from meta_policy_search.envs.point_envs import (
     MetaPointEnv,

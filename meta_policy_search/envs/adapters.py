@@ -6,7 +6,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from meta_policy_search.envs import gym_compat
-from meta_policy_search.envs.spaces import check_action, is_box, is_discrete
+from meta_policy_search.envs.interface import MetaEnv
+from meta_policy_search.envs.spaces import as_array, is_box, is_discrete
 from meta_policy_search.types import Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.gym_import import gym
@@ -25,11 +26,6 @@ class SingleTaskEnv(gym_compat.WrappingEnv):
         self._wrap(_steppable(env))
         self.observation_space = env.observation_space
         self.action_space = env.action_space
-
-    @property
-    def unwrapped(self) -> Any:
-        """The environment inside all wrappers, whose generator paths draw from."""
-        return gym_compat.innermost(self.wrapped_env)
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
         """Returns a list of `n_tasks` times None."""
@@ -63,12 +59,12 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
       discrete observation becomes a one-hot vector).
     - Actions of a box are clipped to it; discrete ones are integers from 0, wherever the wrapped space starts.
 
-    An environment given by its id or as a function is copied (by pickling or `copy.deepcopy`) by making it anew and
-    repeating the steps since the last reset there. One given as an object is copied as the object allows.
+    A copy (by pickling or `copy.deepcopy`) makes the wrapped environment anew: it has the same task and generator, and
+    has to be reset before the first step.
 
     Args:
-        env: the id of a registered environment, such as `"Pendulum-v1"`; a function without arguments that makes one,
-            such as its class; or an environment.
+        env: the id of a registered environment, such as `"Pendulum-v1"`, or a function without arguments that makes
+            one, such as its class.
         sample_task: function `(rng) -> task` that draws a task from a `numpy.random.Generator`.
         set_task: function `(env, task)` that gives the environment (with its wrappers, if any) a task; default None,
             the method `set_task` of `env.unwrapped`. The task takes effect with the next reset at the latest.
@@ -76,28 +72,28 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
     Raises:
         TypeError: `env` cannot be stepped, has no `set_task` where none is given, or has a space that is not supported
             (actions: a box with one axis, or discrete; observations: what Gymnasium can flatten).
-        ValueError: there is no environment of this id.
+        gymnasium.error.Error: there is no environment of this id.
 
     Attributes:
         wrapped_env: the Gymnasium environment.
     """
 
-    def __init__(self, env: Union[str, Callable[[], Any], Any], sample_task: Callable[[np.random.Generator], Task],
+    def __init__(self, env: Union[str, Callable[[], Any]], sample_task: Callable[[np.random.Generator], Task],
                  set_task: Optional[Callable[[Any, Task], None]] = None) -> None:
-        for name, function in (("sample_task", sample_task), ("set_task", set_task)):
-            if not (callable(function) or (name == "set_task" and function is None)):
-                raise TypeError(f"{name}: expected a function, got {function!r}")
-        self._make_env = _factory(env)  # None for an environment that was given itself
+        self._make_env = _make_by_id(env) if isinstance(env, str) else env
+        if not callable(self._make_env):
+            raise TypeError(f"env: expected the id of an environment or a function that makes one, got {env!r}")
         self._sample_task, self._set_task = sample_task, set_task
         self._task: Task = None
-        self._path: List[Tuple[Any, ...]] = []  # calls since the last reset: methods and arguments
-        self._wrap(_steppable(env if self._make_env is None else self._make_env()))
+        self._wrap(_steppable(self._make_env()))
         inner = gym_compat.innermost(self.wrapped_env)
         if set_task is None and gym_compat.method_of(inner, "set_task") is None:
             raise TypeError(f"set_task: expected a function (env, task), as {type(inner).__name__} has no method "
                             "set_task, got None")
         self.observation_space = _observation_space(self.wrapped_env.observation_space)
         self.action_space = _action_space(self.wrapped_env.action_space)
+
+    unwrapped = MetaEnv.unwrapped  # this environment itself: paths draw from its generator
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
         """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
@@ -107,7 +103,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
     def set_task(self, task: Task) -> None:
         """See `MetaEnv.set_task`; raises what the environment does if it does not take the task."""
         task = copy.deepcopy(task)
-        self._do(GymnasiumMetaEnv._apply_task, task)
+        self._apply_task(task)
         self._task = task
 
     def get_task(self) -> Task:
@@ -121,33 +117,19 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
         """
         super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
         seed = int(self.np_random.integers(2**31) if seed is None else seed)
-        self._path = [] if self._task is None else [(GymnasiumMetaEnv._apply_task, self._task)]
-        observation, info = self._do(GymnasiumMetaEnv._reset_wrapped, seed, options)
+        observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
         return self._as_vector(observation), info
 
     def step(self, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
-        observation, *rest = self._do(GymnasiumMetaEnv._step_wrapped, self._wrapped_action(action))
-        return (self._as_vector(observation), *rest)
-
-    def _do(self, method: Callable, *arguments: Any) -> Any:
-        """Calls a method, and remembers the call for copies."""
-        answer = method(self, *arguments)
-        if self._make_env is not None:
-            self._path.append((method, *arguments))
-        return answer
+        answer = gym_compat.step_env(self.wrapped_env, self._wrapped_action(action))
+        return (self._as_vector(answer[0]), *answer[1:])
 
     def _apply_task(self, task: Task) -> None:
         if self._set_task is None:
             gym_compat.innermost(self.wrapped_env).set_task(copy.deepcopy(task))
         else:
             self._set_task(self.wrapped_env, copy.deepcopy(task))
-
-    def _reset_wrapped(self, seed: int, options: Optional[dict]) -> Tuple[Any, Dict[str, Any]]:
-        return gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
-
-    def _step_wrapped(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
-        return gym_compat.step_env(self.wrapped_env, copy.copy(action))
 
     def _as_vector(self, observation: Any) -> np.ndarray:
         space = self.wrapped_env.observation_space
@@ -160,7 +142,7 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
     def _wrapped_action(self, action: Any) -> Any:
         space = self.wrapped_env.action_space
         if is_box(space):
-            action = check_action(action, self.action_space.shape)
+            action = as_array("action", action, self.action_space.shape)
             return np.clip(action, self.action_space.low, self.action_space.high).astype(space.dtype)
         index = np.asarray(action)
         if index.shape != () or index.dtype.kind not in "iu" or not 0 <= index < space.n:
@@ -168,17 +150,13 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
         return space.dtype.type(int(index) + int(space.start))
 
     def __getstate__(self) -> Dict[str, Any]:
-        state = self.__dict__.copy()
-        if self._make_env is not None:
-            del state["wrapped_env"]
-        return state
+        return {name: value for name, value in self.__dict__.items() if name != "wrapped_env"}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self._make_env is not None:
-            self.wrapped_env = self._make_env()
-            for method, *arguments in self._path:
-                method(self, *arguments)
+        self.wrapped_env = self._make_env()
+        if self._task is not None:
+            self._apply_task(self._task)
 
 
 def _steppable(env: Any) -> Any:
@@ -187,18 +165,10 @@ def _steppable(env: Any) -> Any:
     return env
 
 
-def _factory(env: Any) -> Optional[Callable[[], Any]]:
-    """Returns the function that makes the environment; None for an environment."""
-    if not isinstance(env, str):
-        is_env = not isinstance(env, type) and gym_compat.method_of(env, "step") is not None
-        return env if callable(env) and not is_env else None
+def _make_by_id(env_id: str) -> Callable[[], Any]:
     import gymnasium
 
-    try:
-        gymnasium.spec(env)
-    except gymnasium.error.Error as error:
-        raise ValueError(f"env: expected the id of an environment of Gymnasium, got {env!r}: {error}") from error
-    return functools.partial(gymnasium.make, env, disable_env_checker=True)
+    return functools.partial(gymnasium.make, env_id, disable_env_checker=True)
 
 
 def _is_vector(space: Any) -> bool:
@@ -209,10 +179,7 @@ def _observation_space(space: Any) -> gym.spaces.Box:
     if not _is_vector(space):
         from gymnasium import spaces
 
-        try:
-            flat = spaces.flatten_space(space)
-        except NotImplementedError:
-            flat = None
+        flat = spaces.flatten_space(space)
         if not is_box(flat):
             raise TypeError(f"env: expected observations that can be flattened to a vector, got the space {space}")
         space = flat

@@ -1,5 +1,5 @@
-"""The documented interfaces of environments; they are written in `interface.py` and `mujoco_envs/random_env.py`."""
+"""The documented interfaces of environments; they are written in `interface.py` and `mujoco_envs/base.py`."""
 from meta_policy_search.envs.interface import BatchableMetaEnv, BatchedEnv, MetaEnv, PhysicsError
-from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
+from meta_policy_search.envs.mujoco_envs.base import RandomEnv
 
 __all__ = ["BatchableMetaEnv", "BatchedEnv", "MetaEnv", "PhysicsError", "RandomEnv"]

@@ -3,7 +3,6 @@
 Executors and wrappers call environments of unknown origin through these functions only.
 """
 import inspect
-import random
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -71,9 +70,8 @@ def step_env(env: Any, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict
     """
     answer = env.step(action)
     if not isinstance(answer, (tuple, list)) or len(answer) not in (4, 5):
-        what = f"{len(answer)} values" if isinstance(answer, (tuple, list)) else type(answer).__name__
         raise ValueError(f"step of {type(env).__name__}: expected (observation, reward, terminated, truncated, "
-                         f"info) or (observation, reward, done, info), got {what}")
+                         f"info) or (observation, reward, done, info), got {answer!r}")
     if len(answer) == 5:
         observation, reward, terminated, truncated, info = answer
     else:
@@ -89,8 +87,6 @@ def set_rng(env: Any, rng: np.random.Generator) -> None:
     Reaches through wrappers (`env.unwrapped`). An environment that holds a legacy `RandomState` gets one that draws
     from the same stream. One that draws from the global `numpy.random` is left as it is.
     """
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng: expected a numpy.random.Generator, got {rng!r}")
     target = innermost(env)
     own = _attributes(target)
     if not hasattr(type(target), "np_random") and "np_random" not in own:
@@ -116,18 +112,6 @@ def close_env(env: Any) -> None:
         env.close()
 
 
-def own_generators(env: Any) -> List[str]:
-    """Returns the names of the random generators that `env`, or an environment in it, holds beside `np_random`."""
-    found: List[str] = []
-    while env is not None:
-        own = _attributes(env)
-        found += [f"{type(env).__name__}.{name}" for name, value in own.items()
-                  if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
-                  and name not in ("np_random", "_np_random")]
-        env = own.get("wrapped_env", own.get("env"))
-    return found
-
-
 def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
     """Returns a list of `n_tasks` tasks that a meta-environment samples.
 
@@ -146,12 +130,10 @@ def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = No
         set_rng(env, rng)
     try:
         tasks = env.sample_tasks(n_tasks, **arguments)
-    except SystemExit as error:  # it would end training without a word
+    except SystemExit as error:  # it would end training without a message
         raise RuntimeError(f"sample_tasks of {type(env).__name__}: called sys.exit({error})") from error
-    is_sequence = isinstance(tasks, (list, tuple, np.ndarray))
-    if not is_sequence or len(tasks) != n_tasks:
-        what = f"{len(tasks)} of them" if is_sequence else repr(tasks)
-        raise ValueError(f"sample_tasks of {type(env).__name__}: expected a list of {n_tasks} tasks, got {what}")
+    if not isinstance(tasks, (list, tuple, np.ndarray)) or len(tasks) != n_tasks:
+        raise ValueError(f"sample_tasks of {type(env).__name__}: expected a list of {n_tasks} tasks, got {tasks!r}")
     return list(tasks)
 
 
@@ -172,6 +154,11 @@ class WrappingEnv(MetaEnv):
     """An environment around another one, `wrapped_env`, whose attributes it takes where it has none of its own."""
 
     wrapped_env: Any
+
+    @property
+    def unwrapped(self) -> Any:
+        """The environment inside all wrappers."""
+        return innermost(self.wrapped_env)
 
     def _wrap(self, env: Any) -> None:
         """Makes `env` the wrapped environment."""

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.spaces import check_action, is_discrete
+from meta_policy_search.envs.spaces import as_array, is_discrete
 from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
@@ -150,13 +150,8 @@ class BatchedEnv(abc.ABC):
             raise ValueError(f"actions: expected shape {expected}, got {actions.shape}")
         if not is_discrete(self.action_space):
             return np.asarray(actions, dtype=np.float64), ids
-        if actions.dtype.kind not in "iu":
-            raise ValueError(f"actions: expected integers, got {actions.dtype}")
-        is_wrong = (actions < 0) | (actions >= self.action_space.n)
-        if is_wrong.any():
-            row = int(np.argmax(is_wrong))
-            raise ValueError(f"actions: expected integers from 0 to {self.action_space.n - 1}, got {actions[row]} for "
-                             f"environment {ids[row]}")
+        if actions.dtype.kind not in "iu" or not ((0 <= actions) & (actions < self.action_space.n)).all():
+            raise ValueError(f"actions: expected integers from 0 to {self.action_space.n - 1}, got {actions.tolist()}")
         return actions.astype(np.int64), ids
 
 
@@ -211,7 +206,7 @@ class BatchableMetaEnv(MetaEnv):
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation [O], reward, terminated, truncated, env_info)`."""
         if not is_discrete(self.action_space):
-            action = check_action(action, self.action_space.shape)
+            action = as_array("action", action, self.action_space.shape)
         answer = self._batched.step(np.asarray(action)[None])
         info = {key: values[0] for key, values in answer.env_infos.items()}
         return (answer.observations[0], float(answer.rewards[0]), bool(answer.terminated[0]),

@@ -9,20 +9,20 @@ References:
     arXiv:1910.10897. McLean et al. 2025, "Meta-World+: An Improved, Standardized, RL Benchmark", arXiv:2505.11289.
 """
 import ctypes
-import difflib
 import functools
 import pickle
 import weakref
 from types import ModuleType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from meta_policy_search.envs.adapters import GymnasiumMetaEnv
 from meta_policy_search.envs.interface import MetaEnv, PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import write_no_warnings
-from meta_policy_search.utils.checks import check_choice, check_int_at_least
+from meta_policy_search.envs.spaces import as_array
+from meta_policy_search.types import Task
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int, did_you_mean
 from meta_policy_search.utils.gym_import import gym
 
 __all__ = ["MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "MetaWorldTask"]
@@ -38,8 +38,11 @@ class MetaWorldTask(NamedTuple):
     rand_vec: Tuple[float, ...]  # where object and goal are, m; how many numbers depends on the kind
 
 
-class _MetaWorldEnv(GymnasiumMetaEnv):
-    """What the benchmarks share; see `MetaWorldML10` for arguments and errors."""
+class _MetaWorldEnv(MetaEnv):
+    """The base class of the benchmarks: the robot arm in the scene of its task.
+
+    A copy (by pickling or `copy.deepcopy`) has the same task, and has to be reset before the first step.
+    """
 
     _benchmark: str
     metadata = {"render_modes": ["rgb_array"], "render_fps": 80}
@@ -48,11 +51,16 @@ class _MetaWorldEnv(GymnasiumMetaEnv):
                  render_mode: Optional[str] = None) -> None:
         check_choice("split", split, SPLITS)
         check_int_at_least("seed", seed, 0)
-        check_choice("reward_function_version", reward_function_version, ("v1", "v2"))
-        self._tasks = functools.partial(draw_tasks, *self._kinds_and_seed(split, seed))
-        super().__init__(functools.partial(_Arm, self._tasks, reward_function_version),
-                         sample_task=functools.partial(_sample_task, self._tasks))
+        self._reward_function_version = check_choice("reward_function_version", reward_function_version, ("v1", "v2"))
         self.render_mode = check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self._kinds, self._seed = self._kinds_and_seed(split, seed)
+        self._simulator: Any = None  # built by the first reset
+        self._camera: Optional[Camera] = None
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (39,), np.float64)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (4,), np.float64)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_simulator": None, "_camera": None}
 
     def _kinds_and_seed(self, split: str, seed: int) -> Tuple[Tuple[str, ...], int]:
         """Returns the arguments of `draw_tasks` for a split."""
@@ -61,21 +69,66 @@ class _MetaWorldEnv(GymnasiumMetaEnv):
     @property
     def env_names(self) -> List[str]:
         """The kinds of tasks in this split, in the benchmark's order."""
-        return list(self._tasks.args[0])
+        return list(self._kinds)
 
     @property
     def tasks(self) -> List[MetaWorldTask]:
         """All tasks of this split, 50 of each kind, in the benchmark's order."""
-        return [task for tasks in self._tasks().values() for task in tasks]
+        return [task for tasks in draw_tasks(self._kinds, self._seed).values() for task in tasks]
+
+    @functools.cached_property
+    def _task(self) -> MetaWorldTask:
+        return self.tasks[0]
+
+    def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[MetaWorldTask]:
+        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
+        rng, tasks = self.np_random if rng is None else rng, draw_tasks(self._kinds, self._seed)
+        return [tasks[self._kinds[rng.integers(len(self._kinds))]][rng.integers(NUM_VARIATIONS)]
+                for _ in range(check_positive_int("n_tasks", n_tasks))]
+
+    def set_task(self, task: Task) -> None:
+        """Sets the task, a `MetaWorldTask` of any kind; it takes effect with the next reset."""
+        self._task = _checked_task(task)
 
     def get_task(self) -> MetaWorldTask:
         """Returns the task; by default the first one of the split."""
-        return self.wrapped_env.task
+        return self._task
 
-    render = MetaEnv.render  # type: ignore[assignment]  # not that of what it wraps
+    def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """Starts a new path; returns `(observation [39], {})`."""
+        super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
+        task = self._task
+        if self._simulator is None or self._simulator.shared_as != task:
+            self._simulator = None  # delete one model before the next is built
+            self._simulator = scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
+            self._simulator.set_task(package_task(task))
+        return np.array(self._simulator.reset()[0], dtype=np.float64), {}
+
+    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
+        """Takes one step; returns `(observation [39], reward, terminated, truncated, env_info)`."""
+        action = np.clip(as_array("action", action, self.action_space.shape), -1.0, 1.0)
+        simulator = self._started_simulator("step")
+        observation, reward, terminated, truncated, info = simulator.step(action)
+        if warned := simulator.warned():
+            raise PhysicsError(f"the simulation of {simulator.shared_as} diverged ({', '.join(warned)})", [0])
+        info = {name: bool(value) if name == "success" else float(value) for name, value in info.items()}
+        return np.array(observation, dtype=np.float64), float(reward), bool(terminated), bool(truncated), info
+
+    def close(self) -> None:
+        """Ends the process that renders images. The environment can still be used, and rendered."""
+        self._camera = None
 
     def _draw(self) -> np.ndarray:
-        return self.wrapped_env.picture()
+        simulator = self._started_simulator("render")
+        for site in simulator._target_site_config:  # only a step would set them
+            simulator._set_pos_site(*site)
+        self._camera = self._camera or Camera(simulator.model)
+        return self._camera.picture(simulator.model, simulator.data.qpos)
+
+    def _started_simulator(self, method: str) -> Any:
+        if self._simulator is None:
+            raise RuntimeError(f"{method}: call reset() first")
+        return self._simulator
 
 
 class MetaWorldML1(_MetaWorldEnv):
@@ -116,7 +169,7 @@ class MetaWorldML1(_MetaWorldEnv):
 
     Raises:
         ImportError: `metaworld` is not installed.
-        ValueError: there is no such kind of task (names those that are spelled alike).
+        ValueError: there is no such kind of task (names the most similar one).
     """
 
     def __init__(self, env_name: str = "reach-v3", split: str = "train", seed: int = 0,
@@ -187,12 +240,11 @@ def import_metaworld() -> ModuleType:
 
 
 def find_kind(name: str, value: Any) -> type:
-    """Returns the simulator's class of the kind of task `value`; errors call that `name`, and list similar kinds."""
+    """Returns the simulator's class of the kind of task `value`; errors call it `name`."""
     kinds = import_metaworld().env_dict.ALL_V3_ENVIRONMENTS
     if not isinstance(value, str) or value not in kinds:
-        alike = difflib.get_close_matches(value, kinds, cutoff=0.5) if isinstance(value, str) else []
-        raise ValueError(f"{name}: expected a kind of task of Meta-World, such as {', '.join(alike or kinds)}, got "
-                         f"{value!r}")
+        raise ValueError(f"{name}: expected one of Meta-World's {', '.join(kinds)}, got {value!r}"
+                         + did_you_mean(value, kinds))
     return kinds[value]
 
 
@@ -201,11 +253,6 @@ def package_task(task: MetaWorldTask) -> Any:
     return import_metaworld().Task(task.env_name, pickle.dumps({
         "env_cls": find_kind("task", task.env_name), "rand_vec": np.array(task.rand_vec),
         "partially_observable": True}))
-
-
-def _sample_task(draw: Callable[[], Dict[str, List[MetaWorldTask]]], rng: np.random.Generator) -> MetaWorldTask:
-    tasks = draw()
-    return tasks[list(tasks)[rng.integers(len(tasks))]][rng.integers(NUM_VARIATIONS)]
 
 
 @functools.lru_cache(maxsize=None)
@@ -230,66 +277,14 @@ def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
     return tasks
 
 
-class _Arm:
-    """The robot arm in the scene of its task, built when needed; a Gymnasium environment."""
-
-    def __init__(self, tasks: Callable[[], Dict[str, List[MetaWorldTask]]], reward_function_version: str) -> None:
-        self._tasks, self._reward_function_version = tasks, reward_function_version
-        self._simulator: Any = None
-        self._camera: Optional[Camera] = None
-        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (39,), np.float64)
-        self.action_space = gym.spaces.Box(-1.0, 1.0, (4,), np.float64)
-
-    @functools.cached_property
-    def task(self) -> MetaWorldTask:
-        return next(iter(self._tasks().values()))[0]
-
-    def set_task(self, task: Any) -> None:
-        self.task = _checked_task(task)
-
-    def reset(self, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
-        task = self.task
-        if self._simulator is None or self._simulator.shared_as != task:
-            self._simulator = None  # one of two models goes before the other comes
-            self._simulator = scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
-            self._simulator.set_task(package_task(task))
-        return self._simulator.reset()[0], {}
-
-    def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        if self._simulator is None:
-            raise RuntimeError("step: call reset() first")
-        observation, reward, terminated, truncated, info = self._simulator.step(action)
-        if warned := self._simulator.warned():
-            raise PhysicsError(f"the simulation of {self._simulator.shared_as} diverged ({', '.join(warned)})", [0])
-        info = {name: bool(value) if name == "success" else float(value) for name, value in info.items()}
-        return observation, reward, terminated, truncated, info
-
-    def picture(self) -> np.ndarray:
-        if self._simulator is None:
-            raise RuntimeError("render: call reset() first")
-        for site in self._simulator._target_site_config:  # which a step would put there
-            self._simulator._set_pos_site(*site)
-        self._camera = self._camera or Camera(self._simulator.model)
-        return self._camera.picture(self._simulator.model, self._simulator.data.qpos)
-
-    def close(self) -> None:
-        self._camera = None  # which ends the process that draws
-
-
 def _checked_task(task: Any) -> MetaWorldTask:
     """Returns a task given as any pair of a kind and numbers."""
     try:
         env_name, rand_vec = task
-        numbers = tuple(float(number) for number in rand_vec)
     except (TypeError, ValueError):
-        raise ValueError(f"task: expected a MetaWorldTask, a pair of a kind of task and the places in it, got {task!r}"
-                         ) from None
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"task: expected finite numbers in rand_vec, got {numbers}")
+        raise ValueError(f"task: expected a MetaWorldTask (env_name, rand_vec), got {task!r}") from None
     find_kind("task", env_name)
-    if len(numbers) != _num_places(env_name):
-        raise ValueError(f"task: expected {_num_places(env_name)} numbers in rand_vec for {env_name}, got {numbers}")
-    return MetaWorldTask(env_name, numbers)
+    return MetaWorldTask(env_name, tuple(as_array("task: rand_vec", rand_vec, (_num_places(env_name),)).tolist()))
 
 
 @functools.lru_cache(maxsize=None)

@@ -5,7 +5,7 @@ import numpy as np
 
 from meta_policy_search.envs import gym_compat
 from meta_policy_search.envs.interface import BatchedEnv
-from meta_policy_search.envs.spaces import check_action, check_has_spaces, is_box
+from meta_policy_search.envs.spaces import as_array, check_has_spaces, is_box
 from meta_policy_search.types import BatchedStep, Path, Rows, Task
 from meta_policy_search.utils.checks import check_bool, check_fraction, check_positive
 from meta_policy_search.utils.fast_paths import replaces
@@ -72,11 +72,6 @@ class NormalizedEnv(gym_compat.WrappingEnv):
         self.__dict__.update(state)
 
     @property
-    def unwrapped(self) -> Any:
-        """The environment inside all wrappers."""
-        return gym_compat.innermost(self.wrapped_env)
-
-    @property
     def np_random(self) -> np.random.Generator:
         """The generator that the innermost environment draws from; setting it reaches that environment."""
         return self.unwrapped.np_random
@@ -93,8 +88,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
 
     def make_normalizer(self, num_envs: int) -> "_Normalizer":
         """Returns this environment's arithmetic on the rows of `num_envs` wrapped ones that somebody else steps."""
-        inner = self.wrapped_env
-        return _Normalizer(num_envs, inner.observation_space, inner.action_space, **self._settings)
+        return _Normalizer(num_envs, self.wrapped_env, **self._settings)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
         """See `MetaEnv.sample_tasks`; `rng` as in `gym_compat.sample_tasks`."""
@@ -115,7 +109,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
         """Takes one step; returns `(observation, reward, terminated, truncated, info)`."""
         if is_box(self.action_space):
-            action = self._normalizer.actions(check_action(action, self.action_space.shape)[None])[0]
+            action = self._normalizer.actions(as_array("action", action, self.action_space.shape)[None])[0]
         observation, reward, terminated, truncated, info = gym_compat.step_env(self.wrapped_env, action)
         observation = self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0]
         reward = self._normalizer.rewards(np.array([reward]), _ONLY)[0]
@@ -165,31 +159,30 @@ class BatchedNormalizedEnv(BatchedEnv):
 class _Normalizer:
     """The arithmetic of `NormalizedEnv` on the rows of `num_envs` environments, and their averages."""
 
-    def __init__(self, num_envs: int, observation_space: Any, action_space: Any, scale_reward: float,
-                 normalize_obs: bool, normalize_reward: bool, obs_alpha: float, reward_alpha: float,
-                 normalization_scale: float) -> None:
+    def __init__(self, num_envs: int, env: Any, scale_reward: float, normalize_obs: bool, normalize_reward: bool,
+                 obs_alpha: float, reward_alpha: float, normalization_scale: float) -> None:
         self._scale_reward = scale_reward
         self._normalization_scale = normalization_scale
-        self.action_space = action_space
+        observation_space, action_space = env.observation_space, env.action_space
+        self.observation_space, self.action_space = observation_space, action_space
         if is_box(action_space):
             self._low = np.asarray(action_space.low, dtype=np.float64)
             self._high = np.asarray(action_space.high, dtype=np.float64)
             if not (np.isfinite(self._low).all() and np.isfinite(self._high).all()):
                 raise ValueError(f"env: expected an action box with finite bounds, to scale to, got {action_space}")
             self.action_space = gym.spaces.Box(-normalization_scale, normalization_scale, self._low.shape, np.float64)
-        self.observation_space = observation_space
-        self._obs_averages: Optional[_Averages] = None
+        self._obs_averages: Optional[Tuple[np.ndarray, np.ndarray, float]] = None
         if normalize_obs:
             if not is_box(observation_space):
                 raise ValueError(f"normalize_obs: expected an environment that observes a box, got {observation_space}")
             self.observation_space = gym.spaces.Box(-np.inf, np.inf, observation_space.shape, np.float64)
-            self._obs_averages = _Averages(num_envs, observation_space.shape, obs_alpha)
-        self._reward_averages = _Averages(num_envs, (), reward_alpha) if normalize_reward else None
+            self._obs_averages = _averages(num_envs, observation_space.shape, obs_alpha)
+        self._reward_averages = _averages(num_envs, (), reward_alpha) if normalize_reward else None
 
     def reset(self, rows: Rows) -> None:
         for averages in (self._obs_averages, self._reward_averages):
             if averages is not None:
-                averages.reset(rows)
+                averages[0][rows], averages[1][rows] = 0.0, 1.0
 
     def actions(self, actions: np.ndarray) -> np.ndarray:
         """Maps a policy's actions, float64 `[k, A]`, to those of the wrapped environments; only in a box."""
@@ -206,32 +199,27 @@ class _Normalizer:
         if observations.shape[1:] != self.observation_space.shape:
             raise ValueError(f"observation: expected shape {self.observation_space.shape} (observation_space), "
                              f"got {observations.shape[1:]}")
-        mean, std = self._obs_averages.update(observations, rows)
+        mean, std = _update(self._obs_averages, observations, rows)
         return (observations - mean) / (std + _EPSILON)
 
     def rewards(self, rewards: np.ndarray, rows: Rows) -> np.ndarray:
         """Returns the rewards `[k]` of some environments normalized and scaled, after updating the averages."""
         if self._reward_averages is not None:
-            _, std = self._reward_averages.update(rewards, rows)
+            _, std = _update(self._reward_averages, rewards, rows)
             rewards = rewards / (std + _EPSILON)
         return rewards * self._scale_reward
 
 
-class _Averages:
-    """Exponential moving averages of mean and variance, for each of `num_envs` environments."""
+def _averages(num_envs: int, shape: Tuple[int, ...], alpha: float) -> Tuple[np.ndarray, np.ndarray, float]:
+    """Returns the means and variances of `num_envs` environments at the start of a path, and their step size."""
+    return np.zeros((num_envs, *shape)), np.ones((num_envs, *shape)), alpha
 
-    def __init__(self, num_envs: int, shape: Tuple[int, ...], alpha: float) -> None:
-        self._mean = np.zeros((num_envs, *shape))
-        self._var = np.ones((num_envs, *shape))
-        self._alpha = alpha
 
-    def reset(self, rows: Rows) -> None:
-        self._mean[rows] = 0.0
-        self._var[rows] = 1.0
-
-    def update(self, values: np.ndarray, rows: Rows) -> Tuple[np.ndarray, np.ndarray]:
-        """Takes one more value of each of the environments `rows`; returns their `(mean, std)`."""
-        mean = (1.0 - self._alpha) * self._mean[rows] + self._alpha * values
-        var = (1.0 - self._alpha) * self._var[rows] + self._alpha * np.square(values - mean)
-        self._mean[rows], self._var[rows] = mean, var
-        return mean, np.sqrt(var)
+def _update(averages: Tuple[np.ndarray, np.ndarray, float], values: np.ndarray,
+            rows: Rows) -> Tuple[np.ndarray, np.ndarray]:
+    """Updates the averages of the environments `rows` by one value each; returns their `(mean, std)`."""
+    means, variances, alpha = averages
+    mean = (1.0 - alpha) * means[rows] + alpha * values
+    var = (1.0 - alpha) * variances[rows] + alpha * np.square(values - mean)
+    means[rows], variances[rows] = mean, var
+    return mean, np.sqrt(var)

@@ -3,7 +3,7 @@ from typing import Any, Dict, List, Type
 
 from meta_policy_search.envs import control_envs, discrete_envs, meta_world, mujoco_envs, point_envs
 from meta_policy_search.envs.interface import MetaEnv
-from meta_policy_search.utils.checks import did_you_mean
+from meta_policy_search.utils.checks import check_choice
 
 _CLASSES: Dict[str, Type[MetaEnv]] = {
     name: vars(package)[name]
@@ -23,10 +23,7 @@ def get_env_class(name: str) -> Type[MetaEnv]:
     Raises:
         ValueError: there is no such environment; lists those that exist.
     """
-    if name not in _CLASSES:
-        raise ValueError(f"name: expected one of {', '.join(available_envs())}, got {name!r}"
-                         + did_you_mean(name, _CLASSES))
-    return _CLASSES[name]
+    return _CLASSES[check_choice("name", name, available_envs())]
 
 
 def make_env(name: str, **kwargs: Any) -> MetaEnv:

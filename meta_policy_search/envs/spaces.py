@@ -36,13 +36,3 @@ def as_array(name: str, value: Any, shape: Tuple[int, ...], expected: Optional[s
     if array is None or array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name}: expected {expected or f'finite numbers of shape {shape}'}, got {value!r}")
     return array
-
-
-def check_action(action: Any, shape: Optional[Tuple[int, ...]]) -> np.ndarray:
-    """Returns one action of a box as float64; raises `ValueError` if it has the wrong shape or is not finite."""
-    action = np.asarray(action, dtype=np.float64)
-    if action.shape != shape:
-        raise ValueError(f"action: expected shape {shape}, got {action.shape}")
-    if not np.isfinite(action).all():
-        raise ValueError(f"action: expected finite numbers, got {action}")
-    return action

@@ -1,11 +1,10 @@
 """Collects paths of all tasks of a meta-batch at once."""
 import functools
-import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
-from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
@@ -184,12 +183,6 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
     if executor is None and isinstance(parallel, RayOptions):
         return RayExecutor(env, meta_batch_size, envs_per_task, max_path_length, parallel)
     is_vectorized = make_batched(env, 1) is not None
-    generators = [] if is_vectorized else own_generators(env)
-    if generators:
-        warnings.warn(
-            f"{', '.join(generators)}: what paths draw from a generator of the environment's own depends on how many "
-            "copies there are, and is not restored when a run is resumed; draw from self.np_random, which samplers "
-            "seed for each path (samplers.check_env(env) shows what changes)", stacklevel=4)
     if executor is None:
         executor = "parallel" if parallel else "batched" if is_vectorized else "iterative"
     if isinstance(executor, str):

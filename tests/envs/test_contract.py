@@ -279,7 +279,7 @@ def test_tasks_are_told_from_rewards_or_motion(name):
     assert any((answer != answers[0]).any() for answer in answers[1:]) != (name in ONE_TASK)
 
 
-@every_env
+@every_batched_env
 @FORMS_OF_ALL
 @CLONES
 def test_a_copy_made_in_the_middle_of_a_path_goes_on_alike_and_alone(name, form, clone):

@@ -164,10 +164,10 @@ def test_spaces(env, obs_dim, num_actions):
 
 @pytest.mark.parametrize("env_class", ALL)
 @pytest.mark.parametrize("action, complaint", [
-    (5, "actions: expected integers from 0 to 4, got 5 for environment 0"),
-    (-1, "actions: expected integers from 0 to 4, got -1"),
-    (1.0, "actions: expected integers, got float64"),
-    (True, "actions: expected integers, got bool"),
+    (5, r"actions: expected integers from 0 to 4, got \[5\]"),
+    (-1, r"actions: expected integers from 0 to 4, got \[-1\]"),
+    (1.0, r"actions: expected integers from 0 to 4, got \[1.0\]"),
+    (True, r"actions: expected integers from 0 to 4, got \[True\]"),
     ([1, 2], r"actions: expected shape \(1,\), got \(1, 2\)"),
 ])
 def test_actions_are_checked(env_class, action, complaint):

@@ -105,8 +105,8 @@ def test_step_takes_four_and_five(answer, expected):
 
 
 @pytest.mark.parametrize("answer, complaint", [
-    (("obs", 1.0, False), "step of Scripted: expected .* got 3 values"),
-    (None, "step of Scripted: expected .* got NoneType"),
+    (("obs", 1.0, False), "step of Scripted: expected .* got \\('obs', 1.0, False\\)"),
+    (None, "step of Scripted: expected .* got None"),
     (("obs", None, False, {}), "step of Scripted: expected one number as reward, got None"),
     (("obs", np.zeros(2), False, {}), r"step of Scripted: expected one number as reward, got array\(\[0., 0.\]\)"),
     (("obs", "high", False, {}), "step of Scripted: expected one number as reward, got 'high'"),
@@ -158,11 +158,6 @@ def test_set_rng_leaves_an_environment_without_a_generator_as_it_is():
     assert vars(env) == {}
 
 
-def test_set_rng_wants_a_generator():
-    with pytest.raises(TypeError, match="rng: expected a numpy.random.Generator, got 5"):
-        set_rng(GymMetaEnv(), 5)
-
-
 # Tasks
 
 
@@ -195,7 +190,7 @@ def test_sample_tasks_of_a_classic_environment():
 
 
 @pytest.mark.parametrize("tasks, complaint", [
-    ([1], "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got 1 of them"),
+    ([1], "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got \\[1\\]"),
     (None, "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got None"),
     (7, "sample_tasks of OldMetaEnv: expected a list of 2 tasks, got 7"),
 ])

@@ -136,7 +136,7 @@ def test_goal_direction_is_the_first_task():
 def test_a_bad_task_is_named_and_changes_nothing(env_class, task):
     batched = env_class().make_batched(2)
     before = batched.get_tasks()
-    with pytest.raises(ValueError, match="task 1: expected"):
+    with pytest.raises((TypeError, ValueError), match="task 1: expected"):
         batched.set_tasks([1.0, task])
     with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 3"):
         batched.set_tasks([1.0, 1.0, 1.0])

@@ -124,10 +124,10 @@ def test_tasks_are_those_of_the_package(package, kind):
 
 @needs_metaworld
 @pytest.mark.parametrize("task, complaint", [
-    (MetaWorldTask("reach", (0.0,) * 6), "task: expected a kind of task of Meta-World, such as reach-v3"),
-    (MetaWorldTask("reach-v3", (0.0,) * 5), "task: expected 6 numbers in rand_vec for reach-v3, got"),
-    (MetaWorldTask("reach-v3", (np.nan,) * 6), "task: expected finite numbers in rand_vec, got"),
-    ("reach-v3", "task: expected a MetaWorldTask, a pair of a kind of task and the places in it, got 'reach-v3'"),
+    (MetaWorldTask("reach", (0.0,) * 6), "task: expected one of Meta-World's .*, got 'reach'; did you mean 'reach-v3'"),
+    (MetaWorldTask("reach-v3", (0.0,) * 5), r"task: rand_vec: expected finite numbers of shape \(6,\), got"),
+    (MetaWorldTask("reach-v3", (np.nan,) * 6), r"task: rand_vec: expected finite numbers of shape \(6,\), got"),
+    ("reach-v3", r"task: expected a MetaWorldTask \(env_name, rand_vec\), got 'reach-v3'"),
 ])
 def test_what_is_no_task_is_refused(task, complaint):
     env = MetaWorldML1()
@@ -202,7 +202,7 @@ def test_a_simulation_that_diverges_is_an_error_and_leaves_no_file(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     env = MetaWorldML1()
     env.reset()
-    env.wrapped_env._simulator.data.qvel[0] = np.nan
+    env._simulator.data.qvel[0] = np.nan
     with pytest.raises(PhysicsError, match="the simulation of MetaWorldTask.*reach-v3.* diverged .*BADQVEL"):
         env.step(np.zeros(4))
     assert list(tmp_path.iterdir()) == []
@@ -234,7 +234,7 @@ def assert_depends_on_its_task_alone(kind):
     run_path(other, seed=1)
     other.set_task(first)
     other.reset()
-    assert other.wrapped_env._simulator.model is env.wrapped_env._simulator.model
+    assert other._simulator.model is env._simulator.model
     walk(other, 50, seed=2)
     np.testing.assert_equal(run_path(other), fresh)
     np.testing.assert_equal(run_path(copy.deepcopy(env)), fresh)
@@ -248,8 +248,8 @@ def test_models_last_as_long_as_their_task():
     envs = [MetaWorldML1("door-open-v3", seed=11) for _ in range(3)]
     for env in envs:
         env.reset()
-    assert len({id(env.wrapped_env._simulator.model) for env in envs}) == 1
-    assert len({id(env.wrapped_env._simulator.data) for env in envs}) == 3
+    assert len({id(env._simulator.model) for env in envs}) == 1
+    assert len({id(env._simulator.data) for env in envs}) == 3
     assert len(meta_world._models) == before + 1
     for count, env in zip((2, 2, 1), envs):
         env.set_task(env.tasks[5])
@@ -318,8 +318,6 @@ def test_the_scene_is_drawn_as_it_is_and_drawing_changes_nothing():
     for _ in range(2):
         pictures.append(env.render())
         np.testing.assert_equal(walk(env, 10), walk(reference, 10))
-    copied = copy.deepcopy(env)
-    np.testing.assert_array_equal(copied.render(), env.render())
     for picture in pictures:
         assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8
         red, green, _ = picture.astype(int).transpose(2, 0, 1)
@@ -329,8 +327,9 @@ def test_the_scene_is_drawn_as_it_is_and_drawing_changes_nothing():
     env.set_task(env.tasks[1])
     env.reset()
     assert (env.render() != pictures[0]).any()
-    for one in (env, copied):
-        one.close()
+    env.close()
+    assert (env.render() != pictures[0]).any()
+    env.close()
 
 
 @needs_metaworld
@@ -402,10 +401,9 @@ def test_the_pendulum_of_the_page_samples():
 
 @needs_metaworld
 @pytest.mark.parametrize("arguments, complaint", [
-    ({"env_name": "reach"}, "env_name: expected a kind of task of Meta-World, such as reach-v3, reach-wall-v3, got"),
-    ({"env_name": "fly"}, "env_name: expected a kind of .* such as assembly-v3, basketball-v3, .*window-close-v3, got"),
-    ({"env_name": None}, "env_name: expected a kind of .* such as assembly-v3, .*, got None"),
-    ({"env_name": ["reach-v3"]}, "env_name: expected a kind of .* such as assembly-v3, .*, got"),
+    ({"env_name": "reach"}, "env_name: expected one of Meta-World's .*, got 'reach'; did you mean 'reach-v3'"),
+    ({"env_name": None}, "env_name: expected one of Meta-World's assembly-v3, .*window-close-v3, got None"),
+    ({"env_name": ["reach-v3"]}, "env_name: expected one of Meta-World's assembly-v3, .*, got"),
     ({"split": "validation"}, "split: expected one of 'train', 'test', got 'validation'"),
     ({"seed": -1}, "seed: expected an integer of at least 0, got -1"),
     ({"reward_function_version": "v3"}, "reward_function_version: expected one of 'v1', 'v2', got 'v3'"),

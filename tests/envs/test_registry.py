@@ -47,7 +47,7 @@ def test_arguments_are_the_classes_own():
 @pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])
 def test_an_unknown_name_is_answered_with_those_that_exist(name):
     for function in (get_env_class, make_env):
-        with pytest.raises(ValueError, match="name: expected one of AntRandDirec2DEnv, .*Walker2DRandVelEnv, got"):
+        with pytest.raises(ValueError, match="name: expected one of 'AntRandDirec2DEnv', .*'Walker2DRandVelEnv', got"):
             function(name)
 
 

@@ -138,37 +138,16 @@ def test_without_opengl_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "crayons")
     env = SwimmerRandVelEnv(render_mode="rgb_array")
     env.reset(seed=0)
-    expected = r"render: there is no OpenGL .*crayons: .*\): run `apt-get install libegl1 .*libosmesa6` and set .*_GL"
+    expected = r"render: OpenGL is not available \(.*crayons.*\): run `apt-get install libegl1 .*libosmesa6` and set"
     with pytest.raises(RuntimeError, match=expected):
         env.render()
     env.step(np.ones(2))  # it goes on without
     env.close()
 
 
-@pytest.mark.parametrize("platform, variable, expected", [
-    ("linux", None, ["egl", "osmesa"]), ("linux", "osmesa", ["osmesa"]), ("linux", "glfw", ["glfw"]),
-    ("darwin", None, [""]), ("darwin", "cgl", ["cgl"])])
-def test_which_opengl_is_tried(monkeypatch, platform, variable, expected):
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.delenv("MUJOCO_GL", raising=False)
-    if variable is not None:
-        monkeypatch.setenv("MUJOCO_GL", variable)
-    assert camera.backends() == expected
-
-
-@needs_opengl
-@pytest.mark.thorough
-def test_the_next_opengl_is_tried_where_one_fails(monkeypatch):
-    backends = ["crayons", *camera.backends()]
-    monkeypatch.setattr(camera, "backends", lambda: backends)
-    monkeypatch.setenv("PYOPENGL_PLATFORM", "crayons")
-    assert_is_picture(SwimmerRandVelEnv(render_mode="rgb_array").render())
-
-
-def test_a_process_that_dies_is_an_error_with_its_last_words(monkeypatch):
-    monkeypatch.setattr(camera, "_START", "import sys; print('no more ink\\n', file=sys.stderr); sys.exit(3)")
-    monkeypatch.setattr(camera, "backends", lambda: ["egl"])
-    with pytest.raises(RuntimeError, match="egl: the process that draws ended with exit code 3: no more ink"):
+def test_a_process_that_dies_is_an_error_with_its_exit_code(monkeypatch):
+    monkeypatch.setattr(camera, "_START", "import sys; sys.exit(3)")
+    with pytest.raises(RuntimeError, match=r"OpenGL is not available \(the rendering process ended with exit code 3"):
         SwimmerRandVelEnv(render_mode="rgb_array").render()
 
 
@@ -183,20 +162,7 @@ def test_the_process_that_draws_ends_with_the_environment(end):
     end(env)
     del env
     gc.collect()
-    assert process.poll() == 0
-
-
-def test_physics_with_a_missing_library_named_by_the_environment_says_so(monkeypatch, tmp_path):
-    (tmp_path / "mujoco").mkdir()
-    (tmp_path / "mujoco" / "__init__.py").write_text("None.glGetError\n")
-    script = ("import sys; sys.path.insert(0, sys.argv[1])\n"
-              "from meta_policy_search.envs import make_env\n"
-              "make_env('SwimmerRandVelEnv')\n")
-    monkeypatch.setenv("MUJOCO_GL", "osmesa")
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=120)
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("ImportError: mujoco finds no OpenGL library for the environment variable MUJOCO_GL=osmesa")
-    assert "unset it, or run `apt-get install" in last
+    assert process.poll() is not None
 
 
 @pytest.mark.parametrize("name", POINTS)

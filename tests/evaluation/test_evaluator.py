@@ -511,7 +511,8 @@ def test_a_search_adapts_and_its_seed_decides(trainer, cls):
 
 
 def test_a_search_leaves_everything_as_it_is(trainer):
-    before = seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist(), trainer.policy.get_flat_params().tolist()
+    before = (seeding.get_process_state()["seeding"], np.random.get_state()[1].tolist(),
+              trainer.policy.get_flat_params().tolist())
     evaluator = make_search(trainer)
     state = seeding.get_process_state()["seeding"]
     start = evaluator.algo.policy.get_flat_params()

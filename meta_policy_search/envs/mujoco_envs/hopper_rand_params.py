@@ -1,8 +1,8 @@
 """Hopper, whose masses, inertias, damping and friction are the task."""
 from typing import Optional, Sequence
 
-from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
-from meta_policy_search.envs.mujoco_envs.robots import Hopper
+from meta_policy_search.envs.mujoco_envs.base import RandomEnv
+from meta_policy_search.envs.mujoco_envs.robots import HOPPER
 
 
 class HopperRandParamsEnv(RandomEnv):
@@ -82,5 +82,5 @@ class HopperRandParamsEnv(RandomEnv):
     def __init__(self, log_scale_limit: float = 3.0, rand_params: Sequence[str] = RandomEnv.RAND_PARAMS, *,
                  engine: Optional[str] = None, inertials: str = "mujoco210", num_threads: Optional[int] = None,
                  render_mode: Optional[str] = None) -> None:
-        super().__init__(Hopper(), log_scale_limit, rand_params, engine=engine, inertials=inertials,
+        super().__init__(HOPPER, log_scale_limit, rand_params, engine=engine, inertials=inertials,
                          num_threads=num_threads, render_mode=render_mode)

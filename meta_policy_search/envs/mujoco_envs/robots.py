@@ -18,9 +18,9 @@ TORSO = 1  # index of the torso among the bodies
 class Robot:
     """A robot and the part of an environment that does not depend on its task.
 
-    The default methods describe a robot that is rewarded for progress, pays for its actions and never ends a path.
-    Subclasses override what differs. A robot holds no state, so that environments can share it. In all methods, `k` is
-    the number of simulated copies.
+    The default methods describe a planar robot that is rewarded for progress, pays for its actions and ends a path when
+    it falls; by default, its limits are infinite. Subclasses override what differs. A robot holds no state, so that
+    environments can share it. In all methods, `k` is the number of simulated copies.
 
     Args:
         model: name of the model, one of `engines.base.ROBOTS`.
@@ -33,6 +33,9 @@ class Robot:
         control_cost: reward lost per squared unit of action, per step.
         survival_reward: reward per step.
         progress_info: key of the reward for progress in the `env_infos`.
+        heights: a path ends when the height of the torso leaves this range, m.
+        pitches: a path ends when the pitch of the torso leaves this range, rad.
+        state_limit: a path ends when a coordinate other than the position leaves +-`state_limit` (rad, m/s, rad/s).
     """
 
     model: str
@@ -45,6 +48,9 @@ class Robot:
     control_cost: float = 0.0
     survival_reward: float = 0.0
     progress_info: str = "reward_run"
+    heights: Tuple[float, float] = (-np.inf, np.inf)
+    pitches: Tuple[float, float] = (-np.inf, np.inf)
+    state_limit: float = np.inf
 
     @property
     def derived(self) -> Tuple[str, ...]:
@@ -80,7 +86,12 @@ class Robot:
 
     def terminated(self, state: State) -> np.ndarray:
         """Returns which states end a path, bool `[k]`."""
-        return np.zeros(len(state.qpos), dtype=bool)
+        height, pitch = state.qpos[:, 1], state.qpos[:, 2]
+        is_up = (self.heights[0] < height) & (height < self.heights[1])
+        is_up &= (self.pitches[0] < pitch) & (pitch < self.pitches[1])
+        in_bounds = (np.abs(state.qpos[:, 2:]) < self.state_limit).all(axis=1)
+        in_bounds &= (np.abs(state.qvel) < self.state_limit).all(axis=1)
+        return ~(is_up & in_bounds)
 
     def control_reward(self, actions: np.ndarray) -> np.ndarray:
         """Returns the negative cost of clipped actions `[k, A]`, float64 `[k]`."""
@@ -101,9 +112,16 @@ class Robot:
         return progress + control + self.survival_reward, {self.progress_info: progress, "reward_ctrl": control}
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs `AvgForwardVel`, `AvgFinalForwardVel` and `AvgCtrlCost` if the `env_infos` contain them."""
-        velocity = "forward_vel" if "forward_vel" in paths[0]["env_infos"] else "reward_run"
-        log_velocities(paths, prefix, velocity, "reward_ctrl")
+        """Logs means of velocity (m/s) and control cost, if the `env_infos` contain both."""
+        infos = paths[0]["env_infos"]
+        velocity_info = "forward_vel" if "forward_vel" in infos else "reward_run"
+        control_info = "reward_ctrl" if "reward_ctrl" in infos else "reward_quadctrl"
+        if not {velocity_info, control_info} <= set(infos):
+            return
+        velocities, costs = ([path["env_infos"][key] for path in paths] for key in (velocity_info, control_info))
+        logger.logkv(prefix + "AvgForwardVel", np.mean(np.concatenate(velocities)))
+        logger.logkv(prefix + "AvgFinalForwardVel", np.mean([velocity[-1] for velocity in velocities]))
+        logger.logkv(prefix + "AvgCtrlCost", np.mean(-np.concatenate(costs)))
 
 
 HALF_CHEETAH = Robot("half_cheetah", frame_skip=5, start_noise=0.1, normal_start_velocity=True, control_cost=0.05)
@@ -114,52 +132,16 @@ SWIMMER = Robot("swimmer", frame_skip=4, moves_in_plane=True, first_observed=2, 
 """A chain of three links in a viscous fluid (Coulom 2002). A step takes 4 * 0.01 s = 0.04 s."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Walker2D(Robot):
-    """A planar robot with a torso and two legs (Levine and Koltun 2013, "Guided policy search").
+WALKER2D = Robot("walker2d", frame_skip=8, velocity_limit=10.0, start_noise=0.005, control_cost=1e-3,
+                 survival_reward=1.0, heights=(0.8, 2.0), pitches=(-1.0, 1.0))
+"""A planar robot with a torso and two legs (Levine and Koltun 2013, "Guided policy search").
 
-    A step takes 8 * 0.002 s = 0.016 s. A path ends when the height of the torso (m) or its pitch (rad) leaves its
-    range.
-    """
+A step takes 8 * 0.002 s = 0.016 s.
+"""
 
-    model: str = "walker2d"
-    frame_skip: int = 8
-    velocity_limit: float = 10.0
-    start_noise: float = 0.005
-    control_cost: float = 1e-3
-    survival_reward: float = 1.0
-    heights: Tuple[float, float] = (0.8, 2.0)
-    pitches: Tuple[float, float] = (-1.0, 1.0)
-
-    def terminated(self, state: State) -> np.ndarray:
-        height, pitch = state.qpos[:, 1], state.qpos[:, 2]
-        return ~((self.heights[0] < height) & (height < self.heights[1])
-                 & (self.pitches[0] < pitch) & (pitch < self.pitches[1]))
-
-
-@dataclasses.dataclass(frozen=True)
-class Hopper(Robot):
-    """A planar robot with one leg (Erez, Tassa and Todorov 2011).
-
-    A step takes 4 * 0.002 s = 0.008 s. A path ends when the torso is too low (m), pitches too far (rad), or when a
-    coordinate other than its position leaves +-`state_limit` (rad, m/s, rad/s).
-    """
-
-    model: str = "hopper"
-    frame_skip: int = 4
-    velocity_limit: float = 10.0
-    start_noise: float = 0.005
-    control_cost: float = 1e-3
-    survival_reward: float = 1.0
-    min_height: float = 0.7
-    max_pitch: float = 0.2
-    state_limit: float = 100.0
-
-    def terminated(self, state: State) -> np.ndarray:
-        is_up = (state.qpos[:, 1] > self.min_height) & (np.abs(state.qpos[:, 2]) < self.max_pitch)
-        in_bounds = (np.abs(state.qpos[:, 2:]) < self.state_limit).all(axis=1)
-        in_bounds &= (np.abs(state.qvel) < self.state_limit).all(axis=1)
-        return ~(is_up & in_bounds)
+HOPPER = Robot("hopper", frame_skip=4, velocity_limit=10.0, start_noise=0.005, control_cost=1e-3, survival_reward=1.0,
+               heights=(0.7, np.inf), pitches=(-0.2, 0.2), state_limit=100.0)
+"""A planar robot with one leg (Erez, Tassa and Todorov 2011). A step takes 4 * 0.002 s = 0.008 s."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,26 +267,6 @@ class Humanoid(Robot):
             "reward_impact": -np.minimum(impact, self.max_impact_cost),
         }
         return sum(rewards.values(), np.zeros(len(actions))), {"forward_vel": progress, **rewards}
-
-    def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        log_velocities(paths, prefix, "forward_vel", "reward_quadctrl")
-
-
-def log_velocities(paths: Sequence[Path], prefix: str, velocity_info: str, control_info: str) -> None:
-    """Logs means of velocity and control cost, if the `env_infos` contain both.
-
-    Args:
-        paths: path dicts of all tasks.
-        prefix: what keys begin with.
-        velocity_info: key of the velocity, m/s, in the `env_infos`.
-        control_info: key of the negative control cost.
-    """
-    if not {velocity_info, control_info} <= set(paths[0]["env_infos"]):
-        return
-    velocities, costs = ([path["env_infos"][key] for path in paths] for key in (velocity_info, control_info))
-    logger.logkv(prefix + "AvgForwardVel", np.mean(np.concatenate(velocities)))
-    logger.logkv(prefix + "AvgFinalForwardVel", np.mean([velocity[-1] for velocity in velocities]))
-    logger.logkv(prefix + "AvgCtrlCost", np.mean(-np.concatenate(costs)))
 
 
 def _contact_forces(state: State) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Families of tasks: directions, velocities and places to reach, and randomized physical parameters."""
 import abc
 import math
-import numbers
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from meta_policy_search.envs.mujoco_envs.engines.base import Engine
 from meta_policy_search.envs.point_envs.base import as_point
 from meta_policy_search.envs.scenery import Scenery
+from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.types import Infos, Task
 from meta_policy_search.utils.checks import check_choice, check_finite, check_non_negative
 
@@ -142,9 +142,7 @@ class Velocities(TaskFamily):
         return rng.uniform(self.min_velocity, self.max_velocity, n_tasks).tolist()
 
     def check(self, name: str, task: Task, engine: Engine) -> float:
-        if isinstance(task, bool) or not isinstance(task, numbers.Real) or not math.isfinite(task):
-            raise ValueError(f"{name}: expected a finite number (m/s), got {task!r}")
-        return float(task)
+        return check_finite(name, task)
 
     def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
         return -np.abs(velocity[:, 0] - goals), {"forward_vel": velocity[:, 0]}
@@ -207,12 +205,9 @@ class RandomParameters(TaskFamily):
         checked = {}
         for parameter, values in task.items():
             check_choice(f"{name}: parameter", parameter, SCALE_BASES)
-            values = np.array(values, dtype=np.float64)
-            shape = engine.get_parameter(parameter).shape
-            if values.shape != shape:
-                raise ValueError(f"{name}: {parameter}: expected shape {shape}, got {values.shape}")
-            if not (np.isfinite(values) & (values >= 0.0)).all():
-                raise ValueError(f"{name}: {parameter}: expected finite numbers of at least 0, got {values.tolist()}")
+            values = as_array(f"{name}: {parameter}", values, engine.get_parameter(parameter).shape)
+            if (values < 0.0).any():
+                raise ValueError(f"{name}: {parameter}: expected numbers of at least 0, got {values.tolist()}")
             checked[parameter] = values
         return checked
 

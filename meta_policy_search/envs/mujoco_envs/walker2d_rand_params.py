@@ -1,8 +1,9 @@
 """Walker, whose masses, inertias, damping and friction are the task."""
+import dataclasses
 from typing import Optional, Sequence
 
-from meta_policy_search.envs.mujoco_envs.random_env import RandomEnv
-from meta_policy_search.envs.mujoco_envs.robots import Walker2D
+from meta_policy_search.envs.mujoco_envs.base import RandomEnv
+from meta_policy_search.envs.mujoco_envs.robots import WALKER2D
 
 
 class Walker2DRandParamsEnv(RandomEnv):
@@ -86,5 +87,5 @@ class Walker2DRandParamsEnv(RandomEnv):
     def __init__(self, log_scale_limit: float = 3.0, rand_params: Sequence[str] = RandomEnv.RAND_PARAMS, *,
                  engine: Optional[str] = None, inertials: str = "mujoco210", num_threads: Optional[int] = None,
                  render_mode: Optional[str] = None) -> None:
-        super().__init__(Walker2D(frame_skip=5), log_scale_limit, rand_params, engine=engine, inertials=inertials,
-                         num_threads=num_threads, render_mode=render_mode)
+        super().__init__(dataclasses.replace(WALKER2D, frame_skip=5), log_scale_limit, rand_params, engine=engine,
+                         inertials=inertials, num_threads=num_threads, render_mode=render_mode)

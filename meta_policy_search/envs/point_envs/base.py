@@ -76,7 +76,7 @@ class PointMetaEnv(WorldMetaEnv):
 
     def scenery(self) -> Scenery:
         """Returns what is to be drawn of the world besides the point."""
-        return self._scenery(self._batched.task_rows[0])
+        return Scenery(half_width=max(self.goal_range, self.start_range), goal=self._batched.task_rows[0, 0])
 
     def _draw(self) -> np.ndarray:
         if not self._trail:
@@ -127,10 +127,6 @@ class PointMetaEnv(WorldMetaEnv):
         apart = np.abs(positions - goals)
         return (apart[:, 0] < self.goal_tolerance) & (apart[:, 1] < self.goal_tolerance)
 
-    def _scenery(self, points: np.ndarray) -> Scenery:
-        """Returns what is to be drawn of the world in the task with these points, `[n, 2]`."""
-        return Scenery(half_width=max(self.goal_range, self.start_range), goal=points[0])
-
 
 class CornerTaskEnv(PointMetaEnv):
     """Point environments whose goal is one of the four corners (+-2, +-2), each as likely as the others.
@@ -171,8 +167,8 @@ class CornerTaskEnv(PointMetaEnv):
         """Returns the rewards `[k]` of `reward_type="sparse"`."""
         raise NotImplementedError
 
-    def _scenery(self, points: np.ndarray) -> Scenery:
-        return super()._scenery(points)._replace(other_goals=CORNERS)
+    def scenery(self) -> Scenery:
+        return super().scenery()._replace(other_goals=CORNERS)
 
 
 def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -37,8 +37,8 @@ class MetaPointEnvCornerGoals(PointMetaEnv):
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
         return list(self._corners()[rng.integers(len(CORNERS), size=n_tasks)])
 
-    def _scenery(self, points: np.ndarray) -> Scenery:
-        return super()._scenery(points)._replace(other_goals=self._corners())
+    def scenery(self) -> Scenery:
+        return super().scenery()._replace(other_goals=self._corners())
 
     def _corners(self) -> np.ndarray:
         return np.sign(CORNERS) * self.goal_range

@@ -96,14 +96,14 @@ class MetaPointEnvWalls(CornerTaskEnv):
         distance = distances(after, goals)
         return np.where(distance < self.sparse_reward_radius, distances(before, goals) - distance, 0.0)
 
-    def _scenery(self, points: np.ndarray) -> Scenery:
-        """See `PointMetaEnv._scenery`; a wall is drawn where no step that ends on it gets through."""
+    def scenery(self) -> Scenery:
+        """See `PointMetaEnv.scenery`; a wall is drawn where no step that ends on it gets through."""
         walls = []
-        for radius, (gap_x, gap_y) in zip(self.wall_radii, points[1:], strict=True):
+        for radius, (gap_x, gap_y) in zip(self.wall_radii, self._batched.task_rows[0, 1:], strict=True):
             half_gap = 2.0 * np.arcsin(self.gap_radius / (2.0 * radius))  # rad, of a chord of length `gap_radius`
             angles = np.arctan2(gap_y, gap_x) + np.linspace(half_gap, 2.0 * np.pi - half_gap, 200)
             walls.append(radius * np.stack((np.cos(angles), np.sin(angles)), axis=1))
-        return super()._scenery(points)._replace(walls=walls)
+        return super().scenery()._replace(walls=walls)
 
 
 def _on_circle(radius: float, n: int, rng: np.random.Generator) -> np.ndarray:

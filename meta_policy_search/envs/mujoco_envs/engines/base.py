@@ -8,12 +8,13 @@ import abc
 import contextlib
 import importlib.util
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.envs.interface import PhysicsError
 from meta_policy_search.envs.mujoco_envs.engines.camera import Camera
+from meta_policy_search.envs.spaces import as_array
 from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
@@ -99,7 +100,7 @@ class Engine(abc.ABC):
         self.num_threads = None if num_threads is None else check_positive_int("num_threads", num_threads)
         self.derived = tuple(check_choice("derived", name, DERIVED) for name in derived)
 
-        self.model = self._compiled()
+        self.model, self._model, self._functions = self._compiled()
         self.nq, self.nv, self.nu = self.model.nq, self.model.nv, self.model.nu
         self.dt = self.frame_skip * self.model.opt.timestep
         self.control_low, self.control_high = self.model.actuator_ctrlrange.T.copy()
@@ -110,7 +111,6 @@ class Engine(abc.ABC):
         self._states[:, 1:1 + self.nq] = self.init_qpos
         self._controls = np.zeros((self.num_envs, self.nu))  # those held last
         self._parameters: Optional[List[Mapping[str, np.ndarray]]] = None
-        self._model = self._simulated()
         self._models = [self._model] * self.num_envs
         self._idle_simulators: Dict[int, List[Any]] = {}  # by their number of threads
         self._idle_memory: List[Any] = []
@@ -120,12 +120,11 @@ class Engine(abc.ABC):
         self._derive(None)
 
     @abc.abstractmethod
-    def _compiled(self) -> Any:
-        """Returns the compiled model, the same object for the same robot and inertials."""
+    def _compiled(self) -> Tuple[Any, Any, Any]:
+        """Returns the model (the same object for the same robot and inertials) and the binding's functions.
 
-    def _simulated(self) -> Any:
-        """Returns the model for `_simulate`, made from the compiled one; by default the compiled model itself."""
-        return self.model
+        Between them is the model for `_simulate`, which may be a changed copy.
+        """
 
     @abc.abstractmethod
     def _copy_of_model(self) -> Any:
@@ -134,11 +133,6 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def _new_memory(self) -> Any:
         """Returns memory for the simulation of one robot, MuJoCo's `mjData`."""
-
-    @property
-    @abc.abstractmethod
-    def _functions(self) -> Any:
-        """The functions of the binding, by MuJoCo's names."""
 
     @abc.abstractmethod
     def _new_simulator(self, num_threads: int) -> Any:
@@ -170,17 +164,15 @@ class Engine(abc.ABC):
         """Sets the states of robots.
 
         Args:
-            qpos: `[k, nq]`, positions, finite; the quaternion of a free joint is normalized.
+            qpos: `[k, nq]`, positions, finite; the quaternion of a free joint, not zero, is normalized.
             qvel: `[k, nv]`, velocities, finite.
             env_ids: int `[k]`, which robots; all of them by default.
         """
         rows, count = (slice(None), self.num_envs) if env_ids is None else (env_ids, len(env_ids))
-        qpos = _check_finite("qpos", qpos, (count, self.nq))
-        qvel = _check_finite("qvel", qvel, (count, self.nv))
+        qpos = as_array("qpos", qpos, (count, self.nq))
+        qvel = as_array("qvel", qvel, (count, self.nv))
         states = np.concatenate((qpos, qvel), axis=1)
         if self.nq != self.nv:
-            if not states[:, 3:7].any(axis=1).all():
-                raise ValueError("qpos: expected a quaternion qpos[3:7] other than zero")
             normalize_quaternions(states[:, 3:7])
         self._states[rows, 1:] = states
         self._controls[rows] = 0.0
@@ -203,7 +195,8 @@ class Engine(abc.ABC):
         count = len(states)
         if count == 0:
             return
-        num_threads = self._num_threads_for(count)
+        # Other callers may step the rest. Their threads are idle part of the time, hence twice the share of this call.
+        num_threads = min(self.threads(), -(-2 * self.threads() * count // self.num_envs))
         idle = self._idle_simulators.setdefault(num_threads, [])
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
             final = self._simulate(simulator, self._models_of(env_ids), states, controls)
@@ -211,15 +204,6 @@ class Engine(abc.ABC):
         self._states[rows, 1:] = final[:, 1:]
         self._controls[rows] = controls
         self._derive(env_ids)
-
-    def _num_threads_for(self, count: int) -> int:
-        """Returns how many native threads step `count` robots.
-
-        A caller that steps a fraction of the robots gets twice that fraction of the threads, because the threads of
-        other callers are idle part of the time.
-        """
-        num_threads = self.threads()
-        return min(num_threads, -(-2 * num_threads * count // self.num_envs))
 
     def threads(self) -> int:
         """Returns how many native threads there are at most."""
@@ -240,7 +224,6 @@ class Engine(abc.ABC):
         if parameters is None:
             self._parameters, self._models = None, [self._model] * self.num_envs
         else:
-            assert len(parameters) == self.num_envs, "one mapping per robot"
             models = {key: self._changed_model(values) for key, values in {id(p): p for p in parameters}.items()}
             self._parameters, self._models = list(parameters), [models[id(p)] for p in parameters]
         self._derive(None)
@@ -258,9 +241,7 @@ class Engine(abc.ABC):
 
     def close_camera(self) -> None:
         """Ends the process that `render` started; the next image starts a new one."""
-        if self._camera is not None:
-            self._camera.close()
-            self._camera = None
+        self._camera = None
 
     def _models_of(self, env_ids: Optional[np.ndarray]) -> List[Any]:
         return self._models if env_ids is None else [self._models[i] for i in env_ids]
@@ -324,11 +305,7 @@ def model_file(robot: str) -> Path:
     package = importlib.util.find_spec("gymnasium")
     if package is None or not package.submodule_search_locations:
         raise ImportError("the models of the MuJoCo robots come with Gymnasium: run `pip install gymnasium`")
-    path = Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"the installed Gymnasium has no model {path}: run `pip install --force-reinstall gymnasium`")
-    return path
+    return Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
 
 
 def arrays_of(source: Any, names: Sequence[str]) -> Dict[str, np.ndarray]:
@@ -373,12 +350,3 @@ def _borrowed(idle: List[Any], make: Callable[[], Any]) -> Iterator[Any]:
         item = make()
     yield item
     idle.append(item)
-
-
-def _check_finite(name: str, value: np.ndarray, shape: tuple) -> np.ndarray:
-    value = np.asarray(value, dtype=np.float64)
-    if value.shape != shape:
-        raise ValueError(f"{name}: expected shape {shape}, got {value.shape}")
-    if not np.isfinite(value).all():
-        raise ValueError(f"{name}: expected finite numbers, got {value[~np.isfinite(value).all(axis=1)][0]}")
-    return value

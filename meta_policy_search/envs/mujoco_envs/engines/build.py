@@ -20,29 +20,22 @@ import runpy
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import zipfile
-from importlib import metadata
 from pathlib import Path
 from typing import Optional, Sequence
 
-__all__ = ["BuildError", "build", "engine_folder", "main"]
+__all__ = ["build", "engine_folder", "main"]
 
 _WHEEL = "free-mujoco-py==2.1.6"
 _WHEEL_SHA256 = "f541d84b6bd87919ccf28f5a708681ca90560a945d104aca393d89275790efb8"
 _IN_WHEEL = "mujoco_py/binaries/linux/mujoco210/"
 _LIBRARY = "bin/libmujoco210nogl.so"
-_VERSION = 210  # what MuJoCo 2.1.0 calls itself
 _NEWEST_PYTHON = (3, 12)
 _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _INSTALL = 'run `make mujoco-py`, or `pip install "meta_policy_search[mujoco-py]"` first'
 _CHECK = ("from meta_policy_search.envs.mujoco_envs.engines.mujoco_py import import_mujoco_py; "
-          f"version = import_mujoco_py().functions.mj_version(); assert version == {_VERSION}, version")
-
-
-class BuildError(Exception):
-    """The engine cannot be built; the message says why and what to do."""
+          "version = import_mujoco_py().functions.mj_version(); assert version == 210, version")
 
 
 def engine_folder() -> Optional[Path]:
@@ -54,37 +47,26 @@ def engine_folder() -> Optional[Path]:
     return folder if (folder / _LIBRARY).is_file() and extension_file(package).is_file() else None
 
 
-def build(wheel: Optional[Path] = None) -> None:
+def build() -> None:
     """Builds the engine and checks that it loads.
 
-    Args:
-        wheel: the wheel that contains MuJoCo 2.1.0; downloaded by pip by default.
-
     Raises:
-        BuildError: a requirement is missing, or a step fails.
+        RuntimeError: a requirement is missing, or a step fails.
+        OSError: a file cannot be read or written.
     """
     _check_machine()
     package = _package_folder()
     if package is None:
-        raise BuildError(f"the package mujoco-py is not installed: {_INSTALL}")
-    _check_versions()
+        raise RuntimeError(f"the package mujoco-py is not installed: {_INSTALL}")
     with tempfile.TemporaryDirectory() as scratch:
-        wheel = _download(Path(scratch) / "wheel") if wheel is None else Path(wheel)
-        mujoco = _unpack(wheel, Path(scratch) / "mujoco210")
+        mujoco = _unpack(_download(Path(scratch) / "wheel"), Path(scratch) / "mujoco210")
         extension = _compile(package, mujoco, Path(scratch) / "build")
         extension_file(package).unlink(missing_ok=True)  # an interrupted build counts as none
         shutil.rmtree(package / "mujoco210", ignore_errors=True)
         shutil.copytree(mujoco, package / "mujoco210")
         shutil.copy(extension, extension_file(package))
-    complaint = _complaint()
-    if complaint:
-        raise BuildError(f"the engine was built, but does not load: {complaint}")
-
-
-def _complaint() -> str:
-    """Returns why the engine does not load in a new process; empty if it does."""
-    done = subprocess.run([sys.executable, "-c", _CHECK], capture_output=True, text=True)
-    return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+    if subprocess.run([sys.executable, "-c", _CHECK]).returncode:
+        raise RuntimeError("the engine was built, but does not load; the error is above")
 
 
 def _package_folder() -> Optional[Path]:
@@ -102,53 +84,28 @@ def extension_file(package: Path) -> Path:
 
 def _check_machine() -> None:
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        raise BuildError(f"MuJoCo 2.1.0 is built for Linux on x86_64 alone, and this is {platform.system()} on "
-                         f"{platform.machine()}: use the engine mujoco, which needs no building")
+        raise RuntimeError(f"MuJoCo 2.1.0 is built for Linux on x86_64 alone, and this is {platform.system()} on "
+                           f"{platform.machine()}: use the engine mujoco, which needs no building")
     if sys.version_info[:2] > _NEWEST_PYTHON:
-        raise BuildError(
+        raise RuntimeError(
             f"mujoco-py does not support Python {_PYTHON} (it needs a Cython older than 3, which does not): use Python "
             "3.10 to 3.12, as in `make clean`, then `make mujoco-py PYTHON=python3.12`")
-    compiler = (sysconfig.get_config_var("CC") or "gcc").split()[0]
-    if shutil.which(compiler) is None:
-        raise BuildError(f"there is no C compiler {compiler}: on Debian and Ubuntu, run `apt-get install gcc`")
-    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
-        raise BuildError("the header files of Python are missing: on Debian and Ubuntu, run `apt-get install "
-                         f"python{_PYTHON}-dev`")
-
-
-def _check_versions() -> None:
-    for name, too_new in (("Cython", (3, 0)), ("numpy", (2, 5)), ("setuptools", (81, 0))):
-        try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            raise BuildError(f"the package {name} is not installed: {_INSTALL}") from None
-        if tuple(map(int, version.split(".")[:2])) >= too_new:
-            wanted = f"{name}<{'.'.join(map(str, too_new))}"
-            raise BuildError(f"mujoco-py needs {wanted}, and {version} is installed: run `{sys.executable} -m pip "
-                             f'install "{wanted}"`')
 
 
 def _download(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
                "--only-binary=:all:", "--python-version", "3.10", "--dest", str(folder), _WHEEL]
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or not wheels:
-        said = done.stderr.strip() or "it said nothing"
-        raise BuildError(f"pip could not download {_WHEEL}, which carries MuJoCo 2.1.0; with the file at hand, give "
-                         f"its path as --wheel. What pip said: {said}")
-    return wheels[0]
+    if subprocess.run(command).returncode:
+        raise RuntimeError(f"pip could not download {_WHEEL}, which contains MuJoCo 2.1.0; the error is above")
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def _unpack(wheel: Path, folder: Path) -> Path:
     """Extracts the library and the headers from the wheel; returns their folder."""
-    try:
-        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    except OSError as error:
-        raise BuildError(f"the wheel {wheel} cannot be read: {error.strerror}") from error
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if digest != _WHEEL_SHA256:
-        raise BuildError(f"{wheel.name} is not the file that was tried: its SHA-256 is {digest}, expected "
-                         f"{_WHEEL_SHA256}")
+        raise RuntimeError(f"{wheel.name}: expected the SHA-256 {_WHEEL_SHA256}, got {digest}")
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             inside = name.removeprefix(_IN_WHEEL)
@@ -187,7 +144,10 @@ def _compile(package: Path, mujoco: Path, folder: Path) -> Path:
         command.ensure_finalized()
         command.run()
     except Exception as error:  # of many kinds; the compiler has said more
-        raise BuildError(f"the extension could not be compiled ({type(error).__name__}: {error})") from error
+        raise RuntimeError(
+            f"the extension could not be compiled ({type(error).__name__}: {error}). It needs a C compiler and the "
+            f"header files of Python (`apt-get install gcc python{_PYTHON}-dev`) and the package versions that `pip "
+            'install "meta_policy_search[mujoco-py]"` installs') from error
     (compiled,) = command.get_outputs()
     return Path(compiled)
 
@@ -202,21 +162,18 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Builds the engine unless it is built already; returns 0, or 1 if it cannot be built."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {__spec__.name}", description="Builds the physics engine mujoco-py (MuJoCo 2.1.0).")
-    parser.add_argument("--wheel", type=Path, help=f"file of {_WHEEL}; by default pip downloads it")
     parser.add_argument("--force", action="store_true", help="build anew what has been built")
     options = parser.parse_args(arguments)
-    if engine_folder() is not None and not options.force and not _complaint():
+    if engine_folder() is not None and not options.force:
         print("mujoco-py: already built (--force builds it anew)")
         return 0
     print("mujoco-py: building the engine; this takes about a minute", flush=True)
     try:
-        build(options.wheel)
-    except BuildError as error:
+        build()
+    except (OSError, RuntimeError) as error:
         print(f"mujoco-py: not built: {error}", file=sys.stderr)
         return 1
     print(f"mujoco-py: built, in {engine_folder()}")
-    print("mujoco-py: environments use it where they are made with engine=\"mujoco-py\", or where the environment "
-          "variable META_POLICY_SEARCH_ENGINE is mujoco-py")
     return 0
 
 

@@ -13,11 +13,10 @@ solver stops before it converges.
 """
 import copy
 import functools
-import os
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import ModuleType
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 import numpy as np
 
@@ -40,15 +39,9 @@ class MujocoEngine(Engine):
 
     name = "mujoco"
 
-    def _compiled(self) -> Any:
-        mujoco = _import_mujoco()
+    def _compiled(self) -> Tuple[Any, Any, Any]:
         model = compile_model(self.robot, self.inertials)
-        size = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS.value)
-        assert size == 1 + model.nq + model.nv, "the state of a robot is time, position and velocity"
-        return model
-
-    def _simulated(self) -> Any:
-        return _acceleration_model(self.model) if self._has_free_joint else self.model
+        return model, model if model.nq == model.nv else _acceleration_model(model), _import_mujoco()
 
     @property
     def _has_free_joint(self) -> bool:
@@ -60,24 +53,30 @@ class MujocoEngine(Engine):
     def _new_memory(self) -> Any:
         return _import_mujoco().MjData(self.model)
 
-    @property
-    def _functions(self) -> ModuleType:
-        return _import_mujoco()
-
     def _model_to_draw(self, env_id: int) -> Any:
         return self._models[env_id]
 
-    def _new_simulator(self, num_threads: int) -> "_Simulator":
-        return _Simulator(self, num_threads, num_steps=1 if self._has_free_joint else self.frame_skip)
+    def _new_simulator(self, num_threads: int) -> Any:
+        """Returns MuJoCo's threads, and memory for each."""
+        mujoco = _import_mujoco()
+        pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
+        return pool, [mujoco.MjData(self.model) for _ in range(num_threads)]
 
-    def _simulate(
-            self, simulator: "_Simulator", models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        simulator.hold(controls)
-        if self._has_free_joint:
-            return self._integrate(simulator, models, states)
-        return simulator.roll_out(models, states)[:, -1].copy()
+    def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
+        pool, memory = simulator
+        num_steps = 1 if self._has_free_joint else self.frame_skip
+        held = np.repeat(controls[:, None], num_steps, axis=1)
+        reached = np.empty((len(states), num_steps, states.shape[1]))
 
-    def _integrate(self, simulator: "_Simulator", models: List[Any], states: np.ndarray) -> np.ndarray:
+        def roll_out(states: np.ndarray, warmstart: Optional[np.ndarray] = None) -> np.ndarray:
+            """Returns the last states `[k, S]`; the solver starts from the accelerations `warmstart` `[k, nv]`."""
+            pool.rollout(models, memory, states, held, nstep=num_steps, initial_warmstart=warmstart, state=reached,
+                         skip_checks=True)
+            return reached[:, -1]
+
+        return self._integrate(roll_out, states) if self._has_free_joint else roll_out(states).copy()
+
+    def _integrate(self, roll_out: Callable[..., np.ndarray], states: np.ndarray) -> np.ndarray:
         """Integrates robots with a free joint by the classical Runge-Kutta method, as MuJoCo did before version 4.0.
 
         MuJoCo computes the accelerations (`_acceleration_model`). The rates of the stages, angular velocities included,
@@ -89,7 +88,7 @@ class MujocoEngine(Engine):
 
         def accelerations(qpos: np.ndarray, qvel: np.ndarray, warmstart: Optional[np.ndarray]) -> np.ndarray:
             stage[:, 1:1 + self.nq], stage[:, 1 + self.nq:] = qpos, qvel
-            reached = simulator.roll_out(models, stage, warmstart)[:, 0]
+            reached = roll_out(stage, warmstart)
             clocks.append(reached[:, 0].copy())
             return reached[:, 1 + self.nq:] - qvel
 
@@ -112,31 +111,6 @@ class MujocoEngine(Engine):
         return np.concatenate((clock[:, None], qpos, qvel), axis=1)
 
 
-class _Simulator:
-    """Native threads and their memory, for one caller at a time; `num_steps` simulation steps per call of MuJoCo."""
-
-    def __init__(self, engine: MujocoEngine, num_threads: int, num_steps: int) -> None:
-        mujoco = _import_mujoco()
-        self._pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
-        self._scratch = [mujoco.MjData(engine.model) for _ in range(num_threads)]
-        self._controls = np.empty((engine.num_envs, num_steps, engine.nu))
-        self._reached = np.empty((engine.num_envs, num_steps, 1 + engine.nq + engine.nv))
-
-    def hold(self, controls: np.ndarray) -> None:
-        """Sets the controls `[k, nu]` of all further steps."""
-        self._controls[:len(controls)] = controls[:, None]
-
-    def roll_out(self, models: List[Any], states: np.ndarray, warmstart: Optional[np.ndarray] = None) -> np.ndarray:
-        """Simulates from `states` `[k, S]`; returns the states after each step, `[k, num_steps, S]`, a reused buffer.
-
-        `warmstart` `[k, nv]` are accelerations from which the solver of the constraints starts, by default zero.
-        """
-        reached = self._reached[:len(states)]
-        self._pool.rollout(models, self._scratch, states, self._controls[:len(states)], nstep=reached.shape[1],
-                           initial_warmstart=warmstart, state=reached, skip_checks=True)
-        return reached
-
-
 def _acceleration_model(model: Any) -> Any:
     """Returns a model for which one simulation step adds the acceleration to the velocity, and no more.
 
@@ -144,8 +118,6 @@ def _acceleration_model(model: Any) -> Any:
     constants of constraints, which none of the robots reaches; it is switched off.
     """
     mujoco = _import_mujoco()
-    assert model.nq == model.nv + 1 and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE, "a free joint at the root"
-    assert model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
     model = copy.copy(model)
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
     model.opt.timestep = 1.0
@@ -187,10 +159,6 @@ def _import_mujoco() -> ModuleType:
     except ImportError as error:
         raise ImportError('the MuJoCo environments need the package mujoco, version 3.3 or newer: run `pip install '
                           '"mujoco>=3.3"`') from error
-    except AttributeError as error:  # of PyOpenGL, which mujoco loads if MUJOCO_GL asks for it
-        raise ImportError("mujoco finds no OpenGL library for the environment variable "
-                          f"MUJOCO_GL={os.environ.get('MUJOCO_GL')} ({error}): unset it, or run `apt-get install "
-                          "libegl1 libgl1-mesa-dri` (egl) or `apt-get install libosmesa6` (osmesa)") from error
     return mujoco
 
 

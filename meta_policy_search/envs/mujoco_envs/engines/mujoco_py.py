@@ -5,15 +5,13 @@ on request, as with the official package.
 
 `build.py` builds it. An installation that follows mujoco-py's own instructions is used as it is.
 """
-import contextlib
 import functools
-import io
 import os
 import sys
 import threading
 import warnings
 from types import ModuleType
-from typing import Any, Iterator, List
+from typing import Any, List, Tuple
 
 import numpy as np
 
@@ -45,8 +43,9 @@ class MujocoPyEngine(Engine):
         """Returns one."""
         return 1
 
-    def _compiled(self) -> Any:
-        return _compile(self.robot, self.inertials)
+    def _compiled(self) -> Tuple[Any, Any, Any]:
+        model = _compile(self.robot, self.inertials)
+        return model, model, import_mujoco_py().functions
 
     def _copy_of_model(self) -> Any:
         mujoco_py = import_mujoco_py()
@@ -54,10 +53,6 @@ class MujocoPyEngine(Engine):
 
     def _new_memory(self) -> Any:
         return import_mujoco_py().MjSim(self.model).data
-
-    @property
-    def _functions(self) -> Any:
-        return import_mujoco_py().functions
 
     def _model_to_draw(self, env_id: int) -> Any:
         return compile_model(self.robot, self.inertials)  # what a task changes cannot be seen
@@ -83,11 +78,10 @@ class MujocoPyEngine(Engine):
     def _advance(self, model: Any, data: Any) -> float:
         """Takes one control step; returns the clock, or zero after a warning."""
         mujoco_py = import_mujoco_py()
-        step = mujoco_py.functions.mj_step
         try:
             with mujoco_py.cymj.wrap_mujoco_warning():
                 for _ in range(self.frame_skip):
-                    step(model, data)
+                    self._functions.mj_step(model, data)
         except mujoco_py.MujocoException:
             self._functions.mj_resetData(model, data)  # MuJoCo gives no second warning of the kind before that
             return 0.0
@@ -113,7 +107,9 @@ def import_mujoco_py() -> ModuleType:
     if sys.modules.get("mujoco_py") is not None:
         return sys.modules["mujoco_py"]
     try:
-        with _where_to_find_the_engine(), _quiet():
+        _set_variables()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old packages
             import mujoco_py
     except Exception as error:  # mujoco-py raises a plain `Exception` where the engine is missing
         reason = (str(error).strip() or repr(error)).splitlines()[0]
@@ -124,26 +120,9 @@ def import_mujoco_py() -> ModuleType:
     return mujoco_py
 
 
-@contextlib.contextmanager
-def _where_to_find_the_engine() -> Iterator[None]:
-    """Sets the environment variables that mujoco-py reads when it is imported, and restores them afterwards."""
-    before = dict(os.environ)
+def _set_variables() -> None:
+    """Sets the environment variables that mujoco-py reads when it is imported, unless the user has set them."""
     folder = engine_folder()
-    if not before.get(_PATH_VARIABLE) and folder is not None:  # else it is the user's own, or missing
-        libraries = os.pathsep.join([str(folder / "bin"), *filter(None, [before.get("LD_LIBRARY_PATH")])])
+    if not os.environ.get(_PATH_VARIABLE) and folder is not None:
+        libraries = os.pathsep.join([str(folder / "bin"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
         os.environ.update({_PATH_VARIABLE: str(folder), "LD_LIBRARY_PATH": libraries, "MUJOCO_PY_FORCE_CPU": "1"})
-    try:
-        yield
-    finally:  # the package glfw, which is imported too, leaves a variable behind
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Hides warnings of old packages and mujoco-py's own notices."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), \
-            warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
