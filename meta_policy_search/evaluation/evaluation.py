@@ -1,6 +1,5 @@
 """The results of an evaluation in held-out tasks, as tables, files and figures."""
 import dataclasses
-import html
 import json
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -75,14 +74,6 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.name}, {self._describe()}>"
-
-    def _repr_html_(self) -> str:
-        """Returns the mean returns and gains as an HTML table for notebooks."""
-        rows = {"adaptation steps": [str(step) for step in range(self.returns.shape[-1])],
-                "return": [_as_text(*pair) for pair in zip(*self.mean_return, strict=True)],
-                "gain": ["", *[_as_text(*pair, "+") for pair in zip(*self.gain, strict=True)][1:]]}
-        lines = "".join(f"<tr><td>{'</td><td>'.join([name, *cells])}</td></tr>" for name, cells in rows.items())
-        return f"<table><caption>{html.escape(self.name)}, {self._describe()}</caption>{lines}</table>"
 
     def table(self, *references: "Evaluation") -> str:
         """Returns the mean returns as a text table with a row for each policy, and the gain from adaptation.

@@ -1,19 +1,15 @@
 """Adaptation without gradients: a search among policy parameters in each task, from a common mean."""
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import action_shape_of, actors_of
-from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
-from meta_policy_search.np.algos.rl_algorithm import Runner
-from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
-from meta_policy_search.types import Infos, Path
+from meta_policy_search.types import Infos
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 
 __all__ = ["SearchAdaptation", "SearchPolicy"]
@@ -32,16 +28,12 @@ class SearchAdaptation(MetaRLAlgorithm):
     Args:
         search (PopulationAlgorithm): a `CEM` or `CMAES`, which begins at the parameters of its `policy`: for those of a
             meta-policy that was trained, `policies.TaskPolicy(meta_policy)`. The search itself stays as it is.
-        meta_batch_size (int): tasks in each epoch of `train`. Default: 20.
     """
 
-    sampler_cls = SingleTaskSampler
-
-    def __init__(self, search: PopulationAlgorithm, meta_batch_size: int = 20) -> None:
+    def __init__(self, search: PopulationAlgorithm) -> None:
         if not isinstance(search, PopulationAlgorithm):
             raise TypeError(f"search: expected a CEM or CMAES, got {search!r}")
         self.search = search
-        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
 
     @property
     def policy(self) -> Any:
@@ -52,11 +44,6 @@ class SearchAdaptation(MetaRLAlgorithm):
     def baseline(self) -> Any:
         """The baseline of the search."""
         return self.search.baseline
-
-    @property
-    def max_path_length(self) -> int:
-        """Steps after which a path of `train` is cut off."""
-        return self.search.max_path_length
 
     def get_initial_policy(self) -> "SearchPolicy":
         """Returns a policy for one task that acts with the mean of a new search."""
@@ -92,40 +79,6 @@ class SearchAdaptation(MetaRLAlgorithm):
                              "whose candidates the search has left behind")
         policy.search.tell(_candidate_returns(exploration_trajectories, policy.search.n_samples))
         return SearchPolicy(policy.search, is_exploring=False)
-
-    def train(self, runner: Runner) -> Optional[float]:
-        """Searches for a common mean: parameters with which the policy does well on average over tasks.
-
-        In each epoch, the candidates are compared by their mean return in `meta_batch_size` new tasks of the runner's
-        environment. Every candidate has paths of the runner's batch size in each.
-
-        Returns:
-            The average undiscounted return in the last epoch.
-        """
-        check_meta_env(runner.env)
-        search, average_return = self.search, None
-        if runner.step_itr == 0:
-            search.begin()
-        for epoch in runner.step_epochs():
-            populations = []
-            for task in sample_tasks(runner.env, self.meta_batch_size, seeding.rng_for(seeding.Stream.TASKS, epoch)):
-                runner.env.set_task(task)
-                populations.append(runner.obtain_population_samples(runner.step_itr, search.candidates))
-            by_candidate: List[List[Path]] = [sum(lists, []) for lists in zip(*populations, strict=True)]
-            runner.step_path = sum(by_candidate, [])
-            for paths in by_candidate:
-                average_return = search.train_once(runner.step_itr, paths)
-                runner.step_itr += 1
-            search.policy.set_flat_params(search.cur_mean)
-        return average_return
-
-    def get_state(self) -> Tuple:
-        """Returns the state of the search for a common mean."""
-        return self.search.get_state()
-
-    def set_state(self, state: Tuple) -> None:
-        """Restores what `get_state` returned."""
-        self.search.set_state(state)
 
 
 class SearchPolicy:
