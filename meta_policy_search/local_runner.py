@@ -1,11 +1,11 @@
 """Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots and resuming."""
 import os
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
-from meta_policy_search.training_loop import TrainingLoop, with_defaults
+from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
@@ -13,28 +13,6 @@ from meta_policy_search.utils.checks import check_choice, check_int_at_least, ch
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import MODES, check_same_version, load_snapshot
 from meta_policy_search.utils.utils import timed
-
-
-class RunnerSampler:
-    """What a `LocalRunner` calls of a sampler. A sampler need not derive from it, and only needs `obtain_samples`."""
-
-    def start_worker(self) -> None:
-        """Starts worker processes, if there are any; called before the first epoch."""
-
-    def shutdown_worker(self) -> None:
-        """Ends worker processes; called after the last epoch."""
-
-    def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
-        """Collects paths of about `batch_size` environment steps for iteration `itr`."""
-        raise NotImplementedError
-
-    def obtain_population_samples(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
-        """Collects paths with each of several sets of parameters `[n, D]`; required for CEM and CMA-ES."""
-        raise NotImplementedError
-
-    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
-        """Collects paths of the policy without exploration; by default none."""
-        return []
 
 
 class LocalRunner(TrainingLoop):
@@ -88,7 +66,6 @@ class LocalRunner(TrainingLoop):
         self.algo: Optional[RLAlgorithm] = None
         self.env: Any = None
         self.sampler: Any = None
-        self._sampler = RunnerSampler()
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of train
         self._begin_counting()
 
@@ -111,9 +88,11 @@ class LocalRunner(TrainingLoop):
         Args:
             algo (RLAlgorithm): the algorithm.
             env: the environment, of gym, Gymnasium or the classic form.
-            sampler_cls: class of the sampler, called as `sampler_cls(algo, env, **sampler_args)`. The sampler has a
-                method `obtain_samples(itr, batch_size)` that returns a list of path dicts; `RunnerSampler` describes
-                its other methods, which are optional. Default: `algo.sampler_cls`; if that is None there is no sampler.
+            sampler_cls: class of the sampler, called as `sampler_cls(algo, env, **sampler_args)`. The sampler has the
+                methods `start_worker()`, `shutdown_worker()` and `obtain_samples(itr, batch_size)`, which returns a
+                list of path dicts; CEM and CMA-ES also call `obtain_population_samples(itr, batch_size, flat_params)`,
+                and off-policy algorithms `obtain_evaluation_samples(itr, num_paths)`. See `SingleTaskSampler` and
+                `OffPolicySampler`. Default: `algo.sampler_cls`; if that is None there is no sampler.
             sampler_args (dict): further arguments of that class. Default: none.
 
         Raises:
@@ -124,8 +103,7 @@ class LocalRunner(TrainingLoop):
         sampler_cls = algo.sampler_cls if sampler_cls is None else sampler_cls
         sampler_args = dict(sampler_args or {})
         sampler = None if sampler_cls is None else sampler_cls(algo, env, **sampler_args)
-        self._sampler.shutdown_worker()
-        self._sampler = RunnerSampler() if sampler is None else with_defaults(sampler, RunnerSampler)
+        self._shut_down_workers()
         self._root, self._before = seeding.chosen_root(), None
         self.algo, self.env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
@@ -183,7 +161,7 @@ class LocalRunner(TrainingLoop):
             with self._running():
                 return self._algo("train").train(self)
         finally:
-            self._sampler.shutdown_worker()
+            self._shut_down_workers()
 
     def step_epochs(self) -> Iterator[int]:
         """Yields the number of each epoch; the algorithm trains in it, and then asks for the next one.
@@ -198,7 +176,8 @@ class LocalRunner(TrainingLoop):
             raise RuntimeError("step_epochs: expected to be called by an algorithm in training; call train()")
         end = self._plan["n_epochs"]
         self.stopped = False
-        self._sampler.start_worker()
+        if self.sampler is not None:
+            self.sampler.start_worker()
         try:
             with self._bar(end) as bar:
                 while self.itr < end and not self.stopped:
@@ -213,7 +192,7 @@ class LocalRunner(TrainingLoop):
                     bar.update()
                     self._call_callbacks(row)
         finally:
-            self._sampler.shutdown_worker()
+            self._shut_down_workers()
 
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
         """Collects paths with the algorithm's current policy, and counts their steps.
@@ -229,7 +208,7 @@ class LocalRunner(TrainingLoop):
             RuntimeError: there is no sampler.
             ValueError: no `batch_size` was given, neither here nor to `train`; or the sampler raises it.
         """
-        paths = self._sample(self._sampler.obtain_samples, itr, batch_size)
+        paths = self._sample("obtain_samples", itr, batch_size)
         self.total_timesteps_sampled += _count_steps(paths)
         return paths
 
@@ -248,7 +227,7 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError, ValueError: as in `obtain_samples`.
         """
-        population = self._sample(self._sampler.obtain_population_samples, itr, batch_size, flat_params)
+        population = self._sample("obtain_population_samples", itr, batch_size, flat_params)
         self.total_timesteps_sampled += sum(map(_count_steps, population))
         return population
 
@@ -256,15 +235,23 @@ class LocalRunner(TrainingLoop):
         """Collects paths of the policy without exploration; their steps are not counted.
 
         Returns:
-            List of `num_paths` path dicts; an empty list if the sampler does not evaluate.
+            List of `num_paths` path dicts.
         """
-        return self._sampler.obtain_evaluation_samples(itr, num_paths)
+        return self._check_sampler("obtain_evaluation_samples").obtain_evaluation_samples(itr, num_paths)
 
-    def _sample(self, obtain: Callable[..., List], itr: int, batch_size: Optional[int], *args: Any) -> List:
-        """Calls a method of the sampler, and measures the time."""
-        algo = self._algo("obtain_samples")
+    def _check_sampler(self, method: str) -> Any:
+        algo = self._algo(method)
         if self.sampler is None:
-            raise RuntimeError(f"obtain_samples: {type(algo).__name__} has no sampler; give setup() a sampler_cls")
+            raise RuntimeError(f"{method}: {type(algo).__name__} has no sampler; give setup() a sampler_cls")
+        return self.sampler
+
+    def _shut_down_workers(self) -> None:
+        if self.sampler is not None:
+            self.sampler.shutdown_worker()
+
+    def _sample(self, method: str, itr: int, batch_size: Optional[int], *args: Any) -> List:
+        """Calls a method of the sampler, and measures the time."""
+        obtain = getattr(self._check_sampler(method), method)
         batch_size = (self._plan or {}).get("batch_size") if batch_size is None else batch_size
         if batch_size is None:
             raise ValueError("batch_size: expected an integer of at least 1 here or in train(), got None")

@@ -15,7 +15,8 @@ class MyProMP(mps.ProMP):
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch):
-    monkeypatch.setattr(registry, "_ALGORITHMS", dict(registry._ALGORITHMS))
+    for table in ("_ALGORITHMS", "_TITLES"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
 
 
 def test_the_names_of_the_package_stand_for_its_classes():

@@ -1,9 +1,12 @@
 """The interface of algorithms that learn to adapt."""
 import abc
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
+
+if TYPE_CHECKING:
+    from meta_policy_search.local_runner import LocalRunner
 
 
 class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
@@ -26,7 +29,7 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
 
     num_inner_grad_steps: Optional[int] = None
 
-    def train(self, runner: Runner) -> Any:
+    def train(self, runner: "LocalRunner") -> Any:
         """Raises `NotImplementedError`, unless a subclass implements meta-training."""
         raise NotImplementedError(f"{type(self).__name__} adapts policies, but does not train them")
 

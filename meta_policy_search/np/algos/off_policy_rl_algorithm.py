@@ -1,14 +1,14 @@
 """Base of algorithms that learn from a replay buffer."""
 import abc
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.np.exploration_policies import ExplorationPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.base import SampleProcessor
@@ -17,6 +17,9 @@ from meta_policy_search.samplers.single_task_sampler import OffPolicySampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool, check_finite, check_int_at_least, check_positive_int
+
+if TYPE_CHECKING:
+    from meta_policy_search.local_runner import LocalRunner
 
 __all__ = ["OffPolicyRLAlgorithm", "Transitions"]
 
@@ -138,7 +141,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             figures.clear()
             figures.extend(before)
 
-    def train(self, runner: Runner) -> Optional[float]:
+    def train(self, runner: "LocalRunner") -> Optional[float]:
         """Trains.
 
         Returns:
@@ -154,12 +157,9 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
                 runner.step_itr += 1
             self.log_diagnostics(runner.step_path or [])
             if self.num_eval_paths:
-                self._evaluate(runner.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths))
+                paths = runner.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths)
+                self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")
         return self._average_return
-
-    def _evaluate(self, paths: Sequence[Path]) -> None:
-        if paths:
-            self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")
 
     def train_once(self, itr: int, paths: Sequence[Path]) -> float:
         """Stores paths and makes the updates of a cycle.

@@ -1,13 +1,13 @@
 """Base of algorithms that search for policy parameters by comparing candidates."""
 import abc
 import copy
-from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
 
 from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.paths import concatenate_paths, path_returns
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
@@ -15,6 +15,9 @@ from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.utils import explained_variance_1d
+
+if TYPE_CHECKING:
+    from meta_policy_search.local_runner import LocalRunner
 
 SearchT = TypeVar("SearchT", bound="PopulationAlgorithm")
 
@@ -127,7 +130,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self._cycle += 1
         self._candidates, self._returns, self._paths = None, [], []
 
-    def train(self, runner: Runner) -> Optional[float]:
+    def train(self, runner: "LocalRunner") -> Optional[float]:
         """Trains; continues the search if the runner resumes a run.
 
         Returns:
