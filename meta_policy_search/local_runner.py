@@ -70,11 +70,10 @@ class LocalRunner(TrainingLoop):
         self._begin_counting()
 
     def _begin_counting(self) -> None:
-        self._before = None
+        self._before = self._started = None
         self.itr = self.step_itr = self.total_timesteps_sampled = 0
         self.step_path: Optional[List[Path]] = None
         self._times: Dict[str, float] = {}  # of this epoch, seconds
-        self._start_clock()
 
     @property
     def epoch(self) -> int:
@@ -167,7 +166,7 @@ class LocalRunner(TrainingLoop):
         """Yields the number of each epoch; the algorithm trains in it, and then asks for the next one.
 
         Starts the sampler's workers first. After each epoch it logs the row, saves the snapshot and calls the
-        callbacks; after the last epoch it shuts down the workers.
+        callbacks. `train` and `resume` shut down the workers at their end.
 
         Raises:
             RuntimeError: the runner is not training.
@@ -178,21 +177,18 @@ class LocalRunner(TrainingLoop):
         self.stopped = False
         if self.sampler is not None:
             self.sampler.start_worker()
-        try:
-            with self._bar(end) as bar:
-                while self.itr < end and not self.stopped:
-                    self._begin()
-                    self.step_path, self._times = None, {"Time-Sampling": 0.0}
-                    logger.logkv("Epoch", self.itr)
-                    with timed(self._times, "EpochTime"):
-                        yield self.itr
-                    logger.logkvs({"Itr": self.step_itr, "n_timesteps": self.total_timesteps_sampled, **self._times,
-                                   "Time": self._elapsed()})
-                    row = self._commit()
-                    bar.update()
-                    self._call_callbacks(row)
-        finally:
-            self._shut_down_workers()
+        with self._bar(end) as bar:
+            while self.itr < end and not self.stopped:
+                self._begin()
+                self.step_path, self._times = None, {"Time-Sampling": 0.0}
+                logger.logkv("Epoch", self.itr)
+                with timed(self._times, "EpochTime"):
+                    yield self.itr
+                logger.logkvs({"Itr": self.step_itr, "n_timesteps": self.total_timesteps_sampled, **self._times,
+                               "Time": self._elapsed()})
+                row = self._commit()
+                bar.update()
+                self._call_callbacks(row)
 
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
         """Collects paths with the algorithm's current policy, and counts their steps.

@@ -212,8 +212,6 @@ class Trainer(TrainingLoop):
         Returns:
             The mean return in each task, float64 `[M]`, before adaptation and after each inner step.
         """
-        if self._started is None:
-            self._start_clock()
         all_samples: List[Sequence[TaskSamples]] = []
         returns: List[np.ndarray] = []
         times: Dict[str, float] = {}

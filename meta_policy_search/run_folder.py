@@ -1,7 +1,6 @@
 """The file `params.json` of a run: settings, command, versions, machine and times."""
 import datetime
 import importlib.metadata
-import itertools
 import json
 import os
 import platform
@@ -25,15 +24,13 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
 
 def make_run_folder(experiment: str, env: str, seed: int) -> str:
     """Creates a new folder for a run that begins now; returns its path."""
-    first = os.path.join("data", experiment, env, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
-    for number in itertools.count(1):
-        path = first if number == 1 else f"{first}_{number}"
-        try:
-            os.makedirs(path)
-            return path
-        except FileExistsError:
-            pass
-    raise AssertionError("unreachable")
+    path = first = os.path.join("data", experiment, env, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
+    number = 1
+    while os.path.exists(path):
+        number += 1
+        path = f"{first}_{number}"
+    os.makedirs(path)
+    return path
 
 
 def write_params(folder: str, params: Mapping[str, Any]) -> None:

@@ -99,6 +99,8 @@ class TrainingLoop(Configurable, abc.ABC):
 
     def _begin(self) -> None:
         """Begins an iteration: records what is needed to roll it back."""
+        if self._started is None:
+            self._started = time.perf_counter()
         self._before = self._get_state(), seeding.get_process_state(), logger.row_state()
 
     def _commit(self) -> Row:
@@ -145,10 +147,6 @@ class TrainingLoop(Configurable, abc.ABC):
             return said
         last = max(snapshot.itr for snapshot in snapshots)
         return f"{said}, and the last snapshot, of {self._unit} {last}, is in {folder}"
-
-    def _start_clock(self) -> None:
-        """Starts to measure the time of the run."""
-        self._started = time.perf_counter()
 
     def _elapsed(self) -> float:
         """Returns the seconds since the run began; after resuming, those of all its parts together."""

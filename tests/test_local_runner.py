@@ -190,31 +190,10 @@ def test_the_batch_size_is_that_of_training_unless_one_is_given(runner):
     assert len(runner.obtain_samples(0, T)) == 1
 
 
-class OnlyPaths:
-    """A sampler of a user's, with the method that is asked for."""
-
-    def __init__(self, algo, env, length):
-        self._algo, self._length = algo, length
-
-    def obtain_samples(self, itr, batch_size):
-        rewards = np.full(self._length, self._algo.policy.get_flat_params()[0] + itr)
-        return [{"observations": np.zeros((self._length, 2)), "actions": np.zeros((self._length, 2)),
-                 "rewards": rewards}]
-
-
-def test_a_sampler_of_another_make_will_do_for_populations_too():
-    runner = LocalRunner()
-    runner.setup(Counting(), MetaPointEnv(), OnlyPaths, {"length": 4})
-    size = len(runner.algo.policy.get_flat_params())
-    population = runner.obtain_population_samples(10, np.array([[1.0], [2.0]]) * np.ones(size), batch_size=1)
-    assert [paths[0]["rewards"][0] for paths in population] == [11.0, 13.0]
-    assert runner.total_timesteps_sampled == 8
-
-
 def test_arguments_of_the_sampler(monkeypatch):
     runner = LocalRunner()
-    runner.setup(Counting(), MetaPointEnv(), sampler_args={"candidates_at_once": 2, "executor": "iterative"})
-    assert type(runner.sampler) is SingleTaskSampler and runner.sampler._candidates_at_once == 2
+    runner.setup(Counting(), MetaPointEnv(), sampler_args={"executor": "iterative"})
+    assert type(runner.sampler) is SingleTaskSampler and runner.sampler._executor == "iterative"
 
 
 # Snapshots, and going on

@@ -31,11 +31,6 @@ class GradientAdaptation(MetaRLAlgorithm):
         return self.algo.policy
 
     @property
-    def baseline(self) -> Any:
-        """The baseline of the sample processor."""
-        return self.sample_processor.baseline
-
-    @property
     def num_inner_grad_steps(self) -> int:  # type: ignore[override]  # read-only
         """Number of adaptation steps in training."""
         return self.algo.num_inner_grad_steps
@@ -60,9 +55,6 @@ class GradientAdaptation(MetaRLAlgorithm):
         """
         if not isinstance(exploration_policy, TaskPolicy):
             raise TypeError(f"exploration_policy: expected a TaskPolicy, got {exploration_policy!r}")
-        if not isinstance(exploration_trajectories, TrajectoryBatch):
-            raise TypeError("exploration_trajectories: expected a TrajectoryBatch, got "
-                            f"{type(exploration_trajectories).__name__}")
         algo = self.algo.with_meta_batch_size(1)
         algo.policy.update_task_parameters([exploration_policy.get_param_values()])
         processor = copy.deepcopy(self.sample_processor)

@@ -48,13 +48,13 @@ def load_evaluator(
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
         trainer = Trainer.build_like(content)
-        trainer.sampler.close()
         if snapshot is None:
             seeding.set_root(content["state"]["seeding"]["root"])
             trainer.policy.set_params(trainer.policy.clone().get_param_values())
             trainer.policy.switch_to_pre_update()
         else:
             trainer.restore(content)
+        trainer.sampler.close()
         given = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
                  "parallel": parallel}
         sampling = {name: value for name, value in present_arguments(trainer.sampler).items()

@@ -1,12 +1,9 @@
 """The interface of algorithms that learn to adapt."""
 import abc
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
-
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
 
 
 class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
@@ -29,7 +26,7 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
 
     num_inner_grad_steps: Optional[int] = None
 
-    def train(self, runner: "LocalRunner") -> Any:
+    def train(self, runner: Any) -> Any:
         """Raises `NotImplementedError`, unless a subclass implements meta-training."""
         raise NotImplementedError(f"{type(self).__name__} adapts policies, but does not train them")
 

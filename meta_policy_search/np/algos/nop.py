@@ -1,11 +1,8 @@
 """The algorithm that does nothing."""
-from typing import TYPE_CHECKING, Sequence, Tuple
+from typing import Any, Sequence, Tuple
 
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.types import Path
-
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
 
 
 class NOP(RLAlgorithm):
@@ -21,7 +18,7 @@ class NOP(RLAlgorithm):
         """Returns an empty state: nothing changes, so an epoch can always be rolled back."""
         return ()
 
-    def train(self, runner: "LocalRunner") -> None:
+    def train(self, runner: Any) -> None:
         """Runs all epochs; each is one iteration."""
         for _ in runner.step_epochs():
             runner.step_itr += 1

@@ -40,11 +40,6 @@ class SearchAdaptation(MetaRLAlgorithm):
         """The policy, whose parameters adaptation begins with."""
         return self.search.policy
 
-    @property
-    def baseline(self) -> Any:
-        """The baseline of the search."""
-        return self.search.baseline
-
     def get_initial_policy(self) -> "SearchPolicy":
         """Returns a policy for one task that acts with the mean of a new search."""
         return SearchPolicy(self.search.begin_anew(), is_exploring=False)
@@ -55,7 +50,7 @@ class SearchAdaptation(MetaRLAlgorithm):
 
     def next_exploration_policy(self, adapted_policy: "SearchPolicy") -> "SearchPolicy":
         """Returns a policy that acts with the candidates of the next cycle of a task's search."""
-        return SearchPolicy(_check_policy("adapted_policy", adapted_policy).search, is_exploring=True)
+        return SearchPolicy(adapted_policy.search, is_exploring=True)
 
     def adapt_policy(self, exploration_policy: "SearchPolicy",
                      exploration_trajectories: TrajectoryBatch) -> "SearchPolicy":
@@ -70,15 +65,15 @@ class SearchAdaptation(MetaRLAlgorithm):
             ValueError: a candidate did not act; the trajectories are those of an earlier cycle; or the policy was not
                 exploring.
         """
-        policy = _check_policy("exploration_policy", exploration_policy)
-        if not policy.is_exploring:
+        if not exploration_policy.is_exploring:
             raise ValueError("exploration_policy: expected one that explores (next_exploration_policy), got one that "
                              "acts with the mean")
-        if not policy.is_current:
+        if not exploration_policy.is_current:
             raise ValueError("exploration_policy: expected one that no trajectories were given of before, got one "
                              "whose candidates the search has left behind")
-        policy.search.tell(_candidate_returns(exploration_trajectories, policy.search.n_samples))
-        return SearchPolicy(policy.search, is_exploring=False)
+        search = exploration_policy.search
+        search.tell(_candidate_returns(exploration_trajectories, search.n_samples))
+        return SearchPolicy(search, is_exploring=False)
 
 
 class SearchPolicy:
@@ -99,7 +94,7 @@ class SearchPolicy:
         self.obs_dim, self.action_dim = search.policy.obs_dim, search.policy.action_dim
         # kept, as the search may go on
         self._flat_params = search.candidates if is_exploring else search.cur_mean[None]
-        self._turn: Optional[int] = None
+        self._turn = -1
         self._rng = seeding.next_rng(seeding.Stream.POLICY)
 
     @property
@@ -120,7 +115,7 @@ class SearchPolicy:
 
     def reset(self) -> None:
         """Begins a new path, for `get_action` and `get_actions`."""
-        self._turn = 0 if self._turn is None else (self._turn + 1) % len(self._flat_params)
+        self._turn += 1
 
     def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Chooses an action.
@@ -137,16 +132,14 @@ class SearchPolicy:
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Chooses an action for each observation `[B, O]`, all with the same candidate; see `get_action`."""
-        if self._turn is None:
-            self.reset()
-        observations = np.asarray(observations)
-        actor = actors_of(self.search.policy, self._flat_params[self._turn, None])
+        observations, turn = np.asarray(observations), max(self._turn, 0) % len(self._flat_params)
+        actor = actors_of(self.search.policy, self._flat_params[turn, None])
         noise = np.empty((len(observations), actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
         actions, infos = actor.act(observations[None], noise[None])
         infos = {key: value[0] for key, value in infos.items()}
         if self.is_exploring:
-            infos[CANDIDATE] = np.full(len(observations), self._turn)
+            infos[CANDIDATE] = np.full(len(observations), turn)
         return actions[0], infos
 
 
@@ -176,16 +169,8 @@ class RoundRobinActor(Actor):
         return actions[who, which][None], {**answers, CANDIDATE: who[None]}
 
 
-def _check_policy(name: str, policy: Any) -> SearchPolicy:
-    if not isinstance(policy, SearchPolicy):
-        raise TypeError(f"{name}: expected a policy that this algorithm returned, got {policy!r}")
-    return policy
-
-
 def _candidate_returns(trajectories: TrajectoryBatch, num_candidates: int) -> np.ndarray:
     """Returns each candidate's mean undiscounted return, float64 `[n]`."""
-    if not isinstance(trajectories, TrajectoryBatch):
-        raise TypeError(f"exploration_trajectories: expected a TrajectoryBatch, got {type(trajectories).__name__}")
     if CANDIDATE not in trajectories.agent_infos:
         raise ValueError("exploration_trajectories: expected the agent info 'candidate', which says who acted, got "
                          f"only {sorted(trajectories.agent_infos)}")
