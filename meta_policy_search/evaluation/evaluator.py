@@ -56,8 +56,8 @@ class MetaEvaluator(Configurable):
     Args:
         algo (MetaAlgo or MetaRLAlgorithm): the algorithm, which takes the adaptation steps.
         env (MetaEnv): environment of the tasks.
-        sample_processor (SampleProcessor or None): turns paths into samples for `algo.adapt`, as in training; None for
-            a `MetaRLAlgorithm`, which needs none.
+        sample_processor (SampleProcessor or None): turns paths into samples for `algo.adapt`, as in training; has no
+            effect with a `MetaRLAlgorithm`.
         rollouts_per_meta_task (int): paths in each task after each number of steps; default 20.
         max_path_length (int): most steps of a path; default 100.
         envs_per_task (int or None): environments per task that step at the same time; default None, one for each path.
@@ -78,9 +78,6 @@ class MetaEvaluator(Configurable):
             check_sample_processor(sample_processor)
         elif not isinstance(algo, MetaRLAlgorithm):
             raise TypeError(f"algo: expected a MetaAlgo (such as ProMP) or a MetaRLAlgorithm, got {algo!r}")
-        elif sample_processor is not None:
-            raise TypeError(f"sample_processor: expected None, as {type(algo).__name__} processes samples by itself, "
-                            f"got {sample_processor!r}")
         self.algo, self.env, self.sample_processor = algo, env, sample_processor
         self.rollouts_per_meta_task = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)

@@ -567,8 +567,6 @@ def test_mistakes_with_algorithms_that_adapt_by_themselves(trainer):
     evaluator = make_search(trainer)
     with pytest.raises(ValueError, match=r"step_sizes: expected None, as SearchAdaptation has its own, got \[0.1\]"):
         evaluator.evaluate(step_sizes=[0.1])
-    with pytest.raises(TypeError, match="sample_processor: expected None, as SearchAdaptation processes samples by"):
-        MetaEvaluator(evaluator.algo, trainer.env, trainer.sample_processor)
     with pytest.raises(ValueError, match="expected at least one with each of 8 candidates, got those of"):
         make_search(trainer, candidates=8).evaluate(tasks=1)
 
