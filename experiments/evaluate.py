@@ -9,8 +9,7 @@ It samples tasks that training has not seen and adapts the policy of a snapshot 
 prints a table and writes these files to RUN_FOLDER/evaluation:
 
     returns.csv                mean returns and gains with half of their 95% intervals over tasks
-    task_returns.csv           the return of each task
-    evaluation.json            both tables, and the settings
+    evaluation.json            mean returns, the return of each task, and the settings
     adaptation_curve.png       the mean returns over gradient steps
     return_over_timesteps.png  the mean returns over the environment steps that adaptation took in a task
 

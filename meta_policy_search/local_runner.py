@@ -1,44 +1,18 @@
 """Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots and resuming."""
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
-from meta_policy_search.training_loop import TrainingLoop, with_defaults
+from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
+from meta_policy_search.utils.snapshotter import MODES, check_same_version, load_snapshot
 from meta_policy_search.utils.utils import timed
-
-
-class RunnerSampler:
-    """What a `LocalRunner` calls of a sampler. A sampler need not derive from it, and only needs `obtain_samples`."""
-
-    def start_worker(self) -> None:
-        """Starts worker processes, if there are any; called before the first epoch."""
-
-    def shutdown_worker(self) -> None:
-        """Ends worker processes; called after the last epoch."""
-
-    def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
-        """Collects paths of about `batch_size` environment steps for iteration `itr`."""
-        raise NotImplementedError
-
-    def obtain_population_samples(self, itr: int, batch_size: int,
-                                  flat_params: np.ndarray) -> Optional[List[List[Path]]]:
-        """Collects paths with each of several sets of parameters `[n, D]`.
-
-        By default returns None: the runner then calls `obtain_samples` for one set after the other.
-        """
-        return None
-
-    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
-        """Collects paths of the policy without exploration; by default none."""
-        return []
 
 
 class LocalRunner(TrainingLoop):
@@ -61,9 +35,7 @@ class LocalRunner(TrainingLoop):
 
     Args:
         snapshot_dir: run folder. The logger is configured for it (`utils.logger.configure`) when training begins or a
-            run is restored. Default: rows and snapshots go to the outputs that the caller configured. garage's
-            `snapshot_config`, an object with the attributes `snapshot_dir`, `snapshot_mode` and `snapshot_gap`, is
-            also accepted.
+            run is restored. Default: rows and snapshots go to the outputs that the caller configured.
         snapshot_mode (str): which epochs to save: `all`, `last`, `gap`, `last_gap` or `none`. Default: `last`.
         snapshot_gap (int): epochs, at least 1; used by `gap` and `last_gap`. Default: 1.
         callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch with the logged
@@ -88,9 +60,6 @@ class LocalRunner(TrainingLoop):
     def __init__(self, snapshot_dir: Optional[PathLike] = None, snapshot_mode: str = "last", snapshot_gap: int = 1,
                  callbacks: Sequence[Callback] = (), progress_bar: bool = False) -> None:
         super().__init__(callbacks, progress_bar)
-        if hasattr(snapshot_dir, "snapshot_dir"):
-            config: Any = snapshot_dir
-            snapshot_dir, snapshot_mode, snapshot_gap = (config.snapshot_dir, config.snapshot_mode, config.snapshot_gap)
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
         self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
@@ -100,19 +69,11 @@ class LocalRunner(TrainingLoop):
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of train
         self._begin_counting()
 
-    def __enter__(self) -> "LocalRunner":
-        """Returns the runner: scripts of garage run in a `with` block, which opens and closes nothing here."""
-        return self
-
-    def __exit__(self, *exc_info: Any) -> None:
-        """Does nothing: training ends its workers itself."""
-
     def _begin_counting(self) -> None:
-        self._before = None
+        self._before = self._started = None
         self.itr = self.step_itr = self.total_timesteps_sampled = 0
         self.step_path: Optional[List[Path]] = None
         self._times: Dict[str, float] = {}  # of this epoch, seconds
-        self._start_clock()
 
     @property
     def epoch(self) -> int:
@@ -126,38 +87,33 @@ class LocalRunner(TrainingLoop):
         Args:
             algo (RLAlgorithm): the algorithm.
             env: the environment, of gym, Gymnasium or the classic form.
-            sampler_cls: class of the sampler, called as `sampler_cls(algo, env, **sampler_args)`. The sampler has a
-                method `obtain_samples(itr, batch_size)` that returns a list of path dicts; `RunnerSampler` describes
-                its other methods, which are optional. Default: `algo.sampler_cls`; if that is None there is no sampler.
+            sampler_cls: class of the sampler, called as `sampler_cls(algo, env, **sampler_args)`. The sampler has the
+                methods `start_worker()`, `shutdown_worker()` and `obtain_samples(itr, batch_size)`, which returns a
+                list of path dicts; CEM and CMA-ES also call `obtain_population_samples(itr, batch_size, flat_params)`,
+                and off-policy algorithms `obtain_evaluation_samples(itr, num_paths)`. See `SingleTaskSampler` and
+                `OffPolicySampler`. Default: `algo.sampler_cls`; if that is None there is no sampler.
             sampler_args (dict): further arguments of that class. Default: none.
 
         Raises:
-            TypeError: `algo` is no `RLAlgorithm`; `env` cannot be stepped; or `sampler_args` without a class.
+            TypeError: `algo` is no `RLAlgorithm`, or `env` cannot be stepped.
         """
         if not isinstance(algo, RLAlgorithm):
             raise TypeError(f"algo: expected an RLAlgorithm, got {algo!r}")
         sampler_cls = algo.sampler_cls if sampler_cls is None else sampler_cls
         sampler_args = dict(sampler_args or {})
-        if sampler_cls is None and sampler_args:
-            raise TypeError(f"sampler_args: expected none, as there is no sampler_cls, got {sampler_args}")
         sampler = None if sampler_cls is None else sampler_cls(algo, env, **sampler_args)
-        self._sampler.shutdown_worker()
+        self._shut_down_workers()
         self._root, self._before = seeding.chosen_root(), None
         self.algo, self.env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
-    @property
-    def _sampler(self) -> RunnerSampler:
-        return with_defaults(self.sampler, RunnerSampler)
-
-    def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
+    def train(self, n_epochs: int, batch_size: Optional[int] = None) -> Any:
         """Trains for a number of epochs, starting at epoch 0 even if the runner has trained before.
 
         Args:
             n_epochs (int): number of epochs, at least 1.
             batch_size (int or None): environment steps per iteration, at least 1; `SingleTaskSampler` describes how
                 they become paths. None if there is no sampler, or if the algorithm passes the batch size itself.
-            store_paths (bool): whether a snapshot contains the paths of its epoch (`step_path`). Default: False.
 
         Returns:
             What `algo.train` returns, such as the average return in the last epoch.
@@ -169,21 +125,19 @@ class LocalRunner(TrainingLoop):
                 and a message names the last snapshot. The same in `resume`.
         """
         self._algo("train")
-        plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
+        plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size)
         self._configure_logger(None)
         self._plan = plan
         self._begin_counting()
         return self._run()
 
-    def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None,
-               store_paths: Optional[bool] = None) -> Any:
+    def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None) -> Any:
         """Resumes a run that was restored, or that this runner trained before.
 
         Args:
             n_epochs (int or None): total number of epochs, completed ones included, and at least their number. Default:
                 that of the run.
             batch_size (int or None): as for `train`. Default: that of the run.
-            store_paths (bool or None): as for `train`. Default: that of the run.
 
         Returns:
             What `algo.train` returns.
@@ -198,8 +152,7 @@ class LocalRunner(TrainingLoop):
         n_epochs = self._plan["n_epochs"] if n_epochs is None else check_int_at_least("n_epochs", n_epochs, 1)
         if n_epochs < self.epoch:
             raise ValueError(f"n_epochs: expected at least {self.epoch}, the number of epochs done, got {n_epochs}")
-        self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
-                                 self._plan["store_paths"] if store_paths is None else store_paths)
+        self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size)
         return self._run()
 
     def _run(self) -> Any:
@@ -207,13 +160,13 @@ class LocalRunner(TrainingLoop):
             with self._running():
                 return self._algo("train").train(self)
         finally:
-            self._sampler.shutdown_worker()
+            self._shut_down_workers()
 
     def step_epochs(self) -> Iterator[int]:
         """Yields the number of each epoch; the algorithm trains in it, and then asks for the next one.
 
         Starts the sampler's workers first. After each epoch it logs the row, saves the snapshot and calls the
-        callbacks; after the last epoch it shuts down the workers.
+        callbacks. `train` and `resume` shut down the workers at their end.
 
         Raises:
             RuntimeError: the runner is not training.
@@ -222,22 +175,20 @@ class LocalRunner(TrainingLoop):
             raise RuntimeError("step_epochs: expected to be called by an algorithm in training; call train()")
         end = self._plan["n_epochs"]
         self.stopped = False
-        self._sampler.start_worker()
-        try:
-            with self._bar(end) as bar:
-                while self.itr < end and not self.stopped:
-                    self._begin()
-                    self.step_path, self._times = None, {"Time-Sampling": 0.0}
-                    logger.logkv("Epoch", self.itr)
-                    with timed(self._times, "EpochTime"):
-                        yield self.itr
-                    logger.logkvs({"Itr": self.step_itr, "n_timesteps": self.total_timesteps_sampled, **self._times,
-                                   "Time": self._elapsed()})
-                    row = self._commit()
-                    bar.update()
-                    self._call_callbacks(row)
-        finally:
-            self._sampler.shutdown_worker()
+        if self.sampler is not None:
+            self.sampler.start_worker()
+        with self._bar(end) as bar:
+            while self.itr < end and not self.stopped:
+                self._begin()
+                self.step_path, self._times = None, {"Time-Sampling": 0.0}
+                logger.logkv("Epoch", self.itr)
+                with timed(self._times, "EpochTime"):
+                    yield self.itr
+                logger.logkvs({"Itr": self.step_itr, "n_timesteps": self.total_timesteps_sampled, **self._times,
+                               "Time": self._elapsed()})
+                row = self._commit()
+                bar.update()
+                self._call_callbacks(row)
 
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
         """Collects paths with the algorithm's current policy, and counts their steps.
@@ -253,14 +204,13 @@ class LocalRunner(TrainingLoop):
             RuntimeError: there is no sampler.
             ValueError: no `batch_size` was given, neither here nor to `train`; or the sampler raises it.
         """
-        (paths,) = self._sample("obtain_samples", batch_size, lambda steps: [self._sampler.obtain_samples(itr, steps)])
+        paths = self._sample("obtain_samples", itr, batch_size)
+        self.total_timesteps_sampled += _count_steps(paths)
         return paths
 
     def obtain_population_samples(self, itr: int, flat_params: np.ndarray,
                                   batch_size: Optional[int] = None) -> List[List[Path]]:
         """Collects paths with the algorithm's policy for each of several sets of parameters.
-
-        If the sampler has no such method, the policy gets one set of parameters after the other and keeps the last.
 
         Args:
             itr (int): iteration of the first candidate; candidate `i` has iteration `itr + i`.
@@ -273,40 +223,36 @@ class LocalRunner(TrainingLoop):
         Raises:
             RuntimeError, ValueError: as in `obtain_samples`.
         """
-
-        def collect(steps: int) -> List[List[Path]]:
-            population = self._sampler.obtain_population_samples(itr, steps, flat_params)
-            return self._sample_one_by_one(itr, steps, flat_params) if population is None else population
-
-        return self._sample("obtain_population_samples", batch_size, collect)
+        population = self._sample("obtain_population_samples", itr, batch_size, flat_params)
+        self.total_timesteps_sampled += sum(map(_count_steps, population))
+        return population
 
     def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
         """Collects paths of the policy without exploration; their steps are not counted.
 
         Returns:
-            List of `num_paths` path dicts; an empty list if the sampler does not evaluate.
+            List of `num_paths` path dicts.
         """
-        return self._sampler.obtain_evaluation_samples(itr, num_paths)
+        return self._check_sampler("obtain_evaluation_samples").obtain_evaluation_samples(itr, num_paths)
 
-    def _sample_one_by_one(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
-        population = []
-        for number, candidate in enumerate(flat_params, start=itr):
-            self._algo("obtain_population_samples").policy.set_flat_params(candidate)
-            population.append(self._sampler.obtain_samples(number, batch_size))
-        return population
-
-    def _sample(self, method: str, batch_size: Optional[int], collect: Any) -> List[List[Path]]:
-        """Collects paths with `collect(batch_size)`; counts their steps and measures the time."""
+    def _check_sampler(self, method: str) -> Any:
         algo = self._algo(method)
         if self.sampler is None:
             raise RuntimeError(f"{method}: {type(algo).__name__} has no sampler; give setup() a sampler_cls")
+        return self.sampler
+
+    def _shut_down_workers(self) -> None:
+        if self.sampler is not None:
+            self.sampler.shutdown_worker()
+
+    def _sample(self, method: str, itr: int, batch_size: Optional[int], *args: Any) -> List:
+        """Calls a method of the sampler, and measures the time."""
+        obtain = getattr(self._check_sampler(method), method)
         batch_size = (self._plan or {}).get("batch_size") if batch_size is None else batch_size
         if batch_size is None:
             raise ValueError("batch_size: expected an integer of at least 1 here or in train(), got None")
         with timed(self._times, "Time-Sampling"), seeding.rooted(self._root):
-            lists = collect(check_positive_int("batch_size", batch_size))
-        self.total_timesteps_sampled += sum(len(path["rewards"]) for paths in lists for path in paths)
-        return lists
+            return obtain(itr, check_positive_int("batch_size", batch_size), *args)
 
     def save(self, epoch: int) -> Optional[str]:
         """Saves a snapshot, if the logger's snapshot mode asks for one of this epoch.
@@ -341,41 +287,39 @@ class LocalRunner(TrainingLoop):
             epoch: number of the epoch.
 
         Returns:
-            Dict of `itr` (the epoch), `policy`, `env` and `baseline` (None if the algorithm has none), `algo`,
-            `paths` (None unless they are stored), and `state`: everything else that `restore` needs.
+            Dict of `itr` (the epoch), `policy`, `env` and `baseline` (None if the algorithm has none), `algo`, and
+            `state`: everything else that `restore` needs.
         """
-        algo, plan = self._algo("get_snapshot"), self._plan or _check_plan(epoch + 1, None, False)
+        algo = self._algo("get_snapshot")
         return {
             "itr": epoch,
             "policy": algo.policy,
             "env": self.env,
             "baseline": algo.baseline,
             "algo": algo,
-            "paths": self.step_path if plan["store_paths"] else None,
             "state": {
                 **self._sampler_setup,
-                "plan": plan,
+                "plan": self._plan or _check_plan(epoch + 1, None),
                 "step_itr": self.step_itr,
                 "total_timesteps_sampled": self.total_timesteps_sampled,
                 **self._loop_state(),
             },
         }
 
-    def restore(self, from_dir: PathLike, from_epoch: Union[int, str] = "last") -> None:
+    def restore(self, from_dir: PathLike, from_epoch: Optional[int] = None) -> None:
         """Restores a saved epoch: algorithm, environment, sampler, counts and random numbers. Then call `resume`.
 
         If `from_dir` is the runner's own `snapshot_dir`, rows that were logged after that epoch are removed.
 
         Args:
             from_dir: run folder.
-            from_epoch (int or str): number of the epoch, or `'last'` or `'first'` for the last or first saved one.
-                Default: `'last'`.
+            from_epoch (int or None): number of the epoch. Default: the last saved one.
 
         Raises:
             SnapshotError: there is no such snapshot, or it is damaged.
-            ValueError: `from_epoch` is none of these, or the snapshot was not saved by a `LocalRunner`.
+            ValueError: the snapshot was not saved by a `LocalRunner`.
         """
-        snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
+        snapshot = load_snapshot(from_dir, from_epoch)
         self.restore_snapshot(snapshot)
         is_own = self._snapshot_dir is not None and os.path.realpath(self._snapshot_dir) == os.path.realpath(from_dir)
         self._configure_logger(snapshot["state"]["outputs"] if is_own else None)
@@ -394,7 +338,7 @@ class LocalRunner(TrainingLoop):
         check_same_version("snapshot: the run", state.get("version"))
         self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"], state["sampler_args"])
         self._plan = dict(state["plan"])
-        self.step_itr, self.step_path = state["step_itr"], snapshot["paths"]
+        self.step_itr, self.step_path = state["step_itr"], None
         self.total_timesteps_sampled = state["total_timesteps_sampled"]
         self._restore_loop(snapshot)
 
@@ -408,16 +352,10 @@ class LocalRunner(TrainingLoop):
             logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, positions)
 
 
-def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:
+def _check_plan(n_epochs: int, batch_size: Optional[int]) -> Dict[str, Any]:
     return {"n_epochs": n_epochs,
-            "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size),
-            "store_paths": check_bool("store_paths", store_paths)}
+            "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size)}
 
 
-def _find_epoch(folder: PathLike, from_epoch: Union[int, str]) -> Optional[int]:
-    """Returns the number of the epoch; None for the last saved one."""
-    if not isinstance(from_epoch, str):
-        return check_int_at_least("from_epoch", from_epoch, 0)
-    if check_choice("from_epoch", from_epoch, ("last", "first")) == "last" or not list_snapshots(folder):
-        return None
-    return min(snapshot.itr for snapshot in list_snapshots(folder))
+def _count_steps(paths: Sequence[Path]) -> int:
+    return sum(len(path["rewards"]) for path in paths)

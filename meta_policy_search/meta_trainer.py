@@ -1,13 +1,12 @@
 """The training loop: samples, adapts, samples again, and takes a meta-update."""
-import contextlib
 import os
-import threading
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from meta_policy_search import run_folder
-from meta_policy_search.baselines import Baseline
+from meta_policy_search.baselines.base import as_baseline
+from meta_policy_search.envs.gym_compat import innermost, log_diagnostics
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
@@ -21,7 +20,6 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.progress import progress_bar
 from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
@@ -31,8 +29,6 @@ __all__ = ["EarlyStopping", "Trainer"]
 
 Part = Tuple[type, tuple, Dict[str, Any]]
 """A part of a trainer in a snapshot: its class, and the positional and keyword arguments it was built with."""
-
-_MOMENT = 1.0  # seconds of sampling after which it gets a progress bar
 
 
 class Trainer(TrainingLoop):
@@ -67,8 +63,8 @@ class Trainer(TrainingLoop):
             session of the policy's graph.
         callbacks (sequence of callables): each is called as `callback(trainer, row)` after every iteration with the
             logged row; training stops after an iteration for which one of them returns True.
-        progress_bar (bool): whether to show a bar with the remaining time, and one for sampling that takes longer than
-            a second, on a terminal or in a notebook (`utils.progress`); default False.
+        progress_bar (bool): whether to show a bar with the remaining time, on a terminal or in a notebook
+            (`utils.progress`); default False.
         diagnostics (bool): whether to log before each meta-update how noisy its gradient is, and what the inner steps
             do to gradients (`MAMLAlgo.compute_diagnostics`). This takes about as long as two gradient steps on the
             meta-objective; default False.
@@ -99,9 +95,9 @@ class Trainer(TrainingLoop):
         progress_bar: bool = False,
         diagnostics: bool = False,
     ) -> None:
-        self.algo = algo
+        self.algo, self._algo = algo, with_defaults(algo, MetaAlgo)  # type: ignore[type-abstract]
         self.env = env
-        self.sampler = sampler
+        self.sampler, self._sampler = sampler, with_defaults(sampler, Sampler)
         self.sample_processor = sample_processor
         self.policy = policy
         self.n_itr = check_positive_int("n_itr", n_itr)
@@ -136,6 +132,13 @@ class Trainer(TrainingLoop):
         Raises:
             ValueError: the snapshot lacks the arguments of a part, or is of another version of this package.
         """
+        trainer = cls.build_like(snapshot, **arguments)
+        trainer.restore(snapshot)
+        return trainer
+
+    @classmethod
+    def build_like(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
+        """Returns a trainer like the one that saved a snapshot, before its first iteration; see `from_snapshot`."""
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))
         missing = {"algo", "sampler", "sample_processor", "trainer"} - set(state.get("parts", ()))
@@ -145,17 +148,7 @@ class Trainer(TrainingLoop):
         own = {**state["parts"]["trainer"], **arguments}
         algo, sampler, processor = (part_class(*args, **kwargs) for part_class, args, kwargs in (
             state["parts"][name] for name in ("algo", "sampler", "sample_processor")))
-        trainer = cls(algo, snapshot["env"], sampler, processor, snapshot["policy"], **own)
-        trainer.restore(snapshot)
-        return trainer
-
-    @property
-    def _algo(self) -> MetaAlgo:
-        return with_defaults(self.algo, MetaAlgo)  # type: ignore[type-abstract]  # for its defaults
-
-    @property
-    def _sampler(self) -> Sampler:
-        return with_defaults(self.sampler, Sampler)
+        return cls(algo, snapshot["env"], sampler, processor, snapshot["policy"], **own)
 
     def _check_agreement(self, num_inner_grad_steps: int) -> int:
         """Checks that algorithm, sampler and policy agree; returns the number of inner steps."""
@@ -194,7 +187,7 @@ class Trainer(TrainingLoop):
         folder = logger.get_dir()
         if folder is None or folder == self._written_in or not self.writes_params:
             return
-        env = run_folder.innermost(self.env)
+        env = innermost(self.env)
         changed = present_arguments(env, only_changed=True) if isinstance(env, Configurable) else {}
         settings = run_folder.settings_of(self.env, self.sample_processor, self.policy, self.algo, self.sampler, self)
         for part in ("policy", "sampler", "sample_processor", "callbacks", "sess"):
@@ -218,8 +211,6 @@ class Trainer(TrainingLoop):
         Returns:
             The mean return in each task, float64 `[M]`, before adaptation and after each inner step.
         """
-        if self._started is None:
-            self._start_clock()
         all_samples: List[Sequence[TaskSamples]] = []
         returns: List[np.ndarray] = []
         times: Dict[str, float] = {}
@@ -240,12 +231,12 @@ class Trainer(TrainingLoop):
     def _obtain_samples(self, step: int, times: Dict[str, float]) -> Tuple[PathsMetaBatch, Sequence[TaskSamples]]:
         """Collects and processes the paths of an adaptation step, and logs figures about them."""
         prefix = f"Step_{step}-"
-        with timed(times, "Time-Sampling"), self._sampling_bar(step):
+        with timed(times, "Time-Sampling"):
             paths = self._sampler.obtain_samples(log=True, log_prefix=prefix)
         with timed(times, "Time-SampleProc"):
             samples = self.sample_processor.process_samples(paths, log="all", log_prefix=prefix)
             all_paths = [path for task_paths in paths.values() for path in task_paths]
-            with_defaults(self.env, MetaEnv).log_diagnostics(all_paths, prefix)
+            log_diagnostics(self.env, all_paths, prefix)
             self.policy.log_diagnostics(all_paths, prefix)
         return paths, samples
 
@@ -279,26 +270,6 @@ class Trainer(TrainingLoop):
             "ItrTime": times["Time-TotalInner"] + times.get("Time-Diagnostics", 0.0) + times["Time-OuterStep"],
             "Time": self._elapsed(),
         })
-
-    @contextlib.contextmanager
-    def _sampling_bar(self, step: int) -> Iterator[None]:
-        """Shows the progress of sampling in a `with` block, if the sampler reports it."""
-        total = self._sampler.max_steps
-        if not self.progress_bar or not total:
-            yield
-            return
-        with progress_bar(True, total, f"sampling, step {step}", "step", leave=False, delay=_MOMENT) as bar:
-            lock = threading.Lock()
-
-            def count(num_steps: int) -> None:
-                with lock:
-                    bar.update(num_steps)
-
-            self.sampler.on_steps = count
-            try:
-                yield
-            finally:
-                self.sampler.on_steps = None
 
     def _get_state(self) -> Dict[str, Any]:
         self._sampler.start_at(self.itr)  # its state then contains no tasks, which restoring would set
@@ -357,7 +328,7 @@ class Trainer(TrainingLoop):
             self._algo.set_state(state["algo"])
         if state["sampler"] is not None:
             self._sampler.set_state(state["sampler"])
-        baseline_params = with_defaults(snapshot["baseline"], Baseline).get_param_values()
+        baseline_params = as_baseline(snapshot["baseline"]).get_param_values()
         if baseline_params is not None:
             self.sample_processor.baseline.set_params(baseline_params)
         self._restore_loop(snapshot)

@@ -1,29 +1,19 @@
 """Algorithms by name, for `meta_policy_search.train` and for the titles of plots; imports no TensorFlow."""
 import importlib
-from typing import Dict, List, NamedTuple, Optional, Union
+from typing import Dict, List, Optional, Union
 
 from meta_policy_search.utils.checks import check_choice
 
-
-class _Algorithm(NamedTuple):
-    target: Union[str, type]  # the class, or "module:Class", which is imported when it is first needed
-    title: str
-
-    @property
-    def class_name(self) -> str:
-        return self.target.rpartition(":")[2] if isinstance(self.target, str) else self.target.__name__
-
-
-_PACKAGE = "meta_policy_search.meta_algos"
-_ALGORITHMS: Dict[str, _Algorithm] = {
-    "promp": _Algorithm(f"{_PACKAGE}:ProMP", "ProMP"),
-    "trpo_maml": _Algorithm(f"{_PACKAGE}:TRPOMAML", "TRPO-MAML"),
-    "vpg_maml": _Algorithm(f"{_PACKAGE}:VPGMAML", "VPG-MAML"),
-    "dice_maml": _Algorithm(f"{_PACKAGE}:DICEMAML", "DiCE-MAML"),
-    "vpg_dice_maml": _Algorithm(f"{_PACKAGE}:VPG_DICEMAML", "VPG-DiCE-MAML"),
-}
-_SCRIPTS = {"pro_mp": "ProMP", "maml_trpo": "TRPO-MAML", "e_maml": "E-MAML", "cem": "CEM", "cma_es": "CMA-ES",
-            "ddpg": "DDPG"}  # titles of the scripts in `experiments` whose names are not those above
+_ALGORITHMS: Dict[str, Union[str, type]] = {  # classes; those of this package by their names in `meta_algos`
+    "promp": "ProMP", "trpo_maml": "TRPOMAML", "vpg_maml": "VPGMAML", "dice_maml": "DICEMAML",
+    "vpg_dice_maml": "VPG_DICEMAML"}
+_TITLES = {  # by name, class and script
+    **dict.fromkeys(("promp", "ProMP", "pro_mp"), "ProMP"),
+    **dict.fromkeys(("trpo_maml", "TRPOMAML", "maml_trpo"), "TRPO-MAML"),
+    **dict.fromkeys(("vpg_maml", "VPGMAML"), "VPG-MAML"),
+    **dict.fromkeys(("dice_maml", "DICEMAML"), "DiCE-MAML"),
+    **dict.fromkeys(("vpg_dice_maml", "VPG_DICEMAML"), "VPG-DiCE-MAML"),
+    "e_maml": "E-MAML", "cem": "CEM", "cma_es": "CMA-ES", "ddpg": "DDPG"}
 
 
 def register_algorithm(name: str, algo_class: type, title: Optional[str] = None) -> None:
@@ -35,17 +25,13 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
         title: name of the algorithm in plots; default None, the name of the class.
 
     Raises:
-        TypeError: `name` is not a string, or `algo_class` not a class.
         ValueError: this package has an algorithm of that name.
     """
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"name: expected a non-empty string, got {name!r}")
-    if not isinstance(algo_class, type):
-        raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
     known = _ALGORITHMS.get(name)
-    if known is not None and isinstance(known.target, str):
-        raise ValueError(f"name: expected another name than {name!r}, which is that of {known.class_name}")
-    _ALGORITHMS[name] = _Algorithm(algo_class, title or algo_class.__name__)
+    if isinstance(known, str):
+        raise ValueError(f"name: expected another name than {name!r}, which is that of {known}")
+    _ALGORITHMS[name] = algo_class
+    _TITLES[name] = _TITLES[algo_class.__name__] = title or algo_class.__name__
 
 
 def available_algorithms() -> List[str]:
@@ -55,15 +41,12 @@ def available_algorithms() -> List[str]:
 
 def get_algorithm(name: str) -> type:
     """Returns the class of the algorithm called `name`, such as `"promp"`; raises `ValueError` if there is none."""
-    target = _ALGORITHMS[check_choice("algo", name, available_algorithms())].target
-    if not isinstance(target, str):
-        return target
-    module, _, class_name = target.partition(":")
-    return getattr(importlib.import_module(module), class_name)
+    algorithm = _ALGORITHMS[check_choice("algo", name, available_algorithms())]
+    if isinstance(algorithm, str):
+        return getattr(importlib.import_module("meta_policy_search.meta_algos"), algorithm)
+    return algorithm
 
 
 def title_of(name: str) -> str:
     """Returns the title of an algorithm, given its name, its class name or its script; `name` itself if unknown."""
-    titles = {algorithm.class_name: algorithm.title for algorithm in _ALGORITHMS.values()}
-    titles.update({key: algorithm.title for key, algorithm in _ALGORITHMS.items()})
-    return {**titles, **_SCRIPTS}.get(name, name)
+    return _TITLES.get(name, name)

@@ -5,6 +5,7 @@ from typing import Any, Dict, Optional, Sequence, Type, Union
 
 from meta_policy_search import baselines
 from meta_policy_search.envs import MetaEnv, NormalizedEnv, make_env, normalize
+from meta_policy_search.envs.gym_compat import innermost
 from meta_policy_search.envs.spaces import is_discrete
 from meta_policy_search.evaluation import Evaluation, MetaEvaluator
 from meta_policy_search.meta_algos import DICEMAML, VPG_DICEMAML, MAMLAlgo
@@ -13,7 +14,7 @@ from meta_policy_search.plotting import plot_learning_curve
 from meta_policy_search.plotting.style import Figure
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, MetaPolicy
 from meta_policy_search.registry import get_algorithm
-from meta_policy_search.run_folder import innermost, make_run_folder
+from meta_policy_search.run_folder import make_run_folder
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Task

@@ -1,7 +1,6 @@
 """The file `params.json` of a run: settings, command, versions, machine and times."""
 import datetime
 import importlib.metadata
-import itertools
 import json
 import os
 import platform
@@ -12,7 +11,6 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.threads import available_cores
@@ -26,15 +24,13 @@ _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THR
 
 def make_run_folder(experiment: str, env: str, seed: int) -> str:
     """Creates a new folder for a run that begins now; returns its path."""
-    first = os.path.join("data", experiment, env, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
-    for number in itertools.count(1):
-        path = first if number == 1 else f"{first}_{number}"
-        try:
-            os.makedirs(path)
-            return path
-        except FileExistsError:
-            pass
-    raise AssertionError("unreachable")
+    path = first = os.path.join("data", experiment, env, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
+    number = 1
+    while os.path.exists(path):
+        number += 1
+        path = f"{first}_{number}"
+    os.makedirs(path)
+    return path
 
 
 def write_params(folder: str, params: Mapping[str, Any]) -> None:
@@ -86,11 +82,6 @@ def settings_of(*parts: Any) -> Dict[str, Any]:
             for name, value in present_arguments(part).items() if name != "name"}
 
 
-def innermost(env: Any) -> Any:
-    """Returns the environment inside all wrappers, which may be the environment itself."""
-    return getattr(env, "unwrapped", env)
-
-
 def as_json(value: Any) -> Any:
     """Returns a setting in types of JSON; objects and functions become their names."""
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -132,9 +123,6 @@ def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
 
 
 def _version(package: str) -> Optional[str]:
-    loaded = getattr(sys.modules.get(package), "__version__", None)
-    if loaded is not None:
-        return str(loaded)
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -149,14 +137,3 @@ def _git_revision(folder: str) -> Optional[str]:
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip()
-
-
-def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
-    """Warns of differences between the process that began a run and the one that resumes it."""
-    before, now = (
-        {"git_revision": said.get("git_revision"), **said["versions"], **said["machine"], **said["tensorflow_flags"]}
-        for said in (params, process)
-    )
-    changes = [f"{name} was {before.get(name)}, is {value}" for name, value in now.items() if before.get(name) != value]
-    if changes:
-        logger.warn("the run may not go on exactly as it would have: " + "; ".join(changes))

@@ -3,7 +3,7 @@ import abc
 import contextlib
 import functools
 import time
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Type, TypeVar, cast
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, cast
 
 import numpy as np
 
@@ -20,12 +20,8 @@ from meta_policy_search.utils.threads import interrupts_delayed
 T = TypeVar("T")
 
 
-class _Before(NamedTuple):
-    """The state at the start of an iteration."""
-
-    state: Any  # of the loop; None if it cannot be restored
-    random_state: Dict[str, Any]
-    row_state: Any  # of the logger
+_Before = Tuple[Any, Dict[str, Any], Any]
+"""The state at the start of an iteration: of the loop (None if it cannot be restored), random numbers, the row."""
 
 
 class TrainingLoop(Configurable, abc.ABC):
@@ -103,7 +99,9 @@ class TrainingLoop(Configurable, abc.ABC):
 
     def _begin(self) -> None:
         """Begins an iteration: records what is needed to roll it back."""
-        self._before = _Before(self._get_state(), seeding.get_process_state(), logger.row_state())
+        if self._started is None:
+            self._started = time.perf_counter()
+        self._before = self._get_state(), seeding.get_process_state(), logger.row_state()
 
     def _commit(self) -> Row:
         """Ends an iteration, with Ctrl-C deferred: writes its row, counts it and saves its snapshot."""
@@ -137,7 +135,7 @@ class TrainingLoop(Configurable, abc.ABC):
         """Returns the message after Ctrl-C in an iteration that began with `before`, or (None) between two."""
         if before is None:
             said = f"Interrupted before {self._unit} {self.itr}"
-        elif before.state is None:
+        elif before[0] is None:
             said = (f"Interrupted in {self._unit} {self.itr}, part of which cannot be rolled back: resume from a "
                     "snapshot")
         else:
@@ -149,10 +147,6 @@ class TrainingLoop(Configurable, abc.ABC):
             return said
         last = max(snapshot.itr for snapshot in snapshots)
         return f"{said}, and the last snapshot, of {self._unit} {last}, is in {folder}"
-
-    def _start_clock(self) -> None:
-        """Starts to measure the time of the run."""
-        self._started = time.perf_counter()
 
     def _elapsed(self) -> float:
         """Returns the seconds since the run began; after resuming, those of all its parts together."""

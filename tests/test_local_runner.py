@@ -190,27 +190,6 @@ def test_the_batch_size_is_that_of_training_unless_one_is_given(runner):
     assert len(runner.obtain_samples(0, T)) == 1
 
 
-class OnlyPaths:
-    """A sampler of a user's, with the method that is asked for."""
-
-    def __init__(self, algo, env, length):
-        self._algo, self._length = algo, length
-
-    def obtain_samples(self, itr, batch_size):
-        rewards = np.full(self._length, self._algo.policy.get_flat_params()[0] + itr)
-        return [{"observations": np.zeros((self._length, 2)), "actions": np.zeros((self._length, 2)),
-                 "rewards": rewards}]
-
-
-def test_a_sampler_of_another_make_will_do_for_populations_too():
-    runner = LocalRunner()
-    runner.setup(Counting(), MetaPointEnv(), OnlyPaths, {"length": 4})
-    size = len(runner.algo.policy.get_flat_params())
-    population = runner.obtain_population_samples(10, np.array([[1.0], [2.0]]) * np.ones(size), batch_size=1)
-    assert [paths[0]["rewards"][0] for paths in population] == [11.0, 13.0]
-    assert runner.total_timesteps_sampled == 8
-
-
 def test_arguments_of_the_sampler(monkeypatch):
     runner = LocalRunner()
     runner.setup(Counting(), MetaPointEnv(), sampler_args={"executor": "iterative"})
@@ -234,7 +213,6 @@ ALGORITHMS = {
                                 max_path_length=T),
     "cem_tensorflow": lambda env: CEM(EnvSpec.of(env), make_tensorflow_policy(), LinearFeatureBaseline(), n_samples=4,
                                       max_path_length=T, best_frac=0.5),
-    "nop": lambda env: NOP(GaussianMLPPolicy(2, 2, ()), max_path_length=T),
 }
 
 
@@ -269,9 +247,9 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(name, tmp_pa
     np.testing.assert_array_equal(resumed.env.get_task(), [0.2, -0.3])
 
 
-def test_restoring_the_first_the_last_or_a_given_epoch(tmp_path):
+def test_restoring_the_last_or_a_given_epoch(tmp_path):
     set_up(tmp_path, "counting", mode="gap").train(4, T)
-    for from_epoch, done in (("first", 1), ("last", 4), (2, 3)):
+    for from_epoch, done in ((None, 4), (2, 3)):
         runner = LocalRunner()
         runner.restore(tmp_path, from_epoch)
         assert (runner.epoch, runner.step_itr) == (done, 2 * done)
@@ -291,27 +269,11 @@ def test_a_run_can_go_on_in_another_folder(tmp_path):
 
 def test_a_snapshot_holds_what_is_documented(tmp_path):
     runner = set_up(tmp_path, "cem")
-    runner.train(2, 2 * T, store_paths=True)
+    runner.train(2, 2 * T)
     snapshot = load_snapshot(tmp_path)
-    assert {"itr", "policy", "env", "baseline", "algo", "paths", "state"} == snapshot.keys()
+    assert {"itr", "policy", "env", "baseline", "algo", "state"} == snapshot.keys()
     assert snapshot["itr"] == 1 and snapshot["policy"] is snapshot["algo"].policy
     np.testing.assert_array_equal(snapshot["policy"].get_flat_params(), runner.algo.policy.get_flat_params())
-    assert len(snapshot["paths"]) == 4 * 2
-    np.testing.assert_array_equal(snapshot["paths"][3]["rewards"], runner.step_path[3]["rewards"])
-
-
-def test_paths_are_stored_only_if_asked_for_and_the_plan_is_kept(tmp_path):
-    set_up(tmp_path / "a", "counting").train(1, T)
-    assert load_snapshot(tmp_path / "a")["paths"] is None
-    logger.reset()
-    set_up(tmp_path / "b", "counting").train(1, 2 * T, store_paths=True)
-    runner = LocalRunner(tmp_path / "b")
-    runner.restore(tmp_path / "b")
-    assert len(runner.step_path) == 2
-    runner.resume(2)
-    assert runner.total_timesteps_sampled == 8 * T and len(load_snapshot(tmp_path / "b")["paths"]) == 2
-    runner.resume(3, store_paths=False)
-    assert load_snapshot(tmp_path / "b")["paths"] is None
 
 
 def test_snapshot_modes_are_those_of_the_logger(tmp_path):
@@ -337,16 +299,6 @@ def test_random_numbers_of_the_process_are_restored_too(runner, tmp_path):
 
 
 # The algorithm that does nothing
-
-
-def test_nop_leaves_the_policy_as_it_is_and_logs_what_it_returns(tmp_path):
-    runner = set_up(tmp_path, "nop")
-    before = runner.algo.policy.get_flat_params()
-    average = runner.train(3, 4 * T)
-    np.testing.assert_array_equal(runner.algo.policy.get_flat_params(), before)
-    rows = read_rows(tmp_path)
-    assert float(rows[-1]["AverageReturn"]) == pytest.approx(average) and [row["NumTrajs"] for row in rows] == ["4"] * 3
-    assert len({row["AverageReturn"] for row in rows}) == 3
 
 
 def test_nop_without_a_policy_runs_epochs(tmp_path):
@@ -379,13 +331,9 @@ def test_calls_in_the_wrong_order(runner):
     (lambda runner: runner.train(0, T), ValueError, "n_epochs: expected an integer of at least 1, got 0"),
     (lambda runner: runner.train(1, 0), ValueError, "batch_size: expected an integer of at least 1, got 0"),
     (lambda runner: runner.train(1, 2.5), TypeError, "batch_size: expected an integer"),
-    (lambda runner: runner.train(1, T, store_paths=1), TypeError, "store_paths: expected True or False, got 1"),
     (lambda runner: runner.train(1), ValueError, "batch_size: expected an integer .* here or in train"),
     (lambda runner: runner.setup(None, MetaPointEnv()), TypeError, "algo: expected an RLAlgorithm, got None"),
     (lambda runner: runner.setup(Counting(), None), TypeError, "env: expected an environment"),
-    (lambda runner: runner.setup(NOP(), None, sampler_args={"a": 1}), TypeError, "sampler_args: .*no sampler"),
-    (lambda runner: runner.restore(".", "latest"), ValueError, "from_epoch: expected one of 'last', 'first'"),
-    (lambda runner: runner.restore(".", -1), ValueError, "from_epoch: expected an integer of at least 0, got -1"),
     (lambda runner: runner.restore_snapshot({"itr": 0, "state": {}}), ValueError, "snapshot: .* got one of itr, state"),
     (lambda runner: LocalRunner(snapshot_mode="best"), ValueError, "snapshot_mode: expected one of 'all'"),
     (lambda runner: LocalRunner(snapshot_gap=0), ValueError, "snapshot_gap: expected an integer of at least 1, got 0"),

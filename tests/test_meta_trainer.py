@@ -1,5 +1,4 @@
 """The training loop: rows, callbacks, sessions, and runs that are stopped and resumed."""
-import contextlib
 import csv
 import io
 import os
@@ -284,46 +283,17 @@ def on_terminal(monkeypatch):
     return show
 
 
-@pytest.fixture
-def with_bars(trainer, monkeypatch):
-    """A trainer that shows how far it is, also while it samples for less than a moment."""
-    monkeypatch.setattr(trainer, "progress_bar", True)
-    monkeypatch.setattr("meta_policy_search.meta_trainer._MOMENT", 0.0)
-    return trainer
-
-
 def test_a_progress_bar_shows_iterations_if_it_is_wanted(trainer, on_terminal, monkeypatch):
     assert on_terminal(trainer.train) == ""
     monkeypatch.setattr(trainer, "progress_bar", True)
     shown = on_terminal(trainer.train)
     assert "training" in shown and "4/4" in shown
-    assert "sampling" not in shown  # it takes less than a moment
 
 
-def test_a_file_gets_no_progress_bar(with_bars, capfd):
-    with_bars.train()
+def test_a_file_gets_no_progress_bar(trainer, monkeypatch, capfd):
+    monkeypatch.setattr(trainer, "progress_bar", True)
+    trainer.train()
     assert capfd.readouterr().err == ""
-
-
-def test_progress_bars_show_how_far_sampling_is(with_bars, on_terminal):
-    shown = on_terminal(with_bars.train_itr)
-    for step in range(2):
-        assert f"sampling, step {step}:   0%" in shown
-        assert f"0/{M * P * T} " in shown
-    assert with_bars.sampler.on_steps is None
-
-
-def test_progress_bars_of_sampling_count_to_their_end(with_bars, monkeypatch):
-    counted = []
-
-    @contextlib.contextmanager
-    def bar(is_wanted, total, *args, **kwargs):
-        counted.append([total])
-        yield SimpleNamespace(update=counted[-1].append)
-
-    monkeypatch.setattr("meta_policy_search.meta_trainer.progress_bar", bar)
-    with_bars.train_itr()
-    assert [(total, sum(steps)) for total, *steps in counted] == [(M * P * T, M * P * T)] * 2
 
 
 # Callbacks

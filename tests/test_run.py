@@ -80,12 +80,3 @@ def test_mistakes_leave_no_folder(arguments, error, message, tmp_path, monkeypat
         mps.train(**{"env": "MetaPointEnvCorner", **arguments})
     assert message in str(raised.value)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_notebook_shows_an_evaluation_as_a_table(run):
-    evaluation = run.evaluate(tasks=2)
-    shown = evaluation._repr_html_()
-    assert shown.startswith("<table><caption>a, 2 tasks, 2 paths in each after each step</caption><tr>")
-    assert "<tr><td>adaptation steps</td><td>0</td><td>1</td><td>2</td></tr>" in shown
-    assert repr(evaluation) == "<Evaluation of a, 2 tasks, 2 paths in each after each step>"
-    assert shown.count("<tr>") == 3 and "<td>gain</td><td></td><td>" in shown

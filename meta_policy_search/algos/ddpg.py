@@ -86,9 +86,6 @@ class DDPG(OffPolicyRLAlgorithm):
             raise TypeError(f"policy: expected a DeterministicMLPPolicy of continuous actions, got {policy!r}")
         if not isinstance(qf, MLPQFunction):
             raise TypeError(f"qf: expected an MLPQFunction, got {qf!r}")
-        if (qf.obs_dim, qf.action_dim) != (policy.obs_dim, policy.action_dim):
-            raise ValueError(f"qf: expected one for observations of size {policy.obs_dim} and actions of size "
-                             f"{policy.action_dim}, got {qf.obs_dim} and {qf.action_dim}")
         self.target_update_tau = check_fraction("target_update_tau", target_update_tau)
         self.policy_lr = check_positive("policy_lr", policy_lr)
         self.qf_lr = check_positive("qf_lr", qf_lr)
@@ -117,13 +114,13 @@ class DDPG(OffPolicyRLAlgorithm):
     def _build_update(self) -> None:
         x = self._inputs
         next_values = self._build_values(self._target_qf_vars, x["next_observations"],
-                                         self._build_actions(self._target_policy_vars, x["next_observations"]))
+                                         _forward(self.policy, self._target_policy_vars, x["next_observations"]))
         targets = tf.stop_gradient(x["rewards"] + self.discount * (1.0 - x["terminals"]) * next_values)
         values = self._build_values(self._qf_vars, x["observations"], x["actions"])
         qf_loss = tf.reduce_mean(tf.square(values - targets))
         qf_step = tf.train.AdamOptimizer(self.qf_lr).minimize(qf_loss, var_list=list(self._qf_vars.values()))
         with tf.control_dependencies([qf_step]):
-            actions = self._build_actions(self._policy_vars, x["observations"])
+            actions = _forward(self.policy, self._policy_vars, x["observations"])
             policy_loss = -tf.reduce_mean(self._build_values(self._qf_vars, x["observations"], actions))
             policy_step = tf.train.AdamOptimizer(self.policy_lr).minimize(
                 policy_loss, var_list=list(self._policy_vars.values()))
@@ -139,9 +136,6 @@ class DDPG(OffPolicyRLAlgorithm):
         ) for name, variable in variables.items()]
         return [target.assign(tau * variable.read_value() + (1.0 - tau) * target.read_value())
                 for target, variable in pairs]
-
-    def _build_actions(self, variables: Variables, observations: tf.Tensor) -> tf.Tensor:
-        return _forward(self.policy, variables, observations)
 
     def _build_values(self, variables: Variables, observations: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         return tf.squeeze(_forward(self.qf, variables, tf.concat([observations, actions], axis=1)), axis=1)

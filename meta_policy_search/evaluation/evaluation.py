@@ -1,6 +1,5 @@
 """The results of an evaluation in held-out tasks, as tables, files and figures."""
 import dataclasses
-import html
 import json
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -76,14 +75,6 @@ class Evaluation:
     def __repr__(self) -> str:
         return f"<Evaluation of {self.name}, {self._describe()}>"
 
-    def _repr_html_(self) -> str:
-        """Returns the mean returns and gains as an HTML table for notebooks."""
-        rows = {"adaptation steps": [str(step) for step in range(self.returns.shape[-1])],
-                "return": [_as_text(*pair) for pair in zip(*self.mean_return, strict=True)],
-                "gain": ["", *[_as_text(*pair, "+") for pair in zip(*self.gain, strict=True)][1:]]}
-        lines = "".join(f"<tr><td>{'</td><td>'.join([name, *cells])}</td></tr>" for name, cells in rows.items())
-        return f"<table><caption>{html.escape(self.name)}, {self._describe()}</caption>{lines}</table>"
-
     def table(self, *references: "Evaluation") -> str:
         """Returns the mean returns as a text table with a row for each policy, and the gain from adaptation.
 
@@ -130,16 +121,6 @@ class Evaluation:
             rows += [(evaluation.name, step, *map(float, row)) for step, row in enumerate(columns)]
         write_csv(path, rows)
 
-    def write_tasks_csv(self, path: PathLike, *references: "Evaluation") -> None:
-        """Writes the return of each task and seed with a row for each step; `value` is the task itself as JSON."""
-        rows: List[Sequence[Any]] = [("policy", "seed", "task", "value", "step", "timesteps", "return")]
-        for evaluation in (self, *references):
-            for (s, m, step), value in np.ndenumerate(evaluation.returns):
-                task = json.dumps(_as_json(evaluation.tasks[s][m]))
-                timesteps = int(evaluation.timesteps[s, m, step])
-                rows.append((evaluation.name, evaluation.seeds[s], m, task, step, timesteps, float(value)))
-        write_csv(path, rows)
-
     def write_json(self, path: PathLike, *references: "Evaluation") -> None:
         """Writes a list with all fields of the evaluations; the intervals of a single task are null."""
         content = []
@@ -152,15 +133,15 @@ class Evaluation:
         write_text(path, json.dumps(content, cls=ClassEncoder, indent=2) + "\n")
 
     def save(self, folder: PathLike, *references: "Evaluation") -> str:
-        """Writes `evaluation.json`, `returns.csv`, `task_returns.csv` and two figures; returns the folder.
+        """Writes `evaluation.json`, `returns.csv` and two figures; returns the folder.
 
         The figures are `adaptation_curve.png` and `return_over_timesteps.png`. A missing folder is created.
         """
         folder = os.fspath(folder)
         os.makedirs(folder, exist_ok=True)
         writers: Dict[str, Callable[..., Any]] = {
-            "evaluation.json": self.write_json, "returns.csv": self.write_csv, "task_returns.csv": self.write_tasks_csv,
-            "adaptation_curve.png": self.plot, "return_over_timesteps.png": self.plot_timesteps}
+            "evaluation.json": self.write_json, "returns.csv": self.write_csv, "adaptation_curve.png": self.plot,
+            "return_over_timesteps.png": self.plot_timesteps}
         for name, write in writers.items():
             write(os.path.join(folder, name), *references)
         return folder

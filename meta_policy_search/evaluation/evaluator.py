@@ -56,8 +56,8 @@ class MetaEvaluator(Configurable):
     Args:
         algo (MetaAlgo or MetaRLAlgorithm): the algorithm, which takes the adaptation steps.
         env (MetaEnv): environment of the tasks.
-        sample_processor (SampleProcessor or None): turns paths into samples for `algo.adapt`, as in training; None for
-            a `MetaRLAlgorithm`, which needs none.
+        sample_processor (SampleProcessor or None): turns paths into samples for `algo.adapt`, as in training; has no
+            effect with a `MetaRLAlgorithm`.
         rollouts_per_meta_task (int): paths in each task after each number of steps; default 20.
         max_path_length (int): most steps of a path; default 100.
         envs_per_task (int or None): environments per task that step at the same time; default None, one for each path.
@@ -78,9 +78,6 @@ class MetaEvaluator(Configurable):
             check_sample_processor(sample_processor)
         elif not isinstance(algo, MetaRLAlgorithm):
             raise TypeError(f"algo: expected a MetaAlgo (such as ProMP) or a MetaRLAlgorithm, got {algo!r}")
-        elif sample_processor is not None:
-            raise TypeError(f"sample_processor: expected None, as {type(algo).__name__} processes samples by itself, "
-                            f"got {sample_processor!r}")
         self.algo, self.env, self.sample_processor = algo, env, sample_processor
         self.rollouts_per_meta_task = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
@@ -160,8 +157,6 @@ class MetaEvaluator(Configurable):
         if not isinstance(self.algo, MetaAlgo):
             raise ValueError(f"step_sizes: expected None, as {type(self.algo).__name__} has its own, got "
                              f"{step_sizes!r}")
-        if not isinstance(step_sizes, (list, tuple)):
-            raise TypeError(f"step_sizes: expected a list of numbers or None, got {step_sizes!r}")
         if not 1 <= len(step_sizes) <= num_steps:
             raise ValueError(f"step_sizes: expected 1 to num_steps={num_steps} of them, got {step_sizes!r}")
         sizes = [check_positive(f"step_sizes[{i}]", size) for i, size in enumerate(step_sizes)]
@@ -234,9 +229,7 @@ def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:
     return len(tasks), list(tasks)
 
 
-def _check_seeds(seeds: Any) -> Tuple[int, ...]:
-    if not isinstance(seeds, (list, tuple)):
-        raise TypeError(f"seeds: expected a list of integers, got {seeds!r}")
+def _check_seeds(seeds: Sequence[int]) -> Tuple[int, ...]:
     seeds = tuple(check_int_at_least(f"seeds[{i}]", seed, 0) for i, seed in enumerate(seeds))
     if not seeds or len(set(seeds)) < len(seeds):
         raise ValueError(f"seeds: expected at least one, each of them once, got {seeds}")

@@ -1,16 +1,16 @@
 """The evaluator of a run folder."""
-import inspect
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import Any, Optional, Union
 
+from meta_policy_search.envs.gym_compat import innermost
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.evaluation.evaluator import MetaEvaluator
-from meta_policy_search.meta_trainer import Part
-from meta_policy_search.run_folder import innermost
+from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.samplers import RayOptions
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.serializable import present_arguments
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 LAST = "last"
@@ -34,7 +34,7 @@ def load_evaluator(
         snapshot: `"last"`, the iteration of a snapshot, or None for a random initialization of the policy: the initial
             policy of the run, if that was the first object built after the seed was set.
         rollouts_per_meta_task: paths in each task after each number of steps; default None, as in the run.
-        max_path_length: most steps of a path; default None, as in the run.
+        max_path_length: most steps of a path; default None, as in the run. DiCE takes at most as many as in the run.
         env: environment of the tasks; default None, that of the run.
         render_mode: render mode of the environment, such as `"rgb_array"`; default None, as in the run.
         parallel: how to sample in parallel, see `MetaSampler`; default None, as in the run.
@@ -47,54 +47,24 @@ def load_evaluator(
     itr = None if snapshot in (LAST, None) else check_int_at_least("snapshot", snapshot, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
-        parts: Mapping[str, Part] = content["state"].get("parts", {})
-        if not {"algo", "sampler", "sample_processor"} <= set(parts):
-            raise ValueError("run_folder: expected the run of a Trainer whose parts are of this package, with their "
-                             f"constructor arguments, got {run_folder}")
-        sampler, length = _named_arguments(parts["sampler"]), {}
-        if max_path_length is not None:
-            length = {"max_path_length": check_positive_int("max_path_length", max_path_length)}
-        algo_part = _with_arguments(parts["algo"], **length)
+        trainer = Trainer.build_like(content)
         if snapshot is None:
             seeding.set_root(content["state"]["seeding"]["root"])
-            algo = _build(_with_arguments(algo_part, policy=content["policy"].clone()))
+            trainer.policy.set_params(trainer.policy.clone().get_param_values())
+            trainer.policy.switch_to_pre_update()
         else:
-            algo = _build(algo_part)
-            algo.policy.switch_to_pre_update()
-            algo.set_state(content["state"]["algo"])
-        env = content["env"] if env is None else env
+            trainer.restore(content)
+        trainer.sampler.close()
+        given = {"rollouts_per_meta_task": rollouts_per_meta_task, "max_path_length": max_path_length, "env": env,
+                 "parallel": parallel}
+        sampling = {name: value for name, value in present_arguments(trainer.sampler).items()
+                    if name in ("envs_per_task", "parallel")}
+        evaluator = MetaEvaluator.from_trainer(trainer, **{
+            **sampling, **{name: value for name, value in given.items() if value is not None},
+            "name": "random initialisation" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
         if render_mode is not None:
-            _set_render_mode(env, render_mode)
-        rollouts = sampler["rollouts_per_meta_task"]
-        if rollouts_per_meta_task is not None:
-            rollouts = check_positive_int("rollouts_per_meta_task", rollouts_per_meta_task)
-        envs_per_task = sampler.get("envs_per_task")
-        return MetaEvaluator(
-            algo, env, _build(_with_arguments(parts["sample_processor"], **length)), rollouts,
-            max_path_length or sampler["max_path_length"], envs_per_task and min(envs_per_task, rollouts),
-            sampler.get("parallel", False) if parallel is None else parallel,
-            "random initialisation" if snapshot is None else f"{run_folder}, iteration {content['itr']}")
-
-
-def _build(part: Part) -> Any:
-    part_class, args, kwargs = part
-    return part_class(*args, **kwargs)
-
-
-def _named_arguments(part: Part) -> Dict[str, Any]:
-    """Returns the given arguments of a part by name."""
-    part_class, args, kwargs = part
-    return {**inspect.signature(part_class).bind_partial(*args, **kwargs).arguments, **kwargs}
-
-
-def _with_arguments(part: Part, **changes: Any) -> Part:
-    """Returns a part with other values of those of its arguments that were given and are not None."""
-    part_class, args, kwargs = part
-    given = _named_arguments(part)
-    changes = {name: value for name, value in changes.items() if given.get(name) is not None}
-    names = list(inspect.signature(part_class).parameters)
-    args = tuple(changes.pop(name, value) for name, value in zip(names, args)) + args[len(names):]
-    return part_class, args, {**kwargs, **changes}
+            _set_render_mode(evaluator.env, render_mode)
+        return evaluator
 
 
 def _set_render_mode(env: Any, render_mode: str) -> None:

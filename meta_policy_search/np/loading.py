@@ -48,7 +48,7 @@ def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> 
     if path.endswith(".npz"):
         try:
             with np.load(path, allow_pickle=False) as file:
-                params = {name: file[name] for name in file.files}
+                params = dict(file)
         except (AttributeError, ValueError, zipfile.BadZipFile) as error:
             raise ValueError(f"path: expected a file that policy.save_npz wrote, got {path}: {error}") from error
         return _of_params(path, params, arguments)

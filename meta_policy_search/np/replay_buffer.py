@@ -44,17 +44,9 @@ class ReplayBuffer(Configurable):
             "terminals": np.zeros(rows, bool),
         }
 
-    @property
-    def full(self) -> bool:
-        """Whether the capacity is reached."""
-        return self.n_transitions_stored == self.size_in_transitions
-
     def add_paths(self, paths: Sequence[Path]) -> None:
-        """Stores all transitions of paths, as samplers return them."""
-        self.add_trajectories(TrajectoryBatch.from_paths(self.env_spec, paths))
-
-    def add_trajectories(self, trajectories: TrajectoryBatch) -> None:
-        """Stores all transitions of a `TrajectoryBatch`, or the last ones if there are more than the capacity."""
+        """Stores all transitions of paths, or the last ones if there are more than the capacity."""
+        trajectories = TrajectoryBatch.from_paths(self.env_spec, paths)
         number = min(len(trajectories.rewards), self.size_in_transitions)
         rows = (self._next_row + np.arange(number)) % self.size_in_transitions
         if self._overwritten is not None:

@@ -1,4 +1,4 @@
-"""The algorithms of `meta_algos` as `MetaRLAlgorithm`s: the same numbers as `adapt`, task by task; meta-training."""
+"""The algorithms of `meta_algos` as `MetaRLAlgorithm`s: the same numbers as `adapt`, task by task."""
 import pickle
 from types import SimpleNamespace
 
@@ -9,16 +9,12 @@ from meta_policy_search.algos import GradientAdaptation
 from meta_policy_search.baselines import Baseline, LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
 from meta_policy_search.envs.env_spec import EnvSpec
-from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.meta_trainer import Trainer
 from meta_policy_search.np.algos import MetaRLAlgorithm
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy, TaskPolicy
 from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler, SingleTaskSampler
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.trajectory_batch import TrajectoryBatch
-from meta_policy_search.utils import logger
-from meta_policy_search.utils.utils import set_seed
 
 M, P, T = 3, 4, 5
 ALGOS = {
@@ -46,7 +42,7 @@ def make(name="VPG-MAML", is_discrete=False, processor=None, **arguments):
             VPG_DICEMAML: lambda: DiceMetaSampleProcessor(LinearTimeBaseline(), T, return_baseline=ZeroBaseline()),
         }.get(cls, lambda: MetaSampleProcessor(LinearFeatureBaseline(), normalize_adv=True))()
     algo = cls(policy=policy, inner_lr=0.5, meta_batch_size=M, **own)
-    return GradientAdaptation(algo, processor, rollouts_per_meta_task=P, max_path_length=T)
+    return GradientAdaptation(algo, processor)
 
 
 def sample(algo, is_discrete=False):
@@ -121,70 +117,7 @@ def test_one_task_does_not_depend_on_another():
     trajectories = explore(policy, make_env())
     first, second = (adaptation.adapt_policy(policy, trajectories) for _ in range(2))
     np.testing.assert_array_equal(first.get_flat_params(), second.get_flat_params())
-    assert adaptation.baseline.slope == 0.0
-
-
-# Meta-training
-
-
-@pytest.fixture
-def quiet():
-    logger.set_level(logger.DISABLED)
-    yield
-    logger.set_level(logger.INFO)
-
-
-def run(folder, n_epochs, **arguments):
-    set_seed(3)
-    runner = LocalRunner(folder, snapshot_mode="all")
-    runner.setup(make("TRPO-MAML"), make_env(), **arguments)
-    return runner, runner.train(n_epochs)
-
-
-def read(folder):
-    lines = (folder / "progress.csv").read_text().splitlines()
-    keys = lines[0].split(",")
-    return [{key: cell for key, cell in zip(keys, line.split(","), strict=True) if "Time" not in key}
-            for line in lines[1:]]
-
-
-@pytest.mark.thorough
-def test_a_runner_trains_it_as_a_trainer_does(quiet, tmp_path):
-    """Given the same seed, then parameters, returns and steps are those of a `Trainer`, bit for bit."""
-    runner, average = run(tmp_path / "runner", 3)
-    ours, rows = read(tmp_path / "runner"), []
-    logger.reset()
-    with tf.Graph().as_default():
-        set_seed(3)
-        other = make("TRPO-MAML")
-        env = make_env()
-        sampler = MetaSampler(env, other.policy, P, M, T)
-        trainer = Trainer(other.algo, env, sampler, other.sample_processor, other.policy, n_itr=3,
-                          callbacks=[lambda trainer, row: rows.append(row)])
-        trainer.train()
-        np.testing.assert_array_equal(runner.algo.policy.get_flat_params(), other.policy.get_flat_params())
-    for row, expected in zip(ours, rows, strict=True):
-        for key in ("Step_0-AverageReturn", "Step_1-AverageReturn", "MeanKL", "n_timesteps"):
-            assert float(row[key]) == pytest.approx(expected[key], rel=1e-9)
-    assert average == pytest.approx(rows[-1]["Step_1-AverageReturn"])
-    assert (runner.step_itr, runner.total_timesteps_sampled) == (3, 3 * 2 * M * P * T)
-
-
-@pytest.mark.thorough
-def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(quiet, tmp_path):
-    whole, _ = run(tmp_path / "whole", 3)
-    logger.reset()
-    with tf.Graph().as_default():
-        run(tmp_path / "stopped", 1)
-    logger.reset()
-    set_seed(77)
-    with tf.Graph().as_default():
-        runner = LocalRunner(tmp_path / "stopped", snapshot_mode="all")
-        runner.restore(tmp_path / "stopped")
-        assert runner.algo.algo.policy is runner.algo.policy
-        runner.resume(3)
-        np.testing.assert_array_equal(runner.algo.policy.get_flat_params(), whole.algo.policy.get_flat_params())
-    assert read(tmp_path / "stopped") == read(tmp_path / "whole")
+    assert adaptation.sample_processor.baseline.slope == 0.0
 
 
 @pytest.mark.parametrize("name", [
@@ -222,14 +155,8 @@ def test_mistakes():
         GradientAdaptation("ProMP", MetaSampleProcessor(ZeroBaseline()))
     with pytest.raises(TypeError, match="sample_processor: expected an object with process_samples, got None"):
         GradientAdaptation(adaptation.algo, None)
-    with pytest.raises(ValueError, match="rollouts_per_meta_task: expected an integer of at least 1, got 0"):
-        GradientAdaptation(adaptation.algo, adaptation.sample_processor, 0)
-    with pytest.raises(ValueError, match="max_path_length: expected an integer of at least 1, got -1"):
-        GradientAdaptation(adaptation.algo, adaptation.sample_processor, 1, -1)
     with pytest.raises(TypeError, match="exploration_policy: expected a TaskPolicy, got "):
         adaptation.adapt_policy(adaptation.policy, trajectories)
-    with pytest.raises(TypeError, match="exploration_trajectories: expected a TrajectoryBatch, got list"):
-        adaptation.adapt_policy(policy, trajectories.to_paths())
     paths = [{**path, "agent_infos": {}} for path in trajectories.to_paths()]
     with pytest.raises(ValueError, match="lack the entry 'agent_infos/mean'"):
         adaptation.adapt_policy(policy, TrajectoryBatch.from_paths(EnvSpec.of(env), paths))

@@ -376,7 +376,7 @@ def test_the_files(evaluation, tmp_path):
     assert evaluation.save(tmp_path / "new" / "folder", reference) == str(tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "adaptation_curve.png", "evaluation.json", "return_over_timesteps.png", "returns.csv", "task_returns.csv"]
+        "adaptation_curve.png", "evaluation.json", "return_over_timesteps.png", "returns.csv"]
     # means
     with open(folder / "returns.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -387,14 +387,6 @@ def test_the_files(evaluation, tmp_path):
     np.testing.assert_allclose(numbers, [
         [0.0, 1.0, T_975_1, 0.0, 0.0], [250.0, 12.0, 2 * T_975_1, 11.0, T_975_1], [0.0, 1.0, np.nan, 0.0, np.nan],
         [400.0, 1.0, np.nan, 0.0, np.nan]])
-    # each task
-    with open(folder / "task_returns.csv", newline="") as file:
-        rows = list(csv.reader(file))
-    assert rows[:5] == [
-        ["policy", "seed", "task", "value", "step", "timesteps", "return"],
-        ["data/run", "7", "0", "[1.0, 2.0]", "0", "0", "0.0"], ["data/run", "7", "0", "[1.0, 2.0]", "1", "200", "10.0"],
-        ["data/run", "7", "1", '{"a": 1}', "0", "0", "2.0"], ["data/run", "7", "1", '{"a": 1}', "1", "300", "14.0"]]
-    assert rows[5][3].startswith('"<object object at')  # what JSON cannot hold
     # everything
     ours, theirs = json.loads((folder / "evaluation.json").read_text())
     assert ours["returns"] == evaluation.returns.tolist() and ours["tasks"] == [[[1.0, 2.0], {"a": 1}]]
@@ -402,6 +394,7 @@ def test_the_files(evaluation, tmp_path):
     assert ours["mean_return"] == [1.0, 12.0] and ours["gain"] == [0.0, 11.0]
     np.testing.assert_allclose(ours["mean_return_ci95"], [T_975_1, 2 * T_975_1])
     assert ours["timesteps"] == [[[0, 200], [0, 300]]]
+    assert theirs["tasks"][0][0].startswith("<object object at")  # what JSON cannot hold
     assert theirs["mean_return_ci95"] is None and theirs["step_sizes"] is None
 
 
@@ -430,12 +423,10 @@ def test_the_picture(evaluation, tmp_path):
     ({"num_steps": True}, TypeError, "num_steps: expected an integer of at least 1, got True"),
     ({"step_sizes": []}, ValueError, r"step_sizes: expected 1 to num_steps=2 of them, got \[\]"),
     ({"step_sizes": [0.1] * 3}, ValueError, "step_sizes: expected 1 to num_steps=2 of them, got"),
-    ({"step_sizes": 0.1}, TypeError, "step_sizes: expected a list of numbers or None, got 0.1"),
     ({"step_sizes": [0.1, -0.1]}, ValueError, r"step_sizes\[1\]: expected a finite number above 0, got -0.1"),
     ({"seeds": []}, ValueError, r"seeds: expected at least one, each of them once, got \(\)"),
     ({"seeds": [1, 1]}, ValueError, r"seeds: expected at least one, each of them once, got \(1, 1\)"),
     ({"seeds": [1, -1]}, ValueError, r"seeds\[1\]: expected an integer of at least 0, got -1"),
-    ({"seeds": 1}, TypeError, "seeds: expected a list of integers, got 1"),
 ])
 def test_mistakes_in_an_evaluation(evaluator, arguments, error, message):
     with pytest.raises(error, match=message):
@@ -577,8 +568,6 @@ def test_mistakes_with_algorithms_that_adapt_by_themselves(trainer):
     evaluator = make_search(trainer)
     with pytest.raises(ValueError, match=r"step_sizes: expected None, as SearchAdaptation has its own, got \[0.1\]"):
         evaluator.evaluate(step_sizes=[0.1])
-    with pytest.raises(TypeError, match="sample_processor: expected None, as SearchAdaptation processes samples by"):
-        MetaEvaluator(evaluator.algo, trainer.env, trainer.sample_processor)
     with pytest.raises(ValueError, match="expected at least one with each of 8 candidates, got those of"):
         make_search(trainer, candidates=8).evaluate(tasks=1)
 

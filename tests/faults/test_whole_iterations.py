@@ -14,7 +14,7 @@ from meta_policy_search.envs.env_spec import EnvSpec
 from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.meta_algos import VPGMAML
 from meta_policy_search.meta_trainer import Trainer
-from meta_policy_search.np.algos import CEM, CMAES, NOP, SearchAdaptation
+from meta_policy_search.np.algos import CEM, CMAES
 from meta_policy_search.np.exploration_policies import GaussianNoisePolicy
 from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.np.q_functions import MLPQFunction
@@ -185,7 +185,8 @@ class OwnSampler(Sampler):
 
 
 def test_lost_rounds_of_a_sampler_of_ones_own_are_not_counted(trainer, monkeypatch, tmp_path):
-    monkeypatch.setattr(trainer, "sampler", OwnSampler(trainer.sampler))
+    trainer = Trainer(trainer.algo, trainer.env, OwnSampler(trainer.sampler), trainer.sample_processor,
+                      trainer.policy, 3)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(trainer.algo, "optimize_policy", pressing(trainer.algo.optimize_policy, 2))
         trainer.train()
@@ -198,30 +199,19 @@ def test_lost_rounds_of_a_sampler_of_ones_own_are_not_counted(trainer, monkeypat
 # A search
 
 
-def test_lost_rounds_without_learning_are_not_counted_either(monkeypatch):
-    runner, algo = LocalRunner(), NOP(DeterministicMLPPolicy(2, 2, ()), max_path_length=4)
-    runner.setup(algo, MetaPointEnvCorner())
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(algo, "optimize_policy", pressing(algo.optimize_policy, 2))
-        runner.train(3, 8)
-    runner.resume()
-    assert (runner.step_itr, runner.total_timesteps_sampled) == (3, 24)
-
-
 def build_search(cls):
     set_seed(3)
     env = MetaPointEnvCorner(reward_type="dense")
-    arguments = {"best_frac": 0.5} if cls is not CMAES else {}
+    arguments = {"best_frac": 0.5} if cls is CEM else {}
     policy = DeterministicMLPPolicy(2, 2, ())
-    algo = (CMAES if cls is CMAES else CEM)(EnvSpec.of(env), policy, LinearFeatureBaseline(), N, max_path_length=4,
-                                            **arguments)
+    algo = cls(EnvSpec.of(env), policy, LinearFeatureBaseline(), N, max_path_length=4, **arguments)
     runner = LocalRunner()
-    runner.setup(SearchAdaptation(algo, meta_batch_size=2) if cls is SearchAdaptation else algo, env)
+    runner.setup(algo, env)
     return runner, algo
 
 
 @pytest.mark.parametrize("at", [1, 4, -N, N + 1, -(N + 2), 2 * N, -2 * N, -3 * N])
-@pytest.mark.parametrize("cls", [CEM, CMAES, SearchAdaptation])
+@pytest.mark.parametrize("cls", [CEM, CMAES])
 def test_returns_are_credited_to_the_candidates_that_acted(cls, at, monkeypatch):
     """Given Ctrl-C before or after some candidate's return is taken, then resuming ends like a run without it."""
     whole, search = build_search(cls)

@@ -8,21 +8,21 @@ import pytest
 from experiments import evaluate
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "baselines_without_gradients.rst"
-SHORTER = [("max_path_length=100", "max_path_length=5"), ("n_epochs=100", "n_epochs=1"), ("tasks=40", "tasks=3"),
+SHORTER = [("max_path_length=100", "max_path_length=5"), ("tasks=40", "tasks=3"),
            ("hidden_sizes=(64, 64)", "hidden_sizes=(4,)"), ("MetaGaussianMLPPolicy(20,", "MetaGaussianMLPPolicy(2,"),
-           ("meta_batch_size=20", "meta_batch_size=2"), ("batch_size=100", "batch_size=5")]
+           ("meta_batch_size=20", "meta_batch_size=2")]
 
 
 @pytest.mark.thorough
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
-    """Given fewer and shorter paths, then comparing, adapting by hand, and meta-training all work."""
+    """Given fewer and shorter paths, then comparing and adapting by hand work."""
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text()
     for long, short in SHORTER:
         assert long in text, long
         text = text.replace(long, short)
     blocks = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text, flags=re.MULTILINE)
-    script, by_hand, training = map(textwrap.dedent, blocks)
+    script, by_hand = map(textwrap.dedent, blocks)
     names = {}
     exec(script, names)
     rows = capsys.readouterr().out.splitlines()
@@ -31,10 +31,6 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "data" / "comparison" / "return_over_timesteps.png").exists()
     exec(by_hand, names)
     assert 1 <= len(names["path"]["rewards"]) <= 5
-    exec(training, names)
-    assert names["runner"].epoch == 1 and names["runner"].algo.search is names["cem"]
-    for name in ("gradient", "search"):
-        assert (tmp_path / "data" / name / "params.pkl").exists()
 
 
 def test_the_flags_of_the_page_are_those_of_the_script(capsys):

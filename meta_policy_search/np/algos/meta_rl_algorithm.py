@@ -17,14 +17,18 @@ class MetaRLAlgorithm(RLAlgorithm, abc.ABC):
             adapted = algo.adapt_policy(policy, explore(task, policy))
             policy = algo.next_exploration_policy(adapted)
 
-    A subclass supplies `get_exploration_policy`, `adapt_policy` and `train`. If exploring differs from acting, it also
-    supplies `get_initial_policy` and `next_exploration_policy`.
+    A subclass supplies `get_exploration_policy` and `adapt_policy`; if a `LocalRunner` is to train it, also `train`. If
+    exploring differs from acting, it also supplies `get_initial_policy` and `next_exploration_policy`.
 
     Attributes:
         num_inner_grad_steps (int or None): adaptation steps in training; None (default) if unknown.
     """
 
     num_inner_grad_steps: Optional[int] = None
+
+    def train(self, runner: Any) -> Any:
+        """Raises `NotImplementedError`, unless a subclass implements meta-training."""
+        raise NotImplementedError(f"{type(self).__name__} adapts policies, but does not train them")
 
     @abc.abstractmethod
     def get_exploration_policy(self) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.np.exploration_policies import ExplorationPolicy
 from meta_policy_search.np.replay_buffer import ReplayBuffer
 from meta_policy_search.samplers.base import SampleProcessor
@@ -42,8 +42,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         env_spec (EnvSpec): environment specification.
         policy (FlatPolicy): policy to train, such as a `np.policies.DeterministicMLPPolicy`.
         qf (object): the Q-value network, such as a `np.q_functions.MLPQFunction`.
-        replay_buffer (ReplayBuffer): stores the transitions. Any object with its `add_paths`, `sample_transitions` and
-            `n_transitions_stored` will do, but then an interrupted epoch cannot be rolled back.
+        replay_buffer (ReplayBuffer): stores the transitions.
         use_target (bool): whether to learn from the values of target networks, which follow slowly. Default: False.
         discount (float): discount factor for the cumulative return, in [0, 1]. Default: 0.99.
         steps_per_epoch (int): number of `train_once` calls per epoch. Default: 20.
@@ -74,19 +73,19 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.env_spec = check_env_spec("env_spec", env_spec)
         check_spaces(policy, env_spec)
         self.policy, self.qf = policy, qf
-        methods = ("add_paths", "sample_transitions", "n_transitions_stored")
-        if not all(hasattr(replay_buffer, name) for name in methods):
+        if not isinstance(replay_buffer, ReplayBuffer):
             raise TypeError(f"replay_buffer: expected a ReplayBuffer, got {replay_buffer!r}")
         self.replay_buffer = replay_buffer
         self.use_target = check_bool("use_target", use_target)
         self._processor = SampleProcessor(ZeroBaseline(), discount=discount)  # for the figures of an evaluation
+        self.discount = self._processor.discount
         self.steps_per_epoch = check_positive_int("steps_per_epoch", steps_per_epoch)
         self.max_path_length = _check_length("max_path_length", max_path_length)
         self.max_eval_path_length = _check_length("max_eval_path_length", max_eval_path_length)
         self.n_train_steps = check_positive_int("n_train_steps", n_train_steps)
         self.buffer_batch_size = check_positive_int("buffer_batch_size", buffer_batch_size)
         self.min_buffer_size = check_positive_int("min_buffer_size", min_buffer_size)
-        if isinstance(replay_buffer, ReplayBuffer) and self.min_buffer_size > replay_buffer.size_in_transitions:
+        if self.min_buffer_size > replay_buffer.size_in_transitions:
             raise ValueError(f"min_buffer_size: expected at most {replay_buffer.size_in_transitions}, the size of "
                              f"replay_buffer, got {min_buffer_size}")
         self.rollout_batch_size = check_positive_int("rollout_batch_size", rollout_batch_size)
@@ -99,11 +98,6 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self._returns: Deque[float] = deque(maxlen=_SMOOTHED_OVER if self.smooth_return else None)
         self._successes: Deque[float] = deque(maxlen=self._returns.maxlen)
         self._average_return: Optional[float] = None
-
-    @property
-    def discount(self) -> float:
-        """The discount factor per step."""
-        return self._processor.discount
 
     @abc.abstractmethod
     def init_opt(self) -> None:
@@ -122,7 +116,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
     def get_state(self) -> Optional[Tuple]:
         """See `RLAlgorithm.get_state`. The buffer keeps only what the epoch overwrites, not a copy of everything."""
         learnt = self.get_learnt()
-        if learnt is None or not isinstance(self.replay_buffer, ReplayBuffer):
+        if learnt is None:
             return None
         stored = self.replay_buffer.get_state()
         figures = list(self._returns), list(self._successes), self._average_return
@@ -138,7 +132,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             figures.clear()
             figures.extend(before)
 
-    def train(self, runner: Runner) -> Optional[float]:
+    def train(self, runner: Any) -> Optional[float]:
         """Trains.
 
         Returns:
@@ -154,12 +148,9 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
                 runner.step_itr += 1
             self.log_diagnostics(runner.step_path or [])
             if self.num_eval_paths:
-                self._evaluate(runner.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths))
+                paths = runner.obtain_evaluation_samples(runner.step_itr, self.num_eval_paths)
+                self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")
         return self._average_return
-
-    def _evaluate(self, paths: Sequence[Path]) -> None:
-        if paths:
-            self._processor.process_samples(paths, log="all", log_prefix="Evaluation-")
 
     def train_once(self, itr: int, paths: Sequence[Path]) -> float:
         """Stores paths and makes the updates of a cycle.

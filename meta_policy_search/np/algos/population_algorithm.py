@@ -7,13 +7,13 @@ import numpy as np
 
 from meta_policy_search.actors.of_policies import check_spaces
 from meta_policy_search.envs.env_spec import check_env_spec
-from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm, Runner
+from meta_policy_search.np.algos.rl_algorithm import RLAlgorithm
 from meta_policy_search.samplers.base import SampleProcessor
 from meta_policy_search.samplers.paths import concatenate_paths, path_returns
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.utils import explained_variance_1d
 
 SearchT = TypeVar("SearchT", bound="PopulationAlgorithm")
@@ -47,11 +47,10 @@ class PopulationAlgorithm(RLAlgorithm):
     def __init__(self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float,
                  max_path_length: int) -> None:
         self.env_spec = check_env_spec("env_spec", env_spec)
-        if not (hasattr(policy, "get_flat_params") and hasattr(policy, "set_flat_params")):
-            raise TypeError(f"policy: expected one with get_flat_params and set_flat_params, got {policy!r}")
         check_spaces(policy, env_spec)
         self.policy = policy
         self._processor = SampleProcessor(baseline, discount=discount)
+        self.discount = self._processor.discount
         self.n_samples = check_positive_int("n_samples", n_samples)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
         self._rng = seeding.next_rng(seeding.Stream.SEARCH)
@@ -60,11 +59,6 @@ class PopulationAlgorithm(RLAlgorithm):
     def baseline(self) -> Any:
         """The baseline."""
         return self._processor.baseline
-
-    @property
-    def discount(self) -> float:
-        """The discount factor per step."""
-        return self._processor.discount
 
     def begin(self) -> None:
         """Starts a new search at the policy's parameters."""
@@ -127,7 +121,7 @@ class PopulationAlgorithm(RLAlgorithm):
         self._cycle += 1
         self._candidates, self._returns, self._paths = None, [], []
 
-    def train(self, runner: Runner) -> Optional[float]:
+    def train(self, runner: Any) -> Optional[float]:
         """Trains; continues the search if the runner resumes a run.
 
         Returns:
@@ -151,15 +145,12 @@ class PopulationAlgorithm(RLAlgorithm):
         In a loop of your own, set the policy's parameters to `candidates[0]` first, and to `cur_mean` at the end.
 
         Args:
-            itr (int): iteration number, from 0: candidate `itr % n_samples` of cycle `itr // n_samples`.
+            itr (int): iteration number; has no effect, as candidates take turns.
             paths (list of dict): paths that the candidate acted in.
 
         Returns:
             The average undiscounted return of the epoch so far.
         """
-        expected = self._cycle * self.n_samples + len(self._returns)
-        if check_int_at_least("itr", itr, 0) != expected:
-            raise ValueError(f"itr: expected {expected}, the number of iterations done, got {itr}")
         self._returns.append(float(path_returns(concatenate_paths(paths)).mean()))
         self._paths += paths
         self._average_return = float(np.mean(self._returns))

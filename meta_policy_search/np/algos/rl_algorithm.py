@@ -1,34 +1,11 @@
 """The interface of the algorithms that a `LocalRunner` runs."""
 import abc
-from typing import Any, Iterator, List, Optional, Protocol
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from meta_policy_search.types import Path
 from meta_policy_search.utils.serializable import Configurable
 
-
-class Runner(Protocol):
-    """What an algorithm calls of the `LocalRunner` that trains it; see there."""
-
-    env: Any
-    sampler: Any
-    step_itr: int
-    step_path: Optional[List[Path]]
-    total_timesteps_sampled: int
-
-    def step_epochs(self) -> Iterator[int]:
-        """Yields the number of each epoch."""
-
-    def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
-        """Collects paths with the algorithm's current policy."""
-
-    def obtain_population_samples(self, itr: int, flat_params: np.ndarray,
-                                  batch_size: Optional[int] = None) -> List[List[Path]]:
-        """Collects paths for each of several sets of parameters."""
-
-    def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
-        """Collects paths of the policy without exploration; none if the sampler does not evaluate."""
+if TYPE_CHECKING:
+    from meta_policy_search.local_runner import LocalRunner
 
 
 class RLAlgorithm(Configurable, abc.ABC):
@@ -48,7 +25,7 @@ class RLAlgorithm(Configurable, abc.ABC):
     baseline: Any = None
 
     @abc.abstractmethod
-    def train(self, runner: Runner) -> Any:
+    def train(self, runner: "LocalRunner") -> Any:
         """Obtains samples and trains, epoch by epoch.
 
         Args:

@@ -1,19 +1,15 @@
 """Adaptation without gradients: a search among policy parameters in each task, from a common mean."""
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import action_shape_of, actors_of
-from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
-from meta_policy_search.np.algos.rl_algorithm import Runner
-from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
-from meta_policy_search.types import Infos, Path
+from meta_policy_search.types import Infos
 from meta_policy_search.utils import seeding
-from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.fast_paths import replaces
 
 __all__ = ["SearchAdaptation", "SearchPolicy"]
@@ -32,31 +28,17 @@ class SearchAdaptation(MetaRLAlgorithm):
     Args:
         search (PopulationAlgorithm): a `CEM` or `CMAES`, which begins at the parameters of its `policy`: for those of a
             meta-policy that was trained, `policies.TaskPolicy(meta_policy)`. The search itself stays as it is.
-        meta_batch_size (int): tasks in each epoch of `train`. Default: 20.
     """
 
-    sampler_cls = SingleTaskSampler
-
-    def __init__(self, search: PopulationAlgorithm, meta_batch_size: int = 20) -> None:
+    def __init__(self, search: PopulationAlgorithm) -> None:
         if not isinstance(search, PopulationAlgorithm):
             raise TypeError(f"search: expected a CEM or CMAES, got {search!r}")
         self.search = search
-        self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
 
     @property
     def policy(self) -> Any:
         """The policy, whose parameters adaptation begins with."""
         return self.search.policy
-
-    @property
-    def baseline(self) -> Any:
-        """The baseline of the search."""
-        return self.search.baseline
-
-    @property
-    def max_path_length(self) -> int:
-        """Steps after which a path of `train` is cut off."""
-        return self.search.max_path_length
 
     def get_initial_policy(self) -> "SearchPolicy":
         """Returns a policy for one task that acts with the mean of a new search."""
@@ -68,7 +50,7 @@ class SearchAdaptation(MetaRLAlgorithm):
 
     def next_exploration_policy(self, adapted_policy: "SearchPolicy") -> "SearchPolicy":
         """Returns a policy that acts with the candidates of the next cycle of a task's search."""
-        return SearchPolicy(_check_policy("adapted_policy", adapted_policy).search, is_exploring=True)
+        return SearchPolicy(adapted_policy.search, is_exploring=True)
 
     def adapt_policy(self, exploration_policy: "SearchPolicy",
                      exploration_trajectories: TrajectoryBatch) -> "SearchPolicy":
@@ -83,49 +65,15 @@ class SearchAdaptation(MetaRLAlgorithm):
             ValueError: a candidate did not act; the trajectories are those of an earlier cycle; or the policy was not
                 exploring.
         """
-        policy = _check_policy("exploration_policy", exploration_policy)
-        if not policy.is_exploring:
+        if not exploration_policy.is_exploring:
             raise ValueError("exploration_policy: expected one that explores (next_exploration_policy), got one that "
                              "acts with the mean")
-        if not policy.is_current:
+        if not exploration_policy.is_current:
             raise ValueError("exploration_policy: expected one that no trajectories were given of before, got one "
                              "whose candidates the search has left behind")
-        policy.search.tell(_candidate_returns(exploration_trajectories, policy.search.n_samples))
-        return SearchPolicy(policy.search, is_exploring=False)
-
-    def train(self, runner: Runner) -> Optional[float]:
-        """Searches for a common mean: parameters with which the policy does well on average over tasks.
-
-        In each epoch, the candidates are compared by their mean return in `meta_batch_size` new tasks of the runner's
-        environment. Every candidate has paths of the runner's batch size in each.
-
-        Returns:
-            The average undiscounted return in the last epoch.
-        """
-        check_meta_env(runner.env)
-        search, average_return = self.search, None
-        if runner.step_itr == 0:
-            search.begin()
-        for epoch in runner.step_epochs():
-            populations = []
-            for task in sample_tasks(runner.env, self.meta_batch_size, seeding.rng_for(seeding.Stream.TASKS, epoch)):
-                runner.env.set_task(task)
-                populations.append(runner.obtain_population_samples(runner.step_itr, search.candidates))
-            by_candidate: List[List[Path]] = [sum(lists, []) for lists in zip(*populations, strict=True)]
-            runner.step_path = sum(by_candidate, [])
-            for paths in by_candidate:
-                average_return = search.train_once(runner.step_itr, paths)
-                runner.step_itr += 1
-            search.policy.set_flat_params(search.cur_mean)
-        return average_return
-
-    def get_state(self) -> Tuple:
-        """Returns the state of the search for a common mean."""
-        return self.search.get_state()
-
-    def set_state(self, state: Tuple) -> None:
-        """Restores what `get_state` returned."""
-        self.search.set_state(state)
+        search = exploration_policy.search
+        search.tell(_candidate_returns(exploration_trajectories, search.n_samples))
+        return SearchPolicy(search, is_exploring=False)
 
 
 class SearchPolicy:
@@ -146,7 +94,7 @@ class SearchPolicy:
         self.obs_dim, self.action_dim = search.policy.obs_dim, search.policy.action_dim
         # kept, as the search may go on
         self._flat_params = search.candidates if is_exploring else search.cur_mean[None]
-        self._turn: Optional[int] = None
+        self._turn = -1
         self._rng = seeding.next_rng(seeding.Stream.POLICY)
 
     @property
@@ -167,7 +115,7 @@ class SearchPolicy:
 
     def reset(self) -> None:
         """Begins a new path, for `get_action` and `get_actions`."""
-        self._turn = 0 if self._turn is None else (self._turn + 1) % len(self._flat_params)
+        self._turn += 1
 
     def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Chooses an action.
@@ -184,16 +132,14 @@ class SearchPolicy:
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Chooses an action for each observation `[B, O]`, all with the same candidate; see `get_action`."""
-        if self._turn is None:
-            self.reset()
-        observations = np.asarray(observations)
-        actor = actors_of(self.search.policy, self._flat_params[self._turn, None])
+        observations, turn = np.asarray(observations), max(self._turn, 0) % len(self._flat_params)
+        actor = actors_of(self.search.policy, self._flat_params[turn, None])
         noise = np.empty((len(observations), actor.noise_dim), np.float32)
         actor.draw_noise(self._rng, noise)
         actions, infos = actor.act(observations[None], noise[None])
         infos = {key: value[0] for key, value in infos.items()}
         if self.is_exploring:
-            infos[CANDIDATE] = np.full(len(observations), self._turn)
+            infos[CANDIDATE] = np.full(len(observations), turn)
         return actions[0], infos
 
 
@@ -223,16 +169,8 @@ class RoundRobinActor(Actor):
         return actions[who, which][None], {**answers, CANDIDATE: who[None]}
 
 
-def _check_policy(name: str, policy: Any) -> SearchPolicy:
-    if not isinstance(policy, SearchPolicy):
-        raise TypeError(f"{name}: expected a policy that this algorithm returned, got {policy!r}")
-    return policy
-
-
 def _candidate_returns(trajectories: TrajectoryBatch, num_candidates: int) -> np.ndarray:
     """Returns each candidate's mean undiscounted return, float64 `[n]`."""
-    if not isinstance(trajectories, TrajectoryBatch):
-        raise TypeError(f"exploration_trajectories: expected a TrajectoryBatch, got {type(trajectories).__name__}")
     if CANDIDATE not in trajectories.agent_infos:
         raise ValueError("exploration_trajectories: expected the agent info 'candidate', which says who acted, got "
                          f"only {sorted(trajectories.agent_infos)}")

@@ -132,6 +132,7 @@ def test_smooth_return_averages_over_epochs(smooth, expected):
     expected = [1.0, 2.0, np.mean([1, 3, 3, 4])] if smooth else expected
     runner, rows = LocalRunner(), []
     runner.setup(algo, None, lambda algo, env: SimpleNamespace(
+        start_worker=lambda: None, shutdown_worker=lambda: None,
         obtain_samples=lambda itr, batch_size: make_paths(*next(returns))))
     runner.callbacks = [lambda runner, row: rows.append(row["AverageReturn"])]
     assert runner.train(3, 1) == expected[-1]

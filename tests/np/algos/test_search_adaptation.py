@@ -8,12 +8,10 @@ import pytest
 from meta_policy_search.baselines import ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner, MetaTabularMDPEnv
 from meta_policy_search.envs.env_spec import EnvSpec
-from meta_policy_search.local_runner import LocalRunner
 from meta_policy_search.np.algos import CEM, CMAES, MetaRLAlgorithm, SearchAdaptation, SearchPolicy
 from meta_policy_search.np.policies import CategoricalMLPPolicy, DeterministicMLPPolicy, GaussianMLPPolicy
 from meta_policy_search.samplers import SingleTaskSampler
 from meta_policy_search.trajectory_batch import TrajectoryBatch
-from meta_policy_search.utils import logger
 from meta_policy_search.utils.utils import set_seed
 
 N, T = 5, 6  # candidates, steps of a path
@@ -29,11 +27,11 @@ SPEC = EnvSpec.of(make_env())
 BOTH = pytest.mark.parametrize("cls", [CEM, CMAES])
 
 
-def make(cls=CEM, policy=None, n_samples=N, std=0.3, **arguments):
+def make(cls=CEM, policy=None, n_samples=N, std=0.3):
     policy = DeterministicMLPPolicy(2, 2, ()) if policy is None else policy
     own = {"init_std": std, "best_frac": 0.4, "extra_std": 0.0} if cls is CEM else {"sigma0": std}
     search = cls(SPEC, policy, ZeroBaseline(), n_samples, max_path_length=T, **own)
-    return SearchAdaptation(search, **arguments)
+    return SearchAdaptation(search)
 
 
 def explore(policy, num_paths=2 * N, env=None, itr=0, **sampler_args):
@@ -193,71 +191,17 @@ def test_a_diagonal_search_has_room_for_large_networks():
     assert len(pickle.dumps(search)) < 8 * size ** 2 / 100
 
 
-# Meta-training
-
-
-@BOTH
-def test_training_compares_candidates_by_their_mean_over_tasks(cls, monkeypatch):
-    """Given paths in 3 tasks, then a candidate's return is the mean over them, and each epoch has tasks of its own."""
-    logger.set_level(logger.DISABLED)
-    adaptation = make(cls, meta_batch_size=3)
-    env = make_env()
-    told, tasks, tell, set_task = [], [], adaptation.search.tell, env.set_task
-    monkeypatch.setattr(adaptation.search, "tell", lambda returns: (told.append(returns), tell(returns)))
-    monkeypatch.setattr(env, "set_task", lambda task: (tasks.append(task), set_task(task)))
-    runner = LocalRunner()
-    runner.setup(adaptation, env)
-    average = runner.train(2, 2 * T)
-    logger.set_level(logger.INFO)
-    assert len(tasks) == 6 and (runner.step_itr, runner.total_timesteps_sampled) == (2 * N, 2 * N * 3 * 2 * T)
-    paths = runner.step_path
-    assert len(paths) == N * 3 * 2
-    returns = np.array([path["rewards"].sum() for path in paths]).reshape(N, 6).mean(axis=1)
-    np.testing.assert_allclose(told[1], returns)
-    assert average == pytest.approx(returns.mean())
-    np.testing.assert_array_equal(adaptation.policy.get_flat_params(), adaptation.search.cur_mean.astype(np.float32))
-
-
-def test_a_common_mean_is_found():
-    """Given two tasks at the left corners, then the policy learns to go left."""
-    logger.set_level(logger.DISABLED)
-    env = make_env()
-    env.sample_tasks = lambda n: [(-2.0, -2.0), (-2.0, 2.0)] * (n // 2)
-    adaptation = make(n_samples=20, std=0.5, meta_batch_size=2)
-    runner = LocalRunner()
-    runner.setup(adaptation, env)
-    runner.train(10, T)
-    logger.set_level(logger.INFO)
-    ends = [explore(adaptation.get_initial_policy(), env=make_env(task)).last_observations.mean(axis=0)
-            for task in ((-2.0, -2.0), (-2.0, 2.0))]
-    assert all(end[0] < -0.3 for end in ends), ends
-
-
 # Mistakes
 
 
-def test_what_is_no_search_or_has_no_tasks_is_refused():
+def test_what_is_no_search_is_refused():
     assert issubclass(SearchAdaptation, MetaRLAlgorithm)
     with pytest.raises(TypeError, match="search: expected a CEM or CMAES, got None"):
         SearchAdaptation(None)
-    with pytest.raises(ValueError, match="meta_batch_size: expected an integer of at least 1, got 0"):
-        make(meta_batch_size=0)
     with pytest.raises(TypeError, match="diagonal: expected True or False, got 1"):
         CMAES(SPEC, DeterministicMLPPolicy(2, 2, ()), ZeroBaseline(), N, diagonal=1)
-
-    class Untasked:
-        observation_space, action_space = SPEC.observation_space, SPEC.action_space
-
-        def reset(self):
-            return np.zeros(2)
-
-        def step(self, action):
-            return np.zeros(2), 0.0, False, {}
-
-    runner = LocalRunner()
-    runner.setup(make(), Untasked())
-    with pytest.raises(TypeError, match="meta-environment"):
-        runner.train(1, T)
+    with pytest.raises(NotImplementedError, match="SearchAdaptation adapts policies, but does not train them"):
+        make().train(None)
 
 
 def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
@@ -268,7 +212,6 @@ def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
     for given, error, message in (
         (explore(policy, 3), ValueError, r"expected at least one with each of 5 candidates, got those of \[0, 1, 2\]"),
         (explore(adaptation.get_initial_policy()), ValueError, r"expected the agent info 'candidate', .* only \[\]"),
-        (trajectories.to_paths(), TypeError, "exploration_trajectories: expected a TrajectoryBatch, got list"),
     ):
         with pytest.raises(error, match=message):
             adaptation.adapt_policy(policy, given)
@@ -278,10 +221,6 @@ def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
         adaptation.adapt_policy(adapted, trajectories)
     with pytest.raises(ValueError, match="exploration_policy: expected one that no trajectories were given of before"):
         adaptation.adapt_policy(policy, trajectories)
-    with pytest.raises(TypeError, match="exploration_policy: expected a policy that this algorithm returned, got"):
-        adaptation.adapt_policy(adaptation.policy, trajectories)
-    with pytest.raises(TypeError, match="adapted_policy: expected a policy that this algorithm returned, got None"):
-        adaptation.next_exploration_policy(None)
     assert isinstance(adapted, SearchPolicy)
 
 
