@@ -4,7 +4,7 @@ from typing import Any, Collection, Dict, Mapping, Optional, Tuple, Type
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import InputValues, Optimizer, first_non_finite
+from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -112,15 +112,11 @@ class MAMLFirstOrderOptimizer(Optimizer):
         """Takes one step; returns the loss before it."""
         loss, *gradients = self.compute_means([self._loss, *self._gradients.values()], batch)
         names = (f"gradient by {self._variables.variables[name].name}" for name in self._gradients)
-        session = self._variables.session()
         for quantity, value in zip(["loss", *names], [loss, *gradients]):
             if not np.isfinite(value).all():
-                first = first_non_finite(self._loss, session, self._feed(batch))
-                raise FloatingPointError(
-                    f"the {quantity} is not finite, so the step was refused and the parameters are as they were; the "
-                    f"first tensor of the loss that is not finite: {first or 'none (only the gradient is affected)'}")
+                raise FloatingPointError(f"the {quantity} {REFUSED}")
         feed = dict(zip(self._new_gradients, gradients))
-        session.run(self._train_op, {**feed, self._rate_ph: self.learning_rate})
+        self._variables.session().run(self._train_op, {**feed, self._rate_ph: self.learning_rate})
         return float(loss)
 
     def get_state(self) -> Dict[str, Any]:

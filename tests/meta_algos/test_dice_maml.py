@@ -31,7 +31,7 @@ def test_the_path_length_is_checked(max_path_length, error):
 
 def test_samples_of_another_processor_are_refused():
     algo = make_algo()
-    with pytest.raises(ValueError, match="expected those of a DiceMetaSampleProcessor.*'actions', 'adj"):
+    with pytest.raises(ValueError, match="the samples of task 0 lack the entry 'adjusted_rewards'"):
         algo.adapt(draw_data()[0])
     with pytest.raises(ValueError, match=rf"expected paths padded to max_path_length={T + 1} steps.*got {T}"):
         DICEMAML(T + 1, make_policy(), meta_batch_size=M).adapt(padded_data()[0])

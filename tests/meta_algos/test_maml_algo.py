@@ -96,7 +96,7 @@ class FedTaskByTask(MAMLAlgo):
         stacked, mask = ragged.stack_placeholders(observations)
         log_prob = self.policy.log_likelihood_sym(stacked, ragged.stack_placeholders(actions)[0], steps[-1].params)
         loss = losses.log_likelihood_loss(log_prob, ragged.stack_placeholders(advantages)[0],
-                                          ragged.sample_weights(mask)).loss
+                                          ragged.sample_weights(mask))
         inputs = {"obs": observations, "act": actions, "adv": advantages}
         per_task = {f"{name}{m}": ph for name, phs in inputs.items() for m, ph in enumerate(phs)}
         return MetaObjective(tf.reduce_mean(loss), inputs=per_task, by_task=False)

@@ -271,7 +271,7 @@ def test_arguments_are_checked(arguments, error, message):
 def test_what_is_no_specification_is_refused():
     with pytest.raises(TypeError, match="env_spec: expected an EnvSpec, got None"):
         CEM(None, DeterministicMLPPolicy(2, 2), ZeroBaseline(), 20)
-    with pytest.raises(TypeError, match="action_space: expected a space with a shape, such as a Box, got 4"):
+    with pytest.raises(TypeError, match="action_space: expected a space with a shape, such as a gym.spaces.Box, got 4"):
         EnvSpec(SPEC.observation_space, 4)
     spec = EnvSpec(gym.spaces.Box(-1.0, 1.0, (3,)), gym.spaces.Discrete(4))
     assert (spec.obs_dim, spec.action_dim, spec.is_discrete, spec.action_shape) == (3, 4, True, ())
