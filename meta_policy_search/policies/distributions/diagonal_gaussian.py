@@ -41,11 +41,12 @@ class DiagonalGaussian(Distribution):
 
     def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds `KL(old || new)`, nats, `[...]`."""
-        old, new = old_dist_info_vars, new_dist_info_vars
-        # expm1 keeps the difference of two nearly equal variances exact in float32.
-        variance_term = 0.5 * tf.expm1(2.0 * (old["log_std"] - new["log_std"]))
-        mean_term = 0.5 * tf.square((old["mean"] - new["mean"]) * tf.exp(-new["log_std"]))
-        return tf.reduce_sum(mean_term + variance_term + new["log_std"] - old["log_std"], -1)
+        with tf.name_scope("gaussian_kl"):
+            old, new = old_dist_info_vars, new_dist_info_vars
+            # expm1 keeps the difference of two nearly equal variances exact in float32.
+            variance_term = 0.5 * tf.expm1(2.0 * (old["log_std"] - new["log_std"]))
+            mean_term = 0.5 * tf.square((old["mean"] - new["mean"]) * tf.exp(-new["log_std"]))
+            return tf.reduce_sum(mean_term + variance_term + new["log_std"] - old["log_std"], -1)
 
     def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
         """Computes `KL(old || new)`, nats, `[...]`."""
@@ -57,15 +58,17 @@ class DiagonalGaussian(Distribution):
     @replaces("kl_sym")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length of a change of `mean` and `log_std` in the Fisher information, `[...]`."""
-        of_mean = tf.square(change["mean"] * tf.exp(-dist_info_vars["log_std"]))
-        return tf.reduce_sum(of_mean + 2.0 * tf.square(change["log_std"]), -1)
+        with tf.name_scope("gaussian_fisher_norm"):
+            of_mean = tf.square(change["mean"] * tf.exp(-dist_info_vars["log_std"]))
+            return tf.reduce_sum(of_mean + 2.0 * tf.square(change["log_std"]), -1)
 
     def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the log-density of actions `x_var` `[..., A]`, nats, `[...]`."""
-        mean, log_std = dist_info_vars["mean"], dist_info_vars["log_std"]
-        z = (x_var - mean) * tf.exp(-log_std)
-        size = tf.cast(tf.shape(mean)[-1], mean.dtype)
-        return -0.5 * tf.reduce_sum(tf.square(z), -1) - tf.reduce_sum(log_std, -1) - 0.5 * _LOG_2PI * size
+        with tf.name_scope("gaussian_log_prob"):
+            mean, log_std = dist_info_vars["mean"], dist_info_vars["log_std"]
+            z = (x_var - mean) * tf.exp(-log_std)
+            size = tf.cast(tf.shape(mean)[-1], mean.dtype)
+            return -0.5 * tf.reduce_sum(tf.square(z), -1) - tf.reduce_sum(log_std, -1) - 0.5 * _LOG_2PI * size
 
     def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
         """Computes the log-density of actions `xs` `[..., A]`, nats, `[...]`."""
@@ -74,7 +77,8 @@ class DiagonalGaussian(Distribution):
 
     def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the entropy, nats, `[...]`."""
-        return tf.reduce_sum(dist_info_vars["log_std"], -1) + 0.5 * self._dim * (1.0 + _LOG_2PI)
+        with tf.name_scope("gaussian_entropy"):
+            return tf.reduce_sum(dist_info_vars["log_std"], -1) + 0.5 * self._dim * (1.0 + _LOG_2PI)
 
     def entropy(self, dist_info: DistInfo) -> np.ndarray:
         """Computes the entropy, nats, `[...]`."""
