@@ -34,11 +34,6 @@ def sizes_of(policy: Any) -> PolicySizes:
     return sizes._replace(action_shape=None if shape is None else tuple(shape))
 
 
-def action_shape_of(policy: Any) -> Optional[Tuple[int, ...]]:
-    """Returns the shape of a policy's action: `(A,)`, or `()` where actions are discrete; None if it does not say."""
-    return sizes_of(policy).action_shape
-
-
 def check_spaces(policy: Any, env: Any) -> None:
     """Raises `ValueError` unless the policy's observations and actions are the environment's (or `EnvSpec`'s).
 

@@ -281,7 +281,7 @@ class MAMLAlgo(MetaAlgo):
             raise ValueError(f"{inputs.name}: {error}") from None
 
     def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
-        """Creates placeholders for one step's samples, one per task, which `ops.ragged.stack_placeholders` stacks.
+        """Creates placeholders for one step's samples, one per task.
 
         A meta-objective that is not a function of `AdaptationStep`s can use them, see `MetaObjective.inputs`.
 
@@ -401,7 +401,9 @@ class MAMLAlgo(MetaAlgo):
                              "meta-gradients of two halves of the tasks, got 1")
         loss = self._objective.loss
         with loss.graph.as_default(), tf.name_scope(f"{self.name}/diagnostics"):
-            self._diagnostics = diagnostics.build_task_gradients(self._chain, self.inner_loss(self._chain[0]), loss)
+            first, last = self._chain[0], self._chain[-1]
+            self._diagnostics = [diagnostics.build_task_gradients(self.inner_loss(first), first.params),
+                                 diagnostics.build_task_gradients(loss, last.params)]
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
         """Computes how noisy the meta-gradient is, and how inner steps change gradients, at the current parameters.

@@ -49,12 +49,8 @@ class TaskPolicy(FlatPolicy):
 
     def with_params(self, params: Params) -> "TaskPolicy":
         """Returns a policy like this one with other parameters, by name."""
-        own = self.get_param_values()
-        shapes = {name: np.shape(value) for name, value in params.items()}
-        if shapes != {name: value.shape for name, value in own.items()}:
-            raise ValueError(f"params: expected the shapes of {type(self._policy).__name__}.get_params, got {shapes}")
         other = copy.copy(self)
-        other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in own}))
+        other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in self.get_param_values()}))
         return other
 
     @replaces("get_action", "get_actions")

@@ -321,8 +321,6 @@ def test_the_problem_is_checked():
     target = Target(w=[0.0, 1.0])
     with pytest.raises(ValueError, match=r"loss: expected a scalar tensor, got shape \(2,\)"):
         MAMLFirstOrderOptimizer().build_graph(1.0 * target.variables["w"], target, {})
-    with pytest.raises(ValueError, match=r"sample_axes: .*\['x'\]"):
-        MAMLFirstOrderOptimizer().build_graph(tf.reduce_sum(target.variables["w"]), target, {}, {"x": 0})
 
 
 @pytest.mark.parametrize(
