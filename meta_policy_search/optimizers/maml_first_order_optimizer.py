@@ -1,6 +1,6 @@
 """First-order optimization of meta-objectives: SGD, Adam and the like, over several epochs of minibatches."""
 from collections import OrderedDict
-from typing import Any, Collection, Dict, Mapping, Optional, Tuple, Type
+from typing import Any, Collection, Dict, Mapping, Optional, Type
 
 import numpy as np
 
@@ -138,7 +138,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
 
 
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
-    """A `MAMLFirstOrderOptimizer` that by default runs every epoch, as ProMP does, and can report divergences.
+    """A `MAMLFirstOrderOptimizer` that by default runs every epoch, as ProMP does.
 
     Args:
         tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
@@ -158,21 +158,3 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
                  verbose: bool = False) -> None:
         super().__init__(tf_optimizer_cls, tf_optimizer_args, learning_rate, max_epochs, tolerance, num_minibatches,
                          verbose)
-
-    def build_graph(  # type: ignore[override]  # in the order of the public code
-        self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
-        inner_kl: Optional[tf.Tensor] = None, outer_kl: Optional[tf.Tensor] = None,
-        sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()
-    ) -> None:
-        """Sets the objective as `MAMLFirstOrderOptimizer.build_graph` does, and the divergences of `compute_stats`.
-
-        `inner_kl` `[K]` is the divergence between sampling and current policy at each inner step, `outer_kl`, a
-        scalar, that of the adapted policies; both in nats, and means over tasks as the loss is.
-        """
-        super().build_graph(loss, target, input_ph_dict, sample_axes, task_inputs)
-        self._kls = [inner_kl, outer_kl]
-
-    def compute_stats(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
-        """Returns the loss and the divergences `inner_kl` and `outer_kl` of `build_graph` for the given inputs."""
-        loss, inner_kl, outer_kl = self.compute_means([self._loss, *self._kls], input_val_dict)
-        return float(loss), inner_kl, float(outer_kl)
