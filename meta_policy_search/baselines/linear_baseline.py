@@ -44,7 +44,7 @@ class LinearBaseline(Baseline):
         """
         if len(paths) == 0:
             raise ValueError("paths: expected at least one path, got none")
-        observations = [_read(path, "observations", 2, f"paths[{i}]") for i, path in enumerate(paths)]
+        observations = [self._observations(path, f"paths[{i}]") for i, path in enumerate(paths)]
         targets = [_read(path, target_key, 1, f"paths[{i}]") for i, path in enumerate(paths)]
         for i, (path_observations, path_targets) in enumerate(zip(observations, targets, strict=True)):
             expected = (len(path_targets), observations[0].shape[1])
@@ -58,7 +58,7 @@ class LinearBaseline(Baseline):
 
     def predict(self, path: Path) -> np.ndarray:
         """Returns the prediction along a path, float64 `[T]` in the target's unit; zeros before a fit."""
-        observations = _read(path, "observations", 2, "path")
+        observations = self._observations(path, "path")
         if self._coeffs is None:
             return np.zeros(len(observations))
         features = self._features(observations, np.arange(len(observations)))
@@ -114,6 +114,10 @@ class LinearBaseline(Baseline):
         explained = explained_variance_1d(np.concatenate(predictions), np.concatenate(targets))
         logger.logkv(f"{prefix}ExplainedVariance", explained)
 
+    def _observations(self, path: Path, name: str) -> np.ndarray:
+        """Returns the observations of a path, float64 `[T, O]`, checked; `name` is what errors begin with."""
+        return _read(path, "observations", 2, name)
+
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Returns the features, float64 `[N, F]`, of observations `[N, O]` made at the steps int `[N]`."""
         raise NotImplementedError
@@ -158,6 +162,10 @@ class LinearTimeBaseline(LinearBaseline):
     Args:
         reg_coeff (float): damping of the least-squares fit, at least zero; see `LinearBaseline`.
     """
+
+    def _observations(self, path: Path, name: str) -> np.ndarray:
+        is_vector = np.ndim(path.get("observations", ())) == 1  # any shape will do where only their number counts
+        return _read(path, "observations", 1, name)[:, None] if is_vector else super()._observations(path, name)
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
         return _time_features(steps)
