@@ -285,11 +285,12 @@ BROKEN_BOXES = [
     ("boxes without a denominator", "_log_boxes", lambda boxes: losses.sums_along_paths),
     ("boxes without second derivatives", "_log_boxes", linear_boxes),
 ]
+AFTER_END = "adjusted_rewards_after_end"
 DICES = [
     Mutation("advantages count twice", losses, "loaded_dice_loss", lambda loss: losses.dice_loss, VPG_DICE),
     Mutation("nothing is subtracted after the end", DICEMAML, "input_values",
              lambda values: lambda algo, inputs, data: values(
-                 algo, inputs, [{**task, "adjusted_rewards_after_end": 0.0} for task in data]), DICE),
+                 algo, inputs, [{**task, AFTER_END: np.zeros_like(task[AFTER_END])} for task in data]), DICE),
     *(Mutation(f"{what}: {kind}", losses, name, mutate, test)
       for what, name, mutate in BROKEN_BOXES for kind, test in [("rewards", DICE), ("advantages", VPG_DICE)]),
     Mutation("boxes of the actions before", losses, "sums_along_paths",
