@@ -48,7 +48,6 @@ public_names_internal = [  # what modules of the package share with each other
     "*.envs.scenery.*",
     "*.envs.worlds.*",
     "*.evaluation.recording.next_start_rngs",
-    "*.optimizers.base.first_non_finite",
     "*.optimizers.base.TaskBlocks",
     "*.plotting.progress.*columns",
     "*.plotting.style.*",

@@ -28,7 +28,7 @@ from .envs.mujoco_envs import Walker2DRandParamsEnv as Walker2DRandParamsEnv, Wa
 from .evaluation import Evaluation as Evaluation, MetaEvaluator as MetaEvaluator, Recording as Recording
 from .evaluation import load_evaluator as load_evaluator
 from .local_runner import LocalRunner as LocalRunner
-from .meta_algos import AdaptationStep as AdaptationStep, Constraint as Constraint, DICEMAML as DICEMAML
+from .meta_algos import AdaptationStep as AdaptationStep, DICEMAML as DICEMAML
 from .meta_algos import MAMLAlgo as MAMLAlgo, MetaAlgo as MetaAlgo
 from .meta_algos import MetaObjective as MetaObjective, ProMP as ProMP
 from .meta_algos import TRPOMAML as TRPOMAML, VPG_DICEMAML as VPG_DICEMAML, VPGMAML as VPGMAML

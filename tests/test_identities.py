@@ -1,7 +1,7 @@
 """Identities that hold whatever the numbers are. Here: those of a whole iteration. Elsewhere:
 
 - the ratio of equal densities is one, and all losses have the same gradient there: ops/test_losses.py
-- log-densities, divergences and entropies against scipy: ops/test_likelihoods.py, policies/test_*.py
+- log-densities, divergences and entropies against scipy: policies/test_*.py
 - returns and generalized advantages by hand and by a slow loop: samplers/test_sample_processor.py
 - discounted sums by hand and by their recursion: utils/test_utils.py
 - Hessian-vector products against dense Hessians: optimizers/test_conjugate_gradient_optimizer.py (of a simple

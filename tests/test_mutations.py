@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, exploring
-from meta_policy_search.ops import adaptation, likelihoods, losses, ragged
+from meta_policy_search.ops import adaptation, losses, ragged
 from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp
 from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg
 from meta_policy_search.policies import DiagonalGaussian
@@ -21,9 +21,9 @@ from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcesso
 from meta_policy_search.tf_compat import tf
 from tests.meta_algos import test_enumeration as of_expectations
 from tests.meta_algos import test_meta_gradients as of_gradients
-from tests.ops import test_likelihoods as of_likelihoods
 from tests.ops import test_losses as of_losses
 from tests.optimizers import test_conjugate_gradient_optimizer as of_steps
+from tests.policies import test_likelihoods as of_likelihoods
 from tests.samplers import test_dice_sample_processor as of_dice_samples
 from tests.samplers import test_sample_processor as of_samples
 
@@ -152,7 +152,7 @@ MEANS = [
 
 def times(factor, output):
     """The output of a loss function with its loss multiplied."""
-    return output._replace(loss=factor * output.loss)
+    return factor * output
 
 
 def minus(loss):
@@ -205,9 +205,9 @@ DENSITIES = [
              lambda kl: lambda distribution, old, new: kl(distribution, new, old), PRO_MP),
     Mutation("constraint on the policies before adaptation", MAMLAlgo, "mean_kl",
              lambda build: lambda algo, step: build(algo, algo._chain[0]), TRPO_LOG),
-    Mutation("density without its normalization by the standard deviation", likelihoods, "gaussian_log_prob",
-             lambda density: lambda actions, mean, log_std:
-             density(actions, mean, log_std) + tf.reduce_sum(log_std, -1), PRO_MP),
+    Mutation("density without its normalization by the standard deviation", DiagonalGaussian,
+             "log_likelihood_sym", lambda density: lambda gaussian, actions, info:
+             density(gaussian, actions, info) + tf.reduce_sum(info["log_std"], -1), PRO_MP),
     Mutation("no KL penalty of the first step", MAMLAlgo, "mean_kl", counts_in_step(1, 2), PRO_MP_FIRST_ORDER),
     Mutation("no KL penalty of the second step", MAMLAlgo, "mean_kl", counts_in_step(0, 2), PRO_MP_FIRST_ORDER),
     Mutation("a sum of the KL penalties in place of the mean", MAMLAlgo, "mean_kl",
@@ -216,14 +216,15 @@ DENSITIES = [
              lambda build: lambda algo, step: build(algo, under_theta(algo, step)), PRO_MP_FIRST_ORDER),
     Mutation("KL of the other direction in the constraint", DiagonalGaussian, "kl_sym",
              lambda kl: lambda distribution, old, new: kl(distribution, new, old), TRPO_LOG),
-    Mutation("KL of the means alone", likelihoods, "gaussian_kl",
-             lambda kl: lambda old_mean, old_log_std, mean, log_std: kl(old_mean, log_std, mean, log_std), PRO_MP),
-    Mutation("KL of the standard deviations alone", likelihoods, "gaussian_kl",
-             lambda kl: lambda old_mean, old_log_std, mean, log_std: kl(mean, old_log_std, mean, log_std), PRO_MP),
-    Mutation("the standard deviation taken for the variance", likelihoods, "gaussian_log_prob",
-             lambda density: lambda actions, mean, log_std: density(actions, mean, 0.5 * log_std), PRO_MP),
-    Mutation("density without the constant", likelihoods, "gaussian_log_prob",
-             lambda density: lambda actions, *args: density(actions, *args) + np.log(2 * np.pi), VPG_RATIO),
+    Mutation("KL of the means alone", DiagonalGaussian, "kl_sym", lambda kl: lambda gaussian, old, new:
+             kl(gaussian, {**old, "log_std": new["log_std"]}, new), PRO_MP),
+    Mutation("KL of the standard deviations alone", DiagonalGaussian, "kl_sym", lambda kl: lambda gaussian, old, new:
+             kl(gaussian, {**old, "mean": new["mean"]}, new), PRO_MP),
+    Mutation("the standard deviation taken for the variance", DiagonalGaussian, "log_likelihood_sym",
+             lambda density: lambda gaussian, actions, info:
+             density(gaussian, actions, {**info, "log_std": 0.5 * info["log_std"]}), PRO_MP),
+    Mutation("density without the constant", DiagonalGaussian, "log_likelihood_sym",
+             lambda density: lambda *args: density(*args) + np.log(2 * np.pi), VPG_RATIO),
 ]
 
 
@@ -284,11 +285,12 @@ BROKEN_BOXES = [
     ("boxes without a denominator", "_log_boxes", lambda boxes: losses.sums_along_paths),
     ("boxes without second derivatives", "_log_boxes", linear_boxes),
 ]
+AFTER_END = "adjusted_rewards_after_end"
 DICES = [
     Mutation("advantages count twice", losses, "loaded_dice_loss", lambda loss: losses.dice_loss, VPG_DICE),
     Mutation("nothing is subtracted after the end", DICEMAML, "input_values",
              lambda values: lambda algo, inputs, data: values(
-                 algo, inputs, [{**task, "adjusted_rewards_after_end": 0.0} for task in data]), DICE),
+                 algo, inputs, [{**task, AFTER_END: np.zeros_like(task[AFTER_END])} for task in data]), DICE),
     *(Mutation(f"{what}: {kind}", losses, name, mutate, test)
       for what, name, mutate in BROKEN_BOXES for kind, test in [("rewards", DICE), ("advantages", VPG_DICE)]),
     Mutation("boxes of the actions before", losses, "sums_along_paths",
@@ -296,7 +298,7 @@ DICES = [
     Mutation("boxes weigh the advantages of the outer loss", VPG_DICEMAML, "outer_loss",
              lambda build: lambda algo, step: losses.dice_loss(
                  step.log_prob, step.inputs.advantages, step.inputs.path_weights(algo.max_path_length),
-                 step.inputs.path_starts).loss,
+                 step.inputs.path_starts),
              VPG_OF_DICE),
 ]
 
@@ -347,10 +349,12 @@ IDENTITIES = [
              lambda loss: lambda new, old, *rest: loss(new, tf.zeros_like(old), *rest), FIRST_RATIO),
     Mutation("gradient of the ratio squared", losses, "likelihood_ratio_loss",
              lambda loss: lambda new, old, *rest: loss(2.0 * new, 2.0 * old, *rest), SAME_GRADIENT),
-    Mutation("KL with arguments exchanged", likelihoods, "gaussian_kl",
-             lambda kl: lambda *args: kl(*args[2:], *args[:2]), of_likelihoods.test_kl_is_that_of_multivariate_normals),
-    Mutation("entropy without its constant", likelihoods, "gaussian_entropy",
-             lambda entropy: lambda log_std: tf.reduce_sum(log_std, -1), of_likelihoods.test_entropy_is_that_of_scipy),
+    Mutation("KL with arguments exchanged", DiagonalGaussian, "kl_sym",
+             lambda kl: lambda gaussian, old, new: kl(gaussian, new, old),
+             of_likelihoods.test_kl_is_that_of_multivariate_normals),
+    Mutation("entropy without its constant", DiagonalGaussian, "entropy_sym",
+             lambda entropy: lambda gaussian, info: tf.reduce_sum(info["log_std"], -1),
+             of_likelihoods.test_entropy_is_that_of_scipy),
 ]
 
 

@@ -78,11 +78,6 @@ class FlatPolicy(Configurable, abc.ABC):
         """
         return None
 
-    @replaces("get_action", "get_actions")
-    def make_actor(self) -> Optional[Actor]:
-        """Returns an actor that acts as the policy does with its present parameters, in one task; None if none can."""
-        return self.make_actors(self.get_flat_params()[None])
-
     def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """Chooses an action.
 
@@ -107,7 +102,7 @@ class FlatPolicy(Configurable, abc.ABC):
             int64 `[B]`.
         """
         observations = self._check_observations("observations", observations, ndim=2)
-        actor = self.make_actor()
+        actor = self.make_actors(self.get_flat_params()[None])
         if actor is None:
             raise NotImplementedError(f"{type(self).__name__} has neither get_actions nor make_actors")
         noise = np.empty((len(observations), actor.noise_dim), np.float32)

@@ -1,8 +1,8 @@
 """Actors of policies: `actor_of` turns any policy into an `Actor`.
 
-A policy may have vectorized methods, declared by `utils.fast_paths.replaces`: `make_actor()` for its present
-parameters, `make_actors(flat_params)` for several sets of parameters. A policy without them, or one that overrides what
-they replace, acts through its documented `get_actions`.
+Policies may have a vectorized method, declared by `utils.fast_paths.replaces`: a meta-policy `make_actor()` for its
+present parameters, a policy of one task `make_actors(flat_params)` for any number of sets of parameters. A policy
+without one, or one that overrides what it replaces, acts through its documented `get_actions`.
 """
 import functools
 import reprlib
@@ -32,11 +32,6 @@ def sizes_of(policy: Any) -> PolicySizes:
     if shape is None and sizes.action_dim is not None:
         shape = (sizes.action_dim,)
     return sizes._replace(action_shape=None if shape is None else tuple(shape))
-
-
-def action_shape_of(policy: Any) -> Optional[Tuple[int, ...]]:
-    """Returns the shape of a policy's action: `(A,)`, or `()` where actions are discrete; None if it does not say."""
-    return sizes_of(policy).action_shape
 
 
 def check_spaces(policy: Any, env: Any) -> None:
@@ -75,9 +70,12 @@ def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Act
     """
     make_actor, sizes = fast_path(policy, "make_actor"), sizes_of(policy)
     actor = None if make_actor is None else _check_actor("make_actor", make_actor())
+    is_meta_policy = action_shape is not None or sizes.meta_batch_size is not None
+    if actor is None and not is_meta_policy and fast_path(policy, "make_actors") is not None:
+        actor = make_actors(policy, policy.get_flat_params()[None])
     if actor is not None:
         return actor
-    if action_shape is None and sizes.meta_batch_size is None:
+    if not is_meta_policy:
         return SlowActor(functools.partial(_act_in_one_task, policy))
     shape: Any = sizes.action_shape if action_shape is None else action_shape
     noise_dim = int(np.prod(shape)) if sizes.action_dim is None else sizes.action_dim
@@ -154,10 +152,6 @@ def _act_in_all_tasks(policy: Any, action_shape: Tuple[int, ...], observations: 
         raise ValueError(f"policy.get_actions: expected agent infos of {num_tasks} tasks, each a list of "
                          f"{num_paths} dicts, got {reprlib.repr(agent_infos)}")
     rows = [info for task_infos in agent_infos for info in task_infos]
-    for row in rows:
-        if set(row) != set(rows[0]):
-            raise ValueError(f"policy.get_actions: expected agent infos with the same keys everywhere, got "
-                             f"{sorted(rows[0])} and {sorted(row)}")
     infos = {key: np.stack([row[key] for row in rows]).reshape(num_tasks, num_paths, *np.shape(rows[0][key]))
              for key in rows[0]}
     return np.asarray(actions), infos

@@ -1,6 +1,5 @@
 """Multi-layer perceptrons on NumPy: the policies of `M` tasks act together, without TensorFlow."""
 import copy
-import functools
 import math
 from collections import OrderedDict
 from typing import Callable, Dict, Optional, Tuple
@@ -13,28 +12,12 @@ from meta_policy_search.types import Infos, Params
 from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.utils import draw_index
 
-
-def _sigmoid(x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    np.multiply(x, 0.5, out=out)
-    np.tanh(out, out=out)
-    out += 1.0
-    out *= 0.5
-    return out
-
-
-def _elu(x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    negative = np.expm1(np.minimum(x, 0.0))
-    np.maximum(x, 0.0, out=out)
-    out += negative
-    return out
-
-
 NONLINEARITIES: Dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "tanh": np.tanh,
     "relu": lambda x, out: np.maximum(x, np.zeros((), x.dtype), out=out),
-    "sigmoid": _sigmoid,
+    "sigmoid": lambda x, out: np.add(0.5 * np.tanh(0.5 * x), 0.5, out=out),
     "softplus": lambda x, out: np.logaddexp(x, np.zeros((), x.dtype), out=out),
-    "elu": _elu,
+    "elu": lambda x, out: np.add(np.maximum(x, 0.0), np.expm1(np.minimum(x, 0.0)), out=out),
 }
 """Name of a TensorFlow nonlinearity to the same function in NumPy, called as `(x, out)`; it may work in place."""
 
@@ -155,12 +138,3 @@ def gaussian_actor(params: Params, network: Network, fixed_log_std: Optional[np.
 def categorical_actor(params: Params, network: Network) -> StackedMLP:
     """Returns the actor of categorical MLP policies; `params` as for `compute_mlp`, with the scope `logits_network`."""
     return StackedMLP(params, "logits_network", network, sample_categorical, noise_dim=1, uniform_noise=True)
-
-
-def deterministic_actor(params: Params, network: Network, is_discrete: bool) -> StackedMLP:
-    """Returns the actor of deterministic MLP policies; `params` as for `compute_mlp`, with the scope `action_network`.
-
-    With `is_discrete`, an action is the index of the largest output.
-    """
-    return StackedMLP(params, "action_network", network,
-                      functools.partial(sample_deterministic, is_discrete=is_discrete))

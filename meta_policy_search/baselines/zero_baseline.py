@@ -17,10 +17,6 @@ class ZeroBaseline(Baseline):
         """Returns zeros, float64 `[T]`."""
         return np.zeros(len(path["observations"]))
 
-    def get_param_values(self, **tags: Any) -> None:
-        """Returns None: there are no parameters."""
-        return None
-
     def set_params(self, value: None, **tags: Any) -> None:
         """Takes None, which `get_param_values` returns; anything else raises `ValueError`."""
         if value is not None:

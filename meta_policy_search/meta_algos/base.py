@@ -21,7 +21,6 @@ from meta_policy_search.meta_algos.inputs import (
     InnerUpdate,
     MetaObjective,
     StepInputs,
-    make_task_placeholders,
 )
 from meta_policy_search.meta_algos.meta_algo import MetaAlgo
 from meta_policy_search.ops import adaptation, losses
@@ -119,7 +118,7 @@ class MAMLAlgo(MetaAlgo):
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the loss of an inner step, `[M]`; by default the likelihood-ratio loss."""
         inputs = step.inputs
-        return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights).loss
+        return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
 
     def inner_update(self, params: Mapping[str, tf.Tensor], loss: tf.Tensor, state: InnerState) -> InnerUpdate:
         """Builds the parameters after an inner step; by default a gradient step with `self.step_sizes`.
@@ -208,7 +207,7 @@ class MAMLAlgo(MetaAlgo):
             adapted, self._next_inner_state = self.inner_update(params, self.inner_loss(step), self._inner_state_phs)
             self._adapted_params = OrderedDict((name, adapted[name]) for name in params)
             dist_info = self.policy.distribution_info_sym(step.inputs.observations, self._adapted_params)
-            kl = self._ask_distribution("kl_sym", step.dist_info, dist_info, required=False)
+            kl = self._build_kl(step.dist_info, dist_info)
             self._adaptation_kl = [] if kl is None else [losses.weighted_mean(kl, step.inputs.weights)]
 
     def _build_chain(self) -> List[AdaptationStep]:
@@ -230,9 +229,9 @@ class MAMLAlgo(MetaAlgo):
         """Passes the objective to the optimizer. Minibatches split the samples of the adapted policies only."""
         more: Dict[str, Any] = {}
         if objective.constraint is not None:
-            divergence, bound, metric = objective.constraint
             damping = {f"log_step_size/{name}": STEP_SIZE_DAMPING for name in self._log_step_sizes.variables}
-            more = {"leq_constraint": (divergence, bound), "constraint_metric": metric, "damping": damping}
+            more = {"leq_constraint": objective.constraint, "constraint_metric": objective.constraint_metric,
+                    "damping": damping}
         phs = {name: ph for step in self._chain for name, ph in step.inputs.placeholders.items()}
         self.optimizer.build_graph(
             objective.loss, self, {**phs, **objective.inputs},
@@ -251,48 +250,38 @@ class MAMLAlgo(MetaAlgo):
 
     def _build_step(self, inputs: StepInputs, params: Mapping[str, tf.Tensor]) -> AdaptationStep:
         dist_info = self.policy.distribution_info_sym(inputs.observations, params)
-        if not set(inputs.dist_info_old) <= set(dist_info):
-            raise ValueError(f"policy: expected distribution_info_sym to give {sorted(inputs.dist_info_old)}, of which "
-                             f"its distribution consists, got {sorted(dist_info)}")
-        log_prob = self._ask_distribution("log_likelihood_sym", inputs.actions, dist_info)
-        old_log_prob = self._ask_distribution("log_likelihood_sym", inputs.actions, inputs.dist_info_old)
+        log_prob, old_log_prob = (self.policy.distribution.log_likelihood_sym(inputs.actions, info)
+                                  for info in (dist_info, inputs.dist_info_old))
         return AdaptationStep(inputs, params, dist_info, log_prob, old_log_prob)
 
-    def _ask_distribution(self, method: str, *args: Any, required: bool = True) -> tf.Tensor:
-        """Calls a method of the policy's distribution; raises `TypeError` if it has none and is `required`."""
-        distribution = self.policy.distribution
-        build = getattr(distribution, method, None)  # distributions of users may have only what sampling needs
+    def _build_kl(self, old_info: Mapping[str, tf.Tensor], info: Mapping[str, tf.Tensor]) -> Optional[tf.Tensor]:
+        """Builds the divergence `KL(old || new)`, `[M, N]`; None if the policy's distribution does not implement it."""
+        kl_sym = getattr(self.policy.distribution, "kl_sym", None)  # a user's may have only what sampling needs
         try:
-            if build is None:
-                raise NotImplementedError
-            return build(*args)
-        except NotImplementedError as error:
-            if not required:
-                return None
-            without = "; VPGMAML and DICEMAML do without" if method == "kl_sym" else ""
-            raise TypeError(f"policy: {type(self).__name__} needs a distribution with {method}, which "
-                            f"{type(distribution).__name__} does not implement{without}") from error
+            return None if kl_sym is None else kl_sym(old_info, info)
+        except NotImplementedError:
+            return None
 
     def mean_kl(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the divergence `KL(pi_old || pi_theta_k)` of one step, nats, a scalar; mean over samples and tasks."""
-        kl = self._ask_distribution("kl_sym", step.inputs.dist_info_old, step.dist_info)
+        kl = self._build_kl(step.inputs.dist_info_old, step.dist_info)
+        if kl is None:
+            raise TypeError(f"policy: {type(self).__name__} needs a distribution with kl_sym, which "
+                            f"{type(self.policy.distribution).__name__} does not implement; VPGMAML and DICEMAML do "
+                            "without")
         return tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights))
-
-    def _check_form(self, samples: Sequence[TaskSamples]) -> None:
-        """Raises `ValueError` unless the algorithm can work on samples of this form."""
 
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns what the placeholders of one step are fed, by their names."""
         try:
             if len(samples) != self.meta_batch_size:
                 raise ValueError(f"expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
-            self._check_form(samples)
             return inputs.values(samples)
         except ValueError as error:
             raise ValueError(f"{inputs.name}: {error}") from None
 
     def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
-        """Creates placeholders for one step's samples, one per task, which `ops.ragged.stack_placeholders` stacks.
+        """Creates placeholders for one step's samples, one per task.
 
         A meta-objective that is not a function of `AdaptationStep`s can use them, see `MetaObjective.inputs`.
 
@@ -304,7 +293,15 @@ class MAMLAlgo(MetaAlgo):
             `[N, A]` (discrete actions `[N]`), `[N]`, and of dicts of placeholders for the distribution the actions were
             sampled from.
         """
-        return make_task_placeholders(self.policy, self.meta_batch_size, prefix)
+        action_shape = self.policy.distribution.action_shape
+        observations, actions, advantages, agent_infos = [], [], [], []
+        for task in range(self.meta_batch_size):
+            with tf.name_scope(f"{prefix}task{task}/"):
+                observations.append(tf.placeholder(tf.float32, [None, self.policy.obs_dim], name="obs"))
+                actions.append(tf.placeholder(tf.float32, [None, *action_shape], name="action"))
+                advantages.append(tf.placeholder(tf.float32, [None], name="advantage"))
+                agent_infos.append(self.policy.distribution_info_keys(observations[-1], {}))
+        return observations, actions, advantages, agent_infos
 
     def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
         """Performs `adapt`. The attribute `adaptation_kl` is None if the policy's distribution has no `kl_sym`.
@@ -404,7 +401,9 @@ class MAMLAlgo(MetaAlgo):
                              "meta-gradients of two halves of the tasks, got 1")
         loss = self._objective.loss
         with loss.graph.as_default(), tf.name_scope(f"{self.name}/diagnostics"):
-            self._diagnostics = diagnostics.build_task_gradients(self._chain, self.inner_loss(self._chain[0]), loss)
+            first, last = self._chain[0], self._chain[-1]
+            self._diagnostics = [diagnostics.build_task_gradients(self.inner_loss(first), first.params),
+                                 diagnostics.build_task_gradients(loss, last.params)]
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
         """Computes how noisy the meta-gradient is, and how inner steps change gradients, at the current parameters.

@@ -3,49 +3,37 @@
 `MAMLAlgo.compute_diagnostics` computes them; `Trainer(diagnostics=True)` logs them.
 """
 import math
-from typing import Collection, Dict, Mapping, Sequence, Tuple
+from typing import Collection, Dict, Mapping, Sequence
 
 import numpy as np
 
-from meta_policy_search.meta_algos.inputs import AdaptationStep
 from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.tf_compat import tf
 
 
-def build_task_gradients(steps: Sequence[AdaptationStep], inner_loss: tf.Tensor,
-                         meta_loss: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Builds each task's gradients before and after adaptation.
+def build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Builds the gradient of a loss (or of the sum of several) by each task's parameters, `[M, D]`.
 
     A task's adapted parameters enter the meta-objective, a mean over tasks, through the task's outer loss alone. So its
     gradient by them is that of the outer loss, divided by the number of tasks: it has the same direction.
 
     Args:
-        steps: the inner steps, and last the adapted policies.
-        inner_loss: `[M]`, of the first inner step.
-        meta_loss: scalar, the meta-objective.
-
-    Returns:
-        Two tensors `[M, D]`: the gradients of the inner loss by the parameters before adaptation, and of the
-        meta-objective by each task's adapted parameters.
+        loss: the inner losses `[M]`, or the meta-objective, a scalar.
+        params: name to tensor `[M, ...]`, parameters before or after adaptation.
     """
-    return _flat_gradients(inner_loss, steps[0].params), _flat_gradients(meta_loss, steps[-1].params)
-
-
-def _flat_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Builds the gradient of a loss (or of the sum of several) by each task's parameters, `[M, D]`."""
     tensors = list(params.values())
     gradients = tf.gradients(loss, tensors, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     num_tasks = tf.shape(tensors[0])[0]
     return tf.concat([tf.reshape(gradient, [num_tasks, -1]) for gradient in gradients], axis=1)
 
 
-def compute_figures(optimizer: Optimizer, gradients: Tuple[tf.Tensor, tf.Tensor], values: Mapping[str, np.ndarray],
+def compute_figures(optimizer: Optimizer, gradients: Sequence[tf.Tensor], values: Mapping[str, np.ndarray],
                     by_task: Collection[str], num_tasks: int) -> Dict[str, float]:
     """Computes how noisy the meta-gradient is, and how the inner steps change gradients.
 
     Args:
         optimizer: optimizer of the meta-objective.
-        gradients: what `build_task_gradients` returned.
+        gradients: those of the inner loss before adaptation and of the meta-objective after it, each `[M, D]`.
         values: values of all inputs of the meta-objective.
         by_task: names of those whose first axis is the task.
         num_tasks: number of tasks, at least 2.

@@ -1,10 +1,10 @@
 """DiCE-MAML: meta-learning with an infinitely differentiable estimator (arXiv:1802.05098)."""
-from typing import Any, Mapping, Optional, Sequence, Type
+from typing import Any, Dict, Mapping, Optional, Sequence, Type
 
 import numpy as np
 
 from meta_policy_search.meta_algos.base import MAMLAlgo
-from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
+from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective, StepInputs
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.policies.base import MetaPolicy
@@ -58,21 +58,20 @@ class DICEMAML(MAMLAlgo):
         self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate)
         self.build_graph()
 
-    def _check_form(self, samples: Sequence[TaskSamples]) -> None:
+    def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
+        """Returns what the placeholders of one step are fed, by their names."""
         for task in samples:
-            if "mask" not in task:
-                raise ValueError("samples: expected those of a DiceMetaSampleProcessor, with entries such as 'mask', "
-                                 f"got {', '.join(map(repr, sorted(task)))}")
-            if np.ndim(task["mask"]) == 2 and np.shape(task["mask"])[1] != self.max_path_length:
-                raise ValueError(f"samples: expected paths padded to max_path_length={self.max_path_length} steps, as "
-                                 "by a DiceMetaSampleProcessor with the same number, got "
+            if np.shape(task.get("mask", ()))[1:] not in ((), (self.max_path_length,)):
+                raise ValueError(f"{inputs.name}: expected paths padded to max_path_length={self.max_path_length} "
+                                 "steps, as by a DiceMetaSampleProcessor with the same number, got "
                                  f"{np.shape(task['mask'])[1]}")
+        return super().input_values(inputs, samples)
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the DiCE loss of an inner step, `[M]`."""
         inputs = step.inputs
         return losses.dice_loss(step.log_prob, inputs.entry("adjusted_rewards"),
-                                inputs.path_weights(self.max_path_length), inputs.path_starts).loss
+                                inputs.path_weights(self.max_path_length), inputs.path_starts)
 
     def outer_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the loss of the adapted policies, `[M]`: the DiCE loss."""

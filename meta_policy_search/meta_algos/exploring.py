@@ -60,11 +60,11 @@ def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[
     """
     inputs = step.inputs
     if inner_type == "log_likelihood":
-        return losses.log_likelihood_loss(step.log_prob, inputs.advantages, inputs.weights).loss
+        return losses.log_likelihood_loss(step.log_prob, inputs.advantages, inputs.weights)
     if inner_type == "dice":
         return losses.loaded_dice_loss(
-            step.log_prob, inputs.advantages, inputs.path_weights(max_path_length), inputs.path_starts).loss
-    return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights).loss
+            step.log_prob, inputs.advantages, inputs.path_weights(max_path_length), inputs.path_starts)
+    return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
 
 
 def exploration_loss(steps: Sequence[AdaptationStep], coeff: Optional[float] = None) -> tf.Tensor:

@@ -1,5 +1,5 @@
 """The samples of one step as inputs of the graph, and what an algorithm builds from them."""
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -87,18 +87,6 @@ class StepInputs:
         return {prefix + key: values for key, values in stacked.items()}
 
 
-def make_task_placeholders(policy: MetaPolicy, num_tasks: int, prefix: str) -> Tuple[List[Any], ...]:
-    """Creates placeholders for one step's samples, one per task; see `MAMLAlgo.make_vars`."""
-    observations, actions, advantages, agent_infos = [], [], [], []
-    for task in range(num_tasks):
-        with tf.name_scope(f"{prefix}task{task}/"):
-            observations.append(tf.placeholder(tf.float32, [None, policy.obs_dim], name="obs"))
-            actions.append(tf.placeholder(tf.float32, [None, *policy.distribution.action_shape], name="action"))
-            advantages.append(tf.placeholder(tf.float32, [None], name="advantage"))
-            agent_infos.append(policy.distribution_info_keys(observations[-1], {}))
-    return observations, actions, advantages, agent_infos
-
-
 class AdaptationStep(NamedTuple):
     """The policies of all tasks after some inner steps, at the samples that were drawn from them."""
 
@@ -109,20 +97,13 @@ class AdaptationStep(NamedTuple):
     old_log_prob: tf.Tensor  # [M, N], the same under the policies that sampled
 
 
-class Constraint(NamedTuple):
-    """Upper bound on a divergence, for a `ConjugateGradientOptimizer`."""
-
-    divergence: tf.Tensor  # scalar, mean over tasks
-    bound: float  # in the unit of the divergence
-    metric: Optional[Metric] = None  # for `GaussNewtonHvp`, see `ConjugateGradientOptimizer.build_graph`
-
-
 class MetaObjective(NamedTuple):
     """What `MAMLAlgo.meta_objective` returns."""
 
     loss: tf.Tensor  # scalar, to minimize
     stats: Mapping[str, tf.Tensor] = {}  # logged after the update by these names; scalars, or vectors (their means)
-    constraint: Optional[Constraint] = None
+    constraint: Optional[Tuple[tf.Tensor, float]] = None  # divergence (a scalar, mean over tasks) and its upper bound
+    constraint_metric: Optional[Metric] = None  # see `ConjugateGradientOptimizer.build_graph`
     inputs: Mapping[str, tf.Tensor] = {}  # further placeholders, fed with the algorithm's attributes of these names
     by_task: bool = True  # whether all of it are means over tasks of what depends on a task's own samples and `inputs`
 

@@ -106,7 +106,7 @@ class ProMP(MAMLAlgo):
         kls = tf.stack([self.mean_kl(step) for step in steps])
         inner_kl, outer_kl = kls[:-1], kls[-1]
         penalty = tf.reduce_mean(inner_kl_coeff * inner_kl) if self.num_inner_grad_steps else 0.0
-        loss = tf.reduce_mean(surrogate.loss) + penalty
+        loss = tf.reduce_mean(surrogate) + penalty
         return MetaObjective(loss, stats={"LossAfter": loss, "KLInner": inner_kl, "KLOuter": outer_kl},
                              inputs={"clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff})
 

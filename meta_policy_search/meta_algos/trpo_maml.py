@@ -3,7 +3,7 @@ from typing import Optional, Sequence
 
 from meta_policy_search.meta_algos import exploring
 from meta_policy_search.meta_algos.base import MAMLAlgo
-from meta_policy_search.meta_algos.inputs import AdaptationStep, Constraint, MetaObjective
+from meta_policy_search.meta_algos.inputs import AdaptationStep, MetaObjective
 from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import (
     ConjugateGradientOptimizer,
@@ -78,11 +78,11 @@ class TRPOMAML(MAMLAlgo):
         """Builds the adapted policies' likelihood-ratio loss and their divergence."""
         last = steps[-1]
         loss = losses.likelihood_ratio_loss(last.log_prob, last.old_log_prob, last.inputs.advantages,
-                                            last.inputs.weights).loss
+                                            last.inputs.weights)
         if self.exploration:
             loss += exploring.exploration_loss(steps, self.exploration_coeff)
-        constraint = Constraint(self.mean_kl(last), self.step_size, self._metric(last))
-        return MetaObjective(tf.reduce_mean(loss), constraint=constraint)
+        return MetaObjective(tf.reduce_mean(loss), constraint=(self.mean_kl(last), self.step_size),
+                             constraint_metric=self._metric(last))
 
     def _metric(self, step: AdaptationStep) -> Optional[Metric]:
         """Returns a step's distributions and a function that builds the squared length of a change, mean over tasks."""

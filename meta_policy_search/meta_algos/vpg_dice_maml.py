@@ -47,4 +47,4 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (the name of the public code)
     def outer_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the log-likelihood loss of the adapted policies, `[M]`."""
         weights = step.inputs.path_weights(self.max_path_length)
-        return losses.log_likelihood_loss(step.log_prob, step.inputs.advantages, weights).loss
+        return losses.log_likelihood_loss(step.log_prob, step.inputs.advantages, weights)

@@ -66,7 +66,7 @@ class VPGMAML(MAMLAlgo):
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the adapted policies' log-likelihood loss."""
         last = steps[-1]
-        loss = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights).loss
+        loss = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights)
         if self.exploration:
             loss += exploring.exploration_loss(steps, self.exploration_coeff)
         mean = tf.reduce_mean(loss)

@@ -39,7 +39,7 @@ class ExplorationPolicy(Policy):
         self.policy = policy
         self._bounds = np.asarray(space.low, np.float32), np.asarray(space.high, np.float32)
         self._noise: Optional[np.ndarray] = None  # [A], of the latest step
-        self.make_actor()  # raises if the policy has none
+        self.make_actors(self.get_flat_params()[None])  # raises if the policy has none
 
     @abc.abstractmethod
     def next_noise(self, noise: Optional[np.ndarray], normal: np.ndarray) -> np.ndarray:
@@ -78,7 +78,7 @@ class ExplorationPolicy(Policy):
         normal = self._rng.standard_normal((len(observations), self.action_dim), dtype=np.float32)
         noise = self.compute_noise(self._noise, normal)
         self._noise = noise[-1]
-        return act_in_one_task(self.make_actor(), observations, noise)
+        return act_in_one_task(self.make_actors(self.get_flat_params()[None]), observations, noise)
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Actor:
@@ -87,11 +87,6 @@ class ExplorationPolicy(Policy):
         if actor is None:
             raise TypeError(f"policy: expected one with a vectorized method (make_actors), got {self.policy!r}")
         return _NoisyActor(actor, self.action_dim, self.compute_noise, self._bounds)
-
-    @replaces("get_action", "get_actions")
-    def make_actor(self) -> Actor:
-        """See `Policy.make_actor`."""
-        return self.make_actors(self.get_flat_params()[None])
 
 
 class _NoisyActor(Actor):

@@ -1,5 +1,6 @@
 """Policies that run on NumPy alone: single policies, for algorithms that search among their parameters (`np.algos`)."""
 import abc
+import functools
 from collections import OrderedDict
 from typing import Optional, Sequence, Tuple
 
@@ -18,10 +19,11 @@ from meta_policy_search.actors.parameters import (
 )
 from meta_policy_search.actors.stacked_mlp import (
     Network,
+    StackedMLP,
     categorical_actor,
     check_nonlinearity,
-    deterministic_actor,
     gaussian_actor,
+    sample_deterministic,
 )
 from meta_policy_search.types import Params
 from meta_policy_search.utils import seeding
@@ -165,4 +167,5 @@ class DeterministicMLPPolicy(MLPPolicy):
         return () if self.is_discrete else (self.action_dim,)
 
     def _stack(self, params: Params) -> Actor:
-        return deterministic_actor(params, self.network, self.is_discrete)
+        return StackedMLP(params, self.scope, self.network,
+                          functools.partial(sample_deterministic, is_discrete=self.is_discrete))

@@ -59,10 +59,6 @@ class MLPQFunction(Configurable):
 
     def compute_values(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Computes the values, float32 `[B]`, of `actions` `[B, A]` in `observations` `[B, O]`."""
-        observations, actions = np.asarray(observations), np.asarray(actions)
-        for name, array, size in (("observations", observations, self.obs_dim), ("actions", actions, self.action_dim)):
-            if array.shape != (len(observations), size):
-                raise ValueError(f"{name}: expected shape {(len(observations), size)}, got {array.shape}")
         stacked = {name: value[None] for name, value in self._params.items()}
         inputs = np.concatenate([observations, actions], axis=1)
         return compute_mlp(stacked, inputs[None], self.scope, self.network)[0, :, 0]

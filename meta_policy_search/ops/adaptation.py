@@ -35,13 +35,8 @@ def task_gradients(params: Mapping[str, tf.Tensor], loss: tf.Tensor,
     return OrderedDict(zip(params, gradients))
 
 
-def gradient_step(
-    params: Mapping[str, tf.Tensor],
-    loss: tf.Tensor,
-    step_sizes: Mapping[str, tf.Tensor],
-    first_order: bool = False,
-    name: str = "gradient_step",
-) -> "OrderedDict[str, tf.Tensor]":
+def gradient_step(params: Mapping[str, tf.Tensor], loss: tf.Tensor, step_sizes: Mapping[str, tf.Tensor],
+                  first_order: bool = False, name: str = "gradient_step") -> "OrderedDict[str, tf.Tensor]":
     """Builds one gradient step for every task: `theta'_m = theta_m - alpha dL_m / dtheta_m` (arXiv:1703.03400, Eq. 1).
 
     Args:

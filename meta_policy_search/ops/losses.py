@@ -1,4 +1,4 @@
-"""Policy-gradient losses, one value per task: tensors `[M, N]` in, NamedTuples out.
+"""Policy-gradient losses: tensors `[M, N]` in, one loss per task `[M]` out, to be minimized.
 
 Arguments of the same name mean the same in every function:
 
@@ -14,30 +14,9 @@ Arguments of the same name mean the same in every function:
 Every mean over samples is a sum with `weights`, so tasks may hold different numbers of samples. A shape that does not
 fit raises a `ValueError` that names the argument and both shapes.
 """
-from typing import NamedTuple, Tuple
+from typing import Tuple
 
 from meta_policy_search.tf_compat import tf
-
-
-class LikelihoodRatioOutput(NamedTuple):
-    """What `likelihood_ratio_loss` builds."""
-
-    loss: tf.Tensor  # [M], to minimize
-    ratio: tf.Tensor  # [M, N], pi_new / pi_old
-
-
-class LossOutput(NamedTuple):
-    """What `log_likelihood_loss`, `dice_loss` and `loaded_dice_loss` build."""
-
-    loss: tf.Tensor  # [M], to minimize
-
-
-class SurrogateOutput(NamedTuple):
-    """What `clipped_surrogate` builds."""
-
-    loss: tf.Tensor  # [M], to minimize
-    ratio: tf.Tensor  # [M, N], pi_new / pi_old
-    clipped_fraction: tf.Tensor  # [M], in [0, 1]
 
 
 def _check_shapes(reference: str, **tensors: tf.Tensor) -> None:
@@ -54,7 +33,7 @@ def weighted_mean(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
 
 
 def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
-                          name: str = "likelihood_ratio_loss") -> LikelihoodRatioOutput:
+                          name: str = "likelihood_ratio_loss") -> tf.Tensor:
     """Builds the importance-weighted policy-gradient loss (arXiv:1502.05477, Eq. 14), one per task.
 
     `L_m = -sum_n w_mn r_mn A_mn`, `r = pi_new / pi_old`.
@@ -62,11 +41,11 @@ def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantag
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
         ratio = tf.exp(log_prob - tf.stop_gradient(old_log_prob))
-        return LikelihoodRatioOutput(-weighted_mean(ratio * tf.stop_gradient(advantages), weights), ratio)
+        return -weighted_mean(ratio * tf.stop_gradient(advantages), weights)
 
 
 def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
-                        name: str = "log_likelihood_loss") -> LossOutput:
+                        name: str = "log_likelihood_loss") -> tf.Tensor:
     """Builds the score-function policy-gradient loss (REINFORCE; Williams, 1992), one per task.
 
     `L_m = -sum_n w_mn log pi(a_mn | o_mn) A_mn`. Its gradient is that of `likelihood_ratio_loss` at the sampling
@@ -74,11 +53,11 @@ def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.
     """
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
-        return LossOutput(-weighted_mean(log_prob * tf.stop_gradient(advantages), weights))
+        return -weighted_mean(log_prob * tf.stop_gradient(advantages), weights)
 
 
 def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
-                      clip_eps: tf.Tensor, name: str = "clipped_surrogate") -> SurrogateOutput:
+                      clip_eps: tf.Tensor, name: str = "clipped_surrogate") -> tf.Tensor:
     """Builds the clipped policy-gradient loss of PPO (arXiv:1707.06347, Eq. 7), one per task.
 
     `L_m = -sum_n w_mn min(r_mn A_mn, clip(r_mn, 1 - eps, 1 + eps) A_mn)`.
@@ -89,9 +68,7 @@ def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: 
         advantages = tf.stop_gradient(advantages)
         ratio = tf.exp(log_prob - tf.stop_gradient(old_log_prob))
         clipped = tf.clip_by_value(ratio, 1.0 - clip_eps, 1.0 + clip_eps)
-        loss = -weighted_mean(tf.minimum(ratio * advantages, clipped * advantages), weights)
-        outside = tf.cast(tf.not_equal(ratio, clipped), tf.float32)
-        return SurrogateOutput(loss, ratio, weighted_mean(outside, weights))
+        return -weighted_mean(tf.minimum(ratio * advantages, clipped * advantages), weights)
 
 
 def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.Tensor,
@@ -129,7 +106,7 @@ def _log_boxes(log_prob: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, 
 
 
 def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
-              name: str = "dice_loss") -> LossOutput:
+              name: str = "dice_loss") -> tf.Tensor:
     """Builds the DiCE loss (arXiv:1802.05098), one per task.
 
     `L_m = -sum_n w_mn box_mn r_mn`, `box_mn = exp(tau_mn - stop_gradient(tau_mn))`, with `tau_mn` the sum of the
@@ -142,11 +119,11 @@ def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_
     _check_shapes("log_prob", log_prob=log_prob, rewards=rewards, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):
         up_to, _ = _log_boxes(log_prob, path_starts)
-        return LossOutput(-weighted_mean(tf.exp(up_to) * tf.stop_gradient(rewards), weights))
+        return -weighted_mean(tf.exp(up_to) * tf.stop_gradient(rewards), weights)
 
 
 def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
-                     name: str = "loaded_dice_loss") -> LossOutput:
+                     name: str = "loaded_dice_loss") -> tf.Tensor:
     """Builds the Loaded DiCE loss (arXiv:1909.10549), one per task.
 
     `L_m = -sum_n w_mn (box(tau_n) - box(tau_n without a_n)) A_mn`, with `tau_n` the actions of sample n's path up to
@@ -157,4 +134,4 @@ def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Ten
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):
         up_to, before = _log_boxes(log_prob, path_starts)
-        return LossOutput(-weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights))
+        return -weighted_mean((tf.exp(up_to) - tf.exp(before)) * tf.stop_gradient(advantages), weights)

@@ -1,5 +1,5 @@
 """Tasks with different numbers of samples, as one array with a mask."""
-from typing import Sequence, Tuple, Union
+from typing import Union
 
 from meta_policy_search.tf_compat import tf
 
@@ -25,17 +25,3 @@ def sample_weights(mask: tf.Tensor) -> tf.Tensor:
     """Builds weights for means over samples: rows sum to one, or to zero where a task has none. `[M, N]`."""
     with tf.name_scope("sample_weights"):
         return tf.math.divide_no_nan(mask, tf.reduce_sum(mask, axis=-1, keepdims=True))
-
-
-def stack_placeholders(placeholders: Sequence[tf.Tensor]) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Stacks `M` placeholders `[N_m, ...]` in the graph, padding the shorter ones by their first sample.
-
-    Returns:
-        The stacked tensor `[M, N, ...]` and its mask `[M, N]`.
-    """
-    with tf.name_scope("stack_placeholders"):
-        lengths = tf.stack([tf.shape(ph)[0] for ph in placeholders])
-        longest = tf.reduce_max(lengths)
-        index = tf.range(longest)
-        rows = [tf.gather(ph, tf.where(index < tf.shape(ph)[0], index, tf.zeros_like(index))) for ph in placeholders]
-        return tf.stack(rows), tf.sequence_mask(lengths, longest, dtype=tf.float32)

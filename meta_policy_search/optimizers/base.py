@@ -19,6 +19,8 @@ from meta_policy_search.utils.threads import available_cores, divide, run_in_thr
 InputValues = Mapping[str, np.ndarray]
 Feed = Mapping[tf.Tensor, np.ndarray]
 
+REFUSED = "is not finite, so the step was refused and the parameters are as they were"
+
 LAYER_BYTES = 3.5e5
 """Approximate size in bytes of one layer's values for the samples of a block; a block has at least one task. With
 smaller blocks, starting the operations takes as long as the work; with larger ones, matrix products over several tasks
@@ -131,11 +133,6 @@ class Optimizer(Serializable, abc.ABC):
                 and the optimizer's state are as they were.
         """
 
-    @property
-    def objective(self) -> tf.Tensor:
-        """The loss as a tensor."""
-        return self._loss
-
     def loss(self, input_val_dict: InputValues) -> float:
         """Computes the loss."""
         return float(self.compute_means([self._loss], input_val_dict)[0])
@@ -171,10 +168,6 @@ class Optimizer(Serializable, abc.ABC):
         self._variables = VariableSet(params if isinstance(params, Mapping) else {v.name: v for v in params})
         if sample_axes is None:
             sample_axes = {name: 0 for name, ph in self._inputs.items() if ph.shape.rank != 0}
-        for argument, names in (("sample_axes", sample_axes), ("task_inputs", task_inputs)):
-            unknown = sorted(set(names) - set(self._inputs))
-            if unknown:
-                raise ValueError(f"{argument}: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
         self._sample_axes = dict(sample_axes)
         self._blocks = TaskBlocks([self._inputs[name] for name in task_inputs], self._variables.variables.values())
 
@@ -227,22 +220,3 @@ class Optimizer(Serializable, abc.ABC):
             raise ValueError(f"num_minibatches: expected at most the {num_samples} samples, got {num_minibatches}")
         for part in np.array_split(self._rng.permutation(num_samples), num_minibatches):
             yield self._take(input_val_dict, np.sort(part))
-
-
-def first_non_finite(tensor: tf.Tensor, session: tf.Session, feed: Mapping[tf.Tensor, np.ndarray]) -> Optional[str]:
-    """Returns the name of the first tensor, in the order of computation, that is not finite; None if all are.
-
-    What is looked at is all that `tensor` was computed from, with `feed`.
-    """
-    found, waiting = {tensor.op}, [tensor.op]
-    while waiting:
-        for source in waiting.pop().inputs:
-            if source.op not in found:
-                found.add(source.op)
-                waiting.append(source.op)
-    candidates = [out for op in found for out in op.outputs if out.dtype.is_floating]
-    candidates.sort(key=lambda out: out.op._id)  # noqa: SLF001 - the order in which the graph was built
-    for candidate, value in zip(candidates, session.run(candidates, feed)):
-        if not np.isfinite(value).all():
-            return candidate.name
-    return None

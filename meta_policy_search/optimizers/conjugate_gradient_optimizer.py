@@ -10,11 +10,11 @@ import functools
 import pdb
 import sys
 from collections import OrderedDict
-from typing import Any, Callable, Collection, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Collection, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import InputValues, Optimizer, first_non_finite
+from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
@@ -142,16 +142,6 @@ class GaussNewtonHvp(HessianVectorProduct):
         return lambda x: self._optimizer.compute(self._product, input_val_dict, {self._x_ph: x})
 
 
-class LineSearch(NamedTuple):
-    """How the last `optimize` ended."""
-
-    loss_before: float
-    loss: float
-    constraint: float  # after the step, in the constraint's unit
-    step_fraction: float  # of the full step; 0 if the step was rejected
-    num_evaluations: int
-
-
 class ConjugateGradientOptimizer(Optimizer):
     """Minimizes a loss under a constraint: conjugate gradients, then a backtracking line search.
 
@@ -162,8 +152,8 @@ class ConjugateGradientOptimizer(Optimizer):
             products use, in (0, 1]; default 1.
         backtrack_ratio (float): factor between the steps that the line search tries, in (0, 1); default 0.8.
         max_backtracks (int): steps it tries at the most, at least 1; default 15.
-        debug_nan (bool): whether an error about a loss or gradient that is not finite names the first such tensor; on
-            a terminal a debugger opens there first. Default False.
+        debug_nan (bool): whether, on a terminal, a debugger opens before an error about a loss, gradient or constraint
+            that is not finite. Default False.
         accept_violation (bool): whether to keep the smallest step tried if none meets the conditions. A step whose
             loss or constraint is not finite is never kept. Default False.
         hvp_approach (HessianVectorProduct or None): computes Hessian-vector products; default `FiniteDifferenceHvp()`.
@@ -182,8 +172,6 @@ class ConjugateGradientOptimizer(Optimizer):
         if hvp_approach is not None and not isinstance(hvp_approach, HessianVectorProduct):
             raise TypeError(f"hvp_approach: expected a HessianVectorProduct or None, got {hvp_approach!r}")
         self.hvp_approach = FiniteDifferenceHvp() if hvp_approach is None else hvp_approach
-        self.last_search: Any = None  # a `LineSearch`
-        self.constraint_before: Any = None  # a number
 
     def build_graph(  # type: ignore[override]  # with a constraint
         self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
@@ -257,14 +245,17 @@ class ConjugateGradientOptimizer(Optimizer):
         return float(self.compute(self._constraint, input_val_dict))
 
     def optimize(self, input_val_dict: InputValues) -> float:
-        """Takes one constrained step. How it went is in `last_search`, where it began in `constraint_before`."""
-        loss_before, gradient, self.constraint_before = self._evaluate_before(input_val_dict)
+        """Takes one constrained step; `StepFraction` of `step_stats` is 0 if every step tried was rejected."""
+        loss_before, gradient, constraint_before = self._evaluate_before(input_val_dict)
         with self._all_or_nothing():
             step = self._full_step(self._subsample(input_val_dict), gradient)
-            search = self.last_search = self._search(input_val_dict, loss_before, self.get_flat(), step)
-        self.step_stats = {
-            "MeanKLBefore": self.constraint_before, "MeanKL": search.constraint, "LossBefore": search.loss_before,
-            "LossAfter": search.loss, "dLoss": search.loss_before - search.loss, "StepFraction": search.step_fraction}
+            if step.any():
+                loss, constraint, fraction = self._search(input_val_dict, loss_before, self.get_flat(), step)
+            else:
+                logger.log("the gradient or the curvature along it is zero; the parameters stay as they were")
+                loss, constraint, fraction = loss_before, constraint_before, 0.0
+        self.step_stats = {"MeanKLBefore": constraint_before, "MeanKL": constraint, "LossBefore": loss_before,
+                           "LossAfter": loss, "dLoss": loss_before - loss, "StepFraction": fraction}
         return loss_before
 
     def _evaluate_before(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
@@ -272,19 +263,12 @@ class ConjugateGradientOptimizer(Optimizer):
         tensors = [self._loss, self._gradient, self._constraint]
         loss, gradient, constraint = self.compute_means(tensors, input_val_dict)
         names = ("loss", "gradient of the loss", "constraint")
-        for quantity, tensor, value in zip(names, tensors, (loss, gradient, constraint)):
+        for quantity, value in zip(names, (loss, gradient, constraint)):
             if not np.isfinite(value).all():
-                cause = (self._find_non_finite(tensor, self._feed(input_val_dict)) if self._debug_nan
-                         else "; debug_nan=True names the cause")
-                raise FloatingPointError(f"the {quantity} {_REFUSED}{cause}")
+                if self._debug_nan and sys.stdin is not None and sys.stdin.isatty():
+                    pdb.set_trace()
+                raise FloatingPointError(f"the {quantity} {REFUSED}")
         return float(loss), gradient, float(constraint)
-
-    def _find_non_finite(self, tensor: tf.Tensor, feed: Mapping[tf.Tensor, np.ndarray]) -> str:
-        name = first_non_finite(tensor, self._variables.session(), feed)
-        if sys.stdin is not None and sys.stdin.isatty():
-            logger.log(f"{name} is not finite; `session.run(name, feed)` shows its value")
-            pdb.set_trace()
-        return f"; the first tensor that is not finite: {name}"
 
     def _subsample(self, input_val_dict: InputValues) -> InputValues:
         if self._subsample_factor == 1.0:
@@ -300,7 +284,7 @@ class ConjugateGradientOptimizer(Optimizer):
         def damped_product(x: np.ndarray) -> np.ndarray:
             image = product(x) + self._damping * x
             if not np.isfinite(image).all():
-                raise FloatingPointError(f"the curvature of the constraint {_REFUSED}")
+                raise FloatingPointError(f"the curvature of the constraint {REFUSED}")
             return image
 
         direction, image = conjugate_gradients(damped_product, gradient, self._cg_iters)
@@ -310,27 +294,31 @@ class ConjugateGradientOptimizer(Optimizer):
         return direction * np.sqrt(2.0 * self._max_constraint / curvature)
 
     def _search(self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray,
-                step: np.ndarray) -> LineSearch:
-        if not step.any():
-            logger.log("the gradient or the curvature along it is zero; the parameters stay as they were")
-            return LineSearch(loss_before, loss_before, self.constraint_before, 0.0, 0)
+                step: np.ndarray) -> Tuple[float, float, float]:
+        """Sets the variables to the longest step tried that meets the conditions; else leaves them at `theta`.
+
+        Returns:
+            Loss and constraint there, and the fraction of the full step that was taken.
+        """
         loss, constraint, fraction = np.nan, np.nan, 0.0
         for trial in range(self._max_backtracks):
             fraction = self._backtrack_ratio**trial
             self.set_flat(theta - fraction * step)
-            loss, constraint = (float(v) for v in self.compute_means([self._loss, self._constraint], input_val_dict))
+            loss, constraint = self._loss_and_constraint(input_val_dict)
             if -np.inf < loss < loss_before and constraint <= self._max_constraint:
-                return LineSearch(loss_before, loss, constraint, fraction, trial + 1)
+                return loss, constraint, fraction
         if self._accept_violation and np.isfinite([loss, constraint]).all():
-            return LineSearch(loss_before, loss, constraint, fraction, self._max_backtracks)
+            return loss, constraint, fraction
         logger.log("no step met the conditions of the line search; the parameters stay as they were")
         self.set_flat(theta)
-        loss, constraint = (float(v) for v in self.compute_means([self._loss, self._constraint], input_val_dict))
-        return LineSearch(loss_before, loss, constraint, 0.0, self._max_backtracks)
+        return (*self._loss_and_constraint(input_val_dict), 0.0)
+
+    def _loss_and_constraint(self, input_val_dict: InputValues) -> Tuple[float, float]:
+        loss, constraint = self.compute_means([self._loss, self._constraint], input_val_dict)
+        return float(loss), float(constraint)
 
 
 _gradients = functools.partial(tf.gradients, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-_REFUSED = "is not finite, so the step was refused and the parameters are as they were"
 
 
 def conjugate_gradients(product: Product, b: np.ndarray, max_iterations: int = 10,

@@ -1,10 +1,10 @@
 """First-order optimization of meta-objectives: SGD, Adam and the like, over several epochs of minibatches."""
 from collections import OrderedDict
-from typing import Any, Collection, Dict, Mapping, Optional, Tuple, Type
+from typing import Any, Collection, Dict, Mapping, Optional, Type
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import InputValues, Optimizer, first_non_finite
+from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -112,15 +112,11 @@ class MAMLFirstOrderOptimizer(Optimizer):
         """Takes one step; returns the loss before it."""
         loss, *gradients = self.compute_means([self._loss, *self._gradients.values()], batch)
         names = (f"gradient by {self._variables.variables[name].name}" for name in self._gradients)
-        session = self._variables.session()
         for quantity, value in zip(["loss", *names], [loss, *gradients]):
             if not np.isfinite(value).all():
-                first = first_non_finite(self._loss, session, self._feed(batch))
-                raise FloatingPointError(
-                    f"the {quantity} is not finite, so the step was refused and the parameters are as they were; the "
-                    f"first tensor of the loss that is not finite: {first or 'none (only the gradient is affected)'}")
+                raise FloatingPointError(f"the {quantity} {REFUSED}")
         feed = dict(zip(self._new_gradients, gradients))
-        session.run(self._train_op, {**feed, self._rate_ph: self.learning_rate})
+        self._variables.session().run(self._train_op, {**feed, self._rate_ph: self.learning_rate})
         return float(loss)
 
     def get_state(self) -> Dict[str, Any]:
@@ -142,7 +138,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
 
 
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
-    """A `MAMLFirstOrderOptimizer` that by default runs every epoch, as ProMP does, and can report divergences.
+    """A `MAMLFirstOrderOptimizer` that by default runs every epoch, as ProMP does.
 
     Args:
         tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
@@ -162,21 +158,3 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
                  verbose: bool = False) -> None:
         super().__init__(tf_optimizer_cls, tf_optimizer_args, learning_rate, max_epochs, tolerance, num_minibatches,
                          verbose)
-
-    def build_graph(  # type: ignore[override]  # in the order of the public code
-        self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
-        inner_kl: Optional[tf.Tensor] = None, outer_kl: Optional[tf.Tensor] = None,
-        sample_axes: Optional[Mapping[str, int]] = None, task_inputs: Collection[str] = ()
-    ) -> None:
-        """Sets the objective as `MAMLFirstOrderOptimizer.build_graph` does, and the divergences of `compute_stats`.
-
-        `inner_kl` `[K]` is the divergence between sampling and current policy at each inner step, `outer_kl`, a
-        scalar, that of the adapted policies; both in nats, and means over tasks as the loss is.
-        """
-        super().build_graph(loss, target, input_ph_dict, sample_axes, task_inputs)
-        self._kls = [inner_kl, outer_kl]
-
-    def compute_stats(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
-        """Returns the loss and the divergences `inner_kl` and `outer_kl` of `build_graph` for the given inputs."""
-        loss, inner_kl, outer_kl = self.compute_means([self._loss, *self._kls], input_val_dict)
-        return float(loss), inner_kl, float(outer_kl)

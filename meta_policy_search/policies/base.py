@@ -57,8 +57,6 @@ class Policy(Serializable, FlatPolicy):
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
                  output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
-        if not isinstance(name, str) or not name:
-            raise TypeError(f"name: expected a non-empty string, got {name!r}")
         self.name = name
         self.hidden_sizes = check_hidden_sizes(hidden_sizes)
         self.learn_std = check_bool("learn_std", learn_std)
@@ -181,14 +179,14 @@ class Policy(Serializable, FlatPolicy):
         return flatten_params(self.get_param_values())
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
-        self.set_params(self._unflatten("flat_params", flat_params, ndim=1))
+        self.set_params(self.unflatten("flat_params", flat_params, ndim=1))
 
     def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:
         """Sets all parameters from a vector `[D]` (as `set_flat_params`) or a dict (as `set_params`)."""
         if isinstance(policy_params, Mapping):
             self.set_params(policy_params)
         else:
-            self.set_params(self._unflatten("policy_params", policy_params, ndim=1))
+            self.set_params(self.unflatten("policy_params", policy_params, ndim=1))
 
     def save_npz(self, path: PathLike) -> None:
         """Writes all parameters to a file of arrays by name, which holds no code; see `load_npz`."""
@@ -209,7 +207,8 @@ class Policy(Serializable, FlatPolicy):
         except (AttributeError, TypeError, ValueError, zipfile.BadZipFile) as error:  # a lone array has no names
             raise ValueError(f"path: expected the parameters of such a policy in {os.fspath(path)}: {error}") from error
 
-    def _unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
+    def unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
+        """Splits vectors `[..., D]` into parameters by name; see `actors.parameters.unflatten_params`."""
         shapes = {name: tuple(v.shape.as_list()) for name, v in self._variables.variables.items()}
         return unflatten_params(argument, flat, shapes, ndim)
 
@@ -345,7 +344,7 @@ class MetaPolicy(Policy):
             if len(policy_params) != self.meta_batch_size:
                 raise ValueError(f"policy_params: expected {self.meta_batch_size} vectors (meta_batch_size), got "
                                  f"{len(policy_params)}")
-            self.set_stacked_param_values(self._unflatten("policy_params", policy_params, ndim=2))
+            self.set_stacked_param_values(self.unflatten("policy_params", policy_params, ndim=2))
         else:
             super().load_params(policy_params)
 
@@ -373,12 +372,9 @@ class MetaPolicy(Policy):
         if len(observations) != self.meta_batch_size:
             raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
                              f"{len(observations)}")
-        lengths = sorted({len(task_observations) for task_observations in observations})
-        if len(lengths) != 1:
-            raise ValueError(f"observations: expected equally many for every task, got lengths {lengths}")
         stacked = self._check_observations("observations", observations, ndim=3)
         actions, infos = self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict})
-        agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(lengths[0])]
+        agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(stacked.shape[1])]
                        for task in range(self.meta_batch_size)]
         return list(actions), agent_infos
 

@@ -1,4 +1,4 @@
-"""A policy for discrete actions: the logarithms of their odds are a multi-layer perceptron."""
+"""Policies for discrete actions: the logarithms of their odds are a multi-layer perceptron."""
 from collections import OrderedDict
 from typing import Dict, Mapping, Optional, Sequence, Union
 
@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.parameters import initial_mlp_values
 from meta_policy_search.actors.stacked_mlp import categorical_actor
-from meta_policy_search.policies.base import ACTING, Policy
+from meta_policy_search.policies.base import ACTING, MetaPolicy, Policy
 from meta_policy_search.policies.distributions.categorical import Categorical
 from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make_variables, numpy_network
 from meta_policy_search.tf_compat import tf
@@ -69,14 +69,43 @@ class CategoricalMLPPolicy(Policy):
     @replaces(*ACTING)
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
         """See `GaussianMLPPolicy.make_actors`."""
-        return self._stack(self._unflatten("flat_params", flat_params, ndim=2))
-
-    @replaces(*ACTING)
-    def make_actor(self) -> Optional[Actor]:
-        """See `FlatPolicy.make_actor`; None as in `make_actors`."""
-        return self.make_actors(self.get_flat_params()[None])
+        return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 
     def _stack(self, params: Params) -> Optional[Actor]:
         """Returns an actor for parameters `[M, ...]`; None as in `make_actors`."""
         network = numpy_network(self)
         return None if network is None else categorical_actor(params, network)
+
+
+class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
+    """A `CategoricalMLPPolicy` for meta-learning: each of `M` tasks acts with its own parameters.
+
+    Args:
+        meta_batch_size (int): number `M` of tasks.
+        obs_dim (int): size `O` of an observation.
+        action_dim (int): number of actions `n`.
+        name (str): name scope of the policy's operations.
+        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
+        learn_std (bool): True; there is no standard deviation to learn or not.
+        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
+            the identity.
+        output_nonlinearity (callable, str or None): of the output layer.
+    """
+
+    def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
+                 hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
+                 hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
+                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+        self._init_tasks(meta_batch_size)
+        CategoricalMLPPolicy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
+                                      output_nonlinearity)
+
+    @replaces(*ACTING)
+    def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
+        """See `GaussianMLPPolicy.make_actors`."""
+        return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
+
+    @replaces(*ACTING)
+    def make_actor(self) -> Optional[Actor]:
+        """See `MetaPolicy.make_actor`; None as in `make_actors`."""
+        return self._stack(self.stacked_param_values())

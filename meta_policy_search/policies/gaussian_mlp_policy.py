@@ -79,12 +79,7 @@ class GaussianMLPPolicy(Policy):
 
         Given the same random numbers, its distributions agree with those of `get_actions` to about 1e-6.
         """
-        return self._stack(self._unflatten("flat_params", flat_params, ndim=2))
-
-    @replaces(*ACTING)
-    def make_actor(self) -> Optional[Actor]:
-        """See `FlatPolicy.make_actor`; None as in `make_actors`."""
-        return self.make_actors(self.get_flat_params()[None])
+        return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 
     def _stack(self, params: Params) -> Optional[Actor]:
         """Returns an actor for parameters `[M, ...]`; None as in `make_actors`."""

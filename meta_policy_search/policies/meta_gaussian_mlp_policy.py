@@ -49,7 +49,7 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
     @replaces(*ACTING)
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
         """See `GaussianMLPPolicy.make_actors`."""
-        return self._stack(self._unflatten("flat_params", flat_params, ndim=2))
+        return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 
     @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:

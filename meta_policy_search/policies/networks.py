@@ -6,6 +6,7 @@ import numpy as np
 
 from meta_policy_search.actors.stacked_mlp import NONLINEARITIES, Network
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.checks import check_choice
 from meta_policy_search.utils.fast_paths import fast_path
 
 Nonlinearity = Optional[Callable[[tf.Tensor], tf.Tensor]]
@@ -17,11 +18,7 @@ assert set(_BY_NAME) == set(NONLINEARITIES)
 def resolve_nonlinearity(argument: str, value: Union[str, Nonlinearity]) -> Nonlinearity:
     """Returns the graph function of a nonlinearity given as such, by name, or as None (the identity)."""
     if isinstance(value, str):
-        if value not in _BY_NAME:
-            raise ValueError(
-                f"{argument}: expected one of {sorted(_BY_NAME)}, a TensorFlow function or None, got {value!r}"
-            )
-        return _BY_NAME[value]
+        return _BY_NAME[check_choice(argument, value, _BY_NAME)]
     if value is not None and not callable(value):
         raise TypeError(f"{argument}: expected a TensorFlow function, one of {sorted(_BY_NAME)} or None, got {value!r}")
     return value

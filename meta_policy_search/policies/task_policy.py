@@ -7,7 +7,7 @@ import numpy as np
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.flat_policy import FlatPolicy
 from meta_policy_search.actors.of_policies import make_actors
-from meta_policy_search.actors.parameters import flatten_params, unflatten_params
+from meta_policy_search.actors.parameters import flatten_params
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.types import Infos, Params
 from meta_policy_search.utils.fast_paths import replaces
@@ -29,7 +29,6 @@ class TaskPolicy(FlatPolicy):
         super().__init__(meta_policy.obs_dim, meta_policy.action_dim)
         self._policy = meta_policy.with_meta_batch_size(1)
         params = meta_policy.get_param_values()
-        self._shapes = {name: value.shape for name, value in params.items()}
         self._flat_params = flatten_params(params)
 
     @property
@@ -39,22 +38,19 @@ class TaskPolicy(FlatPolicy):
 
     def get_param_values(self) -> Params:
         """Returns the parameters by name, as `MetaPolicy.update_task_parameters` takes those of a task; copies."""
-        return unflatten_params("flat_params", self._flat_params, self._shapes, ndim=1)
+        return self._policy.unflatten("flat_params", self._flat_params, ndim=1)
 
     def get_flat_params(self) -> np.ndarray:
         """Returns a copy of the parameters, float32 `[D]`, in the order of the meta-policy's `get_params`."""
         return self._flat_params.copy()
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
-        self._flat_params = flatten_params(unflatten_params("flat_params", flat_params, self._shapes, ndim=1))
+        self._flat_params = flatten_params(self._policy.unflatten("flat_params", flat_params, ndim=1))
 
     def with_params(self, params: Params) -> "TaskPolicy":
         """Returns a policy like this one with other parameters, by name."""
-        shapes = {name: np.shape(value) for name, value in params.items()}
-        if shapes != self._shapes:
-            raise ValueError(f"params: expected the shapes {self._shapes}, got {shapes}")
         other = copy.copy(self)
-        other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in self._shapes}))
+        other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in self.get_param_values()}))
         return other
 
     @replaces("get_action", "get_actions")
@@ -62,14 +58,9 @@ class TaskPolicy(FlatPolicy):
         """See `FlatPolicy.make_actors`; None where the meta-policy has no vectorized method."""
         return make_actors(self._policy, flat_params)
 
-    @replaces("get_action", "get_actions")
-    def make_actor(self) -> Optional[Actor]:
-        """See `FlatPolicy.make_actor`."""
-        return self.make_actors(self._flat_params[None])
-
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
         """See `FlatPolicy.get_actions`."""
-        if self.make_actor() is not None:
+        if self.make_actors(self._flat_params[None]) is not None:
             return super().get_actions(observations)
         observations = self._check_observations("observations", observations, ndim=2)
         self._policy.update_task_parameters([self.get_param_values()])

@@ -71,7 +71,7 @@ class MetaSampler(Sampler):
         of_policy = sizes_of(policy).meta_batch_size
         if of_policy is not None:
             check_agrees("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", of_policy)
-        elif fast_path(policy, "make_actor") is not None:
+        elif any(fast_path(policy, name) is not None for name in ("make_actor", "make_actors")):
             raise TypeError(f"policy: expected one for several tasks, such as a MetaGaussianMLPPolicy, got {policy!r}")
         check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size

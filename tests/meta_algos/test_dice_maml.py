@@ -29,10 +29,7 @@ def test_the_path_length_is_checked(max_path_length, error):
         DICEMAML(max_path_length, make_policy(), meta_batch_size=M)
 
 
-def test_samples_of_another_processor_are_refused():
-    algo = make_algo()
-    with pytest.raises(ValueError, match="expected those of a DiceMetaSampleProcessor.*'actions', 'adj"):
-        algo.adapt(draw_data()[0])
+def test_samples_padded_to_another_length_are_refused():
     with pytest.raises(ValueError, match=rf"expected paths padded to max_path_length={T + 1} steps.*got {T}"):
         DICEMAML(T + 1, make_policy(), meta_batch_size=M).adapt(padded_data()[0])
 

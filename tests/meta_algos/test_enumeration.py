@@ -321,7 +321,7 @@ def expected_derivatives(world, loss, values, weights_of=None):
         x = tf.constant(theta)
         table = tf.nn.log_softmax(tf.matmul(features(world), tf.reshape(x, [-1, world.num_actions])))
         losses_of_tasks = loss(tf.gather_nd(table, indices), tf.constant(stack_tasks(entries, float)),
-                               tf.constant(weights), tf.constant(stack_tasks(starts, np.int32))).loss
+                               tf.constant(weights), tf.constant(stack_tasks(starts, np.int32)))
         expected = tf.reduce_sum([probability(world, theta, paths) for paths in data] * -losses_of_tasks)
         return session.run([tf.gradients(expected, x)[0], tf.hessians(expected, x)[0]])
 

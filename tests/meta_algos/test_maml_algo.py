@@ -15,7 +15,6 @@ from meta_policy_search.meta_algos import (
     MetaObjective,
     ProMP,
 )
-from meta_policy_search.ops import losses, ragged
 from meta_policy_search.optimizers import MAMLFirstOrderOptimizer
 from meta_policy_search.policies import GaussianMLPPolicy
 from meta_policy_search.tf_compat import tf
@@ -93,10 +92,11 @@ class FedTaskByTask(MAMLAlgo):
 
     def meta_objective(self, steps):
         observations, actions, advantages, _ = self.make_vars("last_")
-        stacked, mask = ragged.stack_placeholders(observations)
-        log_prob = self.policy.log_likelihood_sym(stacked, ragged.stack_placeholders(actions)[0], steps[-1].params)
-        loss = losses.log_likelihood_loss(log_prob, ragged.stack_placeholders(advantages)[0],
-                                          ragged.sample_weights(mask)).loss
+        loss = []
+        for m in range(M):
+            params = {name: stacked[m] for name, stacked in steps[-1].params.items()}
+            log_prob = self.policy.log_likelihood_sym(observations[m], actions[m], params)
+            loss.append(-tf.reduce_mean(log_prob * advantages[m]))
         inputs = {"obs": observations, "act": actions, "adv": advantages}
         per_task = {f"{name}{m}": ph for name, phs in inputs.items() for m, ph in enumerate(phs)}
         return MetaObjective(tf.reduce_mean(loss), inputs=per_task, by_task=False)

@@ -22,9 +22,9 @@ def test_the_value_is_that_of_observation_and_action_together():
     (lambda: MLPQFunction(1, 1, (3, 0)), r"hidden_sizes\[1\]: expected"),
     (lambda: MLPQFunction(1, 1, hidden_nonlinearity="x"), "hidden_nonlinearity: expected one of"),
     (lambda: MLPQFunction(2, 1).compute_values(np.zeros((4, 3)), np.zeros((4, 1))),
-     r"observations: expected shape \(4, 2\), got \(4, 3\)"),
+     "size 3 is different from 4"),
     (lambda: MLPQFunction(2, 1).compute_values(np.zeros((4, 2)), np.zeros((3, 1))),
-     r"actions: expected shape \(4, 1\), got \(3, 1\)"),
+     "must match exactly"),
 ])
 def test_mistakes(call, message):
     with pytest.raises(ValueError, match=message):

@@ -30,17 +30,6 @@ def test_weights_sum_to_one_and_are_zero_on_padding_and_in_empty_tasks():
     np.testing.assert_array_equal(weights, [[1, 0, 0, 0], [0.25] * 4, [0] * 4])
 
 
-@pytest.mark.parametrize("lengths", [(2, 5, 3), (1, 1), (4,)])
-def test_the_graph_pads_as_numpy_does(lengths):
-    rng = np.random.default_rng(0)
-    arrays = [rng.normal(size=(n, 2)).astype("f") for n in lengths]
-    placeholders = [tf.placeholder(tf.float32, [None, 2]) for _ in lengths]
-    stacked, mask = run(ragged.stack_placeholders(placeholders), dict(zip(placeholders, arrays)))
-    np.testing.assert_array_equal(stacked, stack_tasks(arrays))
-    np.testing.assert_array_equal(mask, task_mask(lengths))
-    assert mask.dtype == np.float32
-
-
 def test_path_starts():
     np.testing.assert_array_equal(path_starts([2, 1, 3]), [0, 0, 2, 3, 3, 3])
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
-from meta_policy_search.optimizers import MAMLFirstOrderOptimizer, base
+from meta_policy_search.optimizers import base
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.threads import VARIABLE
 from tests.helpers.gradients import case, input_values
@@ -127,15 +127,3 @@ def test_an_error_in_one_block_ends_all_and_leaves_no_thread(monkeypatch):
     assert threading.active_count() == threads
     np.testing.assert_array_equal(algo.policy.get_flat_params(), theta)
     algo.optimizer.optimize(values)
-
-
-def test_unknown_task_inputs_are_refused():
-    x = tf.placeholder(tf.float32, [None, None], name="x")
-    w = tf.Variable(1.0, use_resource=True)
-
-    class Target:
-        def get_params(self):
-            return [w]
-
-    with pytest.raises(ValueError, match=r"task_inputs: expected names in input_ph_dict \['x'\], got \['y'\]"):
-        MAMLFirstOrderOptimizer().build_graph(w * tf.reduce_mean(x), Target(), {"x": x}, task_inputs=["y"])

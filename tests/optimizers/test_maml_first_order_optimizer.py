@@ -66,12 +66,13 @@ def test_the_gradient_is_one_vector_and_zero_where_there_is_none():
     target = Target(w=START, unused=[[7.0], [7.0]], s=1.0)
     x_ph, variables = tf.placeholder(tf.float32, []), target.variables
     optimizer = MAMLFirstOrderOptimizer()
-    optimizer.build_graph(0.5 * x_ph * tf.reduce_sum(variables["w"] ** 2) + variables["s"], target, {"x": x_ph})
+    loss = 0.5 * x_ph * tf.reduce_sum(variables["w"] ** 2) + variables["s"]
+    optimizer.build_graph(loss, target, {"x": x_ph})
     gradient = optimizer.gradient({"x": np.float32(3.0)})
     np.testing.assert_array_equal(gradient, [3.0, -6.0, 0.0, 0.0, 1.0])
     assert gradient.dtype == np.float64
     # and other tensors come from the same inputs
-    loss, doubled = optimizer.evaluate((optimizer.objective, 2 * x_ph), {"x": np.float32(3.0)})
+    loss, doubled = optimizer.evaluate((loss, 2 * x_ph), {"x": np.float32(3.0)})
     assert (loss, doubled) == (8.5, 6.0)
 
 
@@ -189,7 +190,7 @@ def test_a_loss_that_is_not_finite_is_refused_whole(num_minibatches, bad):
     x[2, 1] = bad
     problem.optimizer._rng = SimpleNamespace(  # so that it is in the last minibatch
         permutation=np.arange, bit_generator=SimpleNamespace(state={}))
-    with pytest.raises(FloatingPointError, match="the loss is not finite.*first tensor"):
+    with pytest.raises(FloatingPointError, match="the loss is not finite"):
         problem.optimize(x)
     # then neither the variables nor Adam's moments and counters have moved, though a good minibatch may come first
     np.testing.assert_array_equal(problem.w, w)
@@ -208,23 +209,13 @@ def test_a_gradient_that_is_not_finite_is_refused_by_the_variables_name():
     assert target.values.read() == {"fine": [1.0], "root": [0.0]}
 
 
-def test_the_error_names_the_first_tensor_that_is_not_finite():
-    target, x_ph = Target(w=[1.0]), tf.placeholder(tf.float32, [None])
-    culprit = tf.log(x_ph, name="culprit")
-    optimizer = MAMLFirstOrderOptimizer()
-    loss = tf.reduce_sum(tf.exp(culprit) * target.variables["w"]) + 1.0 / culprit[0]
-    optimizer.build_graph(loss, target, {"x": x_ph})
-    with pytest.raises(FloatingPointError, match="culprit:0"):
-        optimizer.optimize({"x": [2.0, -1.0]})
-
-
-def test_it_names_that_tensor_where_the_parameters_have_got_to():
+def test_steps_that_end_in_an_infinite_loss_are_undone():
     # given a loss that is finite at first, and far too long steps
     target = Target(w=[1.0])
     optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=100.0, max_epochs=2, tolerance=None)
-    optimizer.build_graph(-tf.reduce_sum(tf.exp(target.variables["w"], name="culprit")), target, {})
+    optimizer.build_graph(-tf.reduce_sum(tf.exp(target.variables["w"])), target, {})
     # then the second step is refused, and the first one undone
-    with pytest.raises(FloatingPointError, match="the loss is not finite.* culprit:0"):
+    with pytest.raises(FloatingPointError, match="the loss is not finite"):
         optimizer.optimize({})
     assert target.values.read() == {"w": [1.0]}
 
@@ -330,8 +321,6 @@ def test_the_problem_is_checked():
     target = Target(w=[0.0, 1.0])
     with pytest.raises(ValueError, match=r"loss: expected a scalar tensor, got shape \(2,\)"):
         MAMLFirstOrderOptimizer().build_graph(1.0 * target.variables["w"], target, {})
-    with pytest.raises(ValueError, match=r"sample_axes: .*\['x'\]"):
-        MAMLFirstOrderOptimizer().build_graph(tf.reduce_sum(target.variables["w"]), target, {}, {"x": 0})
 
 
 @pytest.mark.parametrize(
@@ -356,16 +345,14 @@ def test_arguments_are_checked(arguments, error):
 
 def ppo_quadratic(**arguments):
     optimizer = MAMLPPOOptimizer(SGD, learning_rate=0.1, max_epochs=40, **arguments)
-    return Quadratic(optimizer, inner_kl=tf.constant([1.0, 2.0]), outer_kl=tf.constant(3.0))
+    return Quadratic(optimizer)
 
 
-def test_the_ppo_form_takes_every_epoch_and_reports_divergences():
+def test_the_ppo_form_takes_every_epoch():
     problem = ppo_quadratic()
     problem.optimize(ZEROS)
     np.testing.assert_allclose(problem.w, 0.9**40 * START, rtol=1e-4)
-    loss, inner_kl, outer_kl = problem.optimizer.compute_stats({"x": ZEROS})
-    assert loss == pytest.approx(2.5 * 0.81**40, rel=1e-3)
-    assert inner_kl.tolist() == [1.0, 2.0] and outer_kl == 3.0
+    assert problem.optimizer.loss({"x": ZEROS.astype("f")}) == pytest.approx(2.5 * 0.81**40, rel=1e-3)
 
 
 def test_the_ppo_form_may_stop_early_too():

@@ -65,7 +65,7 @@ def test_other_functions_have_no_name():
 
 
 def test_unknown_nonlinearities_are_refused():
-    with pytest.raises(ValueError, match=r"output_nonlinearity: .*'elu', 'relu'.*got 'swish'"):
+    with pytest.raises(ValueError, match=r"output_nonlinearity: .*'tanh', 'relu'.*got 'swish'"):
         resolve_nonlinearity("output_nonlinearity", "swish")
     with pytest.raises(TypeError, match="output_nonlinearity"):
         resolve_nonlinearity("output_nonlinearity", 3)

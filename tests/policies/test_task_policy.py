@@ -70,7 +70,7 @@ def test_mistakes():
         policy.set_flat_params(np.zeros((1, size)))
     with pytest.raises(ValueError, match="flat_params: expected finite numbers, got nan"):
         policy.set_flat_params(np.full(size, np.nan))
-    with pytest.raises(ValueError, match="params: expected the shapes"):
+    with pytest.raises(KeyError, match="mean_network"):
         policy.with_params({})
     with pytest.raises(ValueError, match=r"observation: expected shape \(3,\), got \(2,\)"):
         policy.get_action(np.zeros(2))

@@ -4,7 +4,7 @@ from typing import Any, Dict, Optional, Tuple
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.of_policies import action_shape_of, actors_of
+from meta_policy_search.actors.of_policies import actors_of, sizes_of
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm
 from meta_policy_search.np.algos.population_algorithm import PopulationAlgorithm
 from meta_policy_search.trajectory_batch import TrajectoryBatch
@@ -100,7 +100,7 @@ class SearchPolicy:
     @property
     def action_shape(self) -> Optional[Tuple[int, ...]]:
         """Shape of an action: `(A,)`, or `()` where actions are discrete."""
-        return action_shape_of(self.search.policy)
+        return sizes_of(self.search.policy).action_shape
 
     @property
     def is_current(self) -> bool:

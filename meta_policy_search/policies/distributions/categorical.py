@@ -3,7 +3,6 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from meta_policy_search.ops import likelihoods
 from meta_policy_search.policies.distributions.base import DistInfo, DistInfoSym, Distribution
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_positive_int
@@ -41,7 +40,9 @@ class Categorical(Distribution):
 
     def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds `KL(old || new)`, nats, `[...]`."""
-        return likelihoods.categorical_kl(old_dist_info_vars["log_prob"], new_dist_info_vars["log_prob"])
+        with tf.name_scope("categorical_kl"):
+            old, new = old_dist_info_vars["log_prob"], new_dist_info_vars["log_prob"]
+            return tf.reduce_sum(tf.exp(old) * (old - new), -1)
 
     def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
         """Computes `KL(old || new)`, nats, `[...]`."""
@@ -51,11 +52,15 @@ class Categorical(Distribution):
     @replaces("kl_sym")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
         """Builds the squared length of a change of `log_prob` in the Fisher information, `[...]`."""
-        return likelihoods.categorical_fisher_norm(dist_info_vars["log_prob"], change["log_prob"])
+        with tf.name_scope("categorical_fisher_norm"):
+            return tf.reduce_sum(tf.exp(dist_info_vars["log_prob"]) * tf.square(change["log_prob"]), -1)
 
     def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the log-probability of actions `x_var` `[...]` of any numeric type, nats, `[...]`."""
-        return likelihoods.categorical_log_prob(x_var, dist_info_vars["log_prob"])
+        with tf.name_scope("categorical_log_prob"):
+            log_prob = dist_info_vars["log_prob"]
+            is_chosen = tf.one_hot(tf.cast(x_var, tf.int32), tf.shape(log_prob)[-1], dtype=log_prob.dtype)
+            return tf.reduce_sum(is_chosen * log_prob, -1)
 
     def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
         """Computes the log-probability of actions `xs`, int `[...]`, nats, `[...]`."""
@@ -63,7 +68,8 @@ class Categorical(Distribution):
 
     def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
         """Builds the entropy, nats, `[...]`."""
-        return likelihoods.categorical_entropy(dist_info_vars["log_prob"])
+        with tf.name_scope("categorical_entropy"):
+            return -tf.reduce_sum(tf.exp(dist_info_vars["log_prob"]) * dist_info_vars["log_prob"], -1)
 
     def entropy(self, dist_info: DistInfo) -> np.ndarray:
         """Computes the entropy, nats, `[...]`."""
