@@ -1,11 +1,8 @@
 """The interface of the algorithms that a `LocalRunner` runs."""
 import abc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from meta_policy_search.utils.serializable import Configurable
-
-if TYPE_CHECKING:
-    from meta_policy_search.local_runner import LocalRunner
 
 
 class RLAlgorithm(Configurable, abc.ABC):
@@ -25,7 +22,7 @@ class RLAlgorithm(Configurable, abc.ABC):
     baseline: Any = None
 
     @abc.abstractmethod
-    def train(self, runner: "LocalRunner") -> Any:
+    def train(self, runner: Any) -> Any:
         """Obtains samples and trains, epoch by epoch.
 
         Args:
