@@ -1,6 +1,6 @@
 """Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots and resuming."""
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from meta_policy_search.training_loop import TrainingLoop
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
 from meta_policy_search.utils.callbacks import Callback
-from meta_policy_search.utils.checks import check_choice, check_int_at_least, check_positive_int
+from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.snapshotter import MODES, check_same_version, load_snapshot
+from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
 from meta_policy_search.utils.utils import timed
 
 
@@ -35,7 +35,9 @@ class LocalRunner(TrainingLoop):
 
     Args:
         snapshot_dir: run folder. The logger is configured for it (`utils.logger.configure`) when training begins or a
-            run is restored. Default: rows and snapshots go to the outputs that the caller configured.
+            run is restored. Default: rows and snapshots go to the outputs that the caller configured. garage's
+            `snapshot_config`, an object with the attributes `snapshot_dir`, `snapshot_mode` and `snapshot_gap`, is
+            also accepted.
         snapshot_mode (str): which epochs to save: `all`, `last`, `gap`, `last_gap` or `none`. Default: `last`.
         snapshot_gap (int): epochs, at least 1; used by `gap` and `last_gap`. Default: 1.
         callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch with the logged
@@ -60,6 +62,9 @@ class LocalRunner(TrainingLoop):
     def __init__(self, snapshot_dir: Optional[PathLike] = None, snapshot_mode: str = "last", snapshot_gap: int = 1,
                  callbacks: Sequence[Callback] = (), progress_bar: bool = False) -> None:
         super().__init__(callbacks, progress_bar)
+        if hasattr(snapshot_dir, "snapshot_dir"):
+            config: Any = snapshot_dir
+            snapshot_dir, snapshot_mode, snapshot_gap = config.snapshot_dir, config.snapshot_mode, config.snapshot_gap
         self._snapshot_dir = snapshot_dir
         self._snapshot_mode = check_choice("snapshot_mode", snapshot_mode, MODES)
         self._snapshot_gap = check_positive_int("snapshot_gap", snapshot_gap)
@@ -68,6 +73,13 @@ class LocalRunner(TrainingLoop):
         self.sampler: Any = None
         self._plan: Optional[Dict[str, Any]] = None  # the arguments of train
         self._begin_counting()
+
+    def __enter__(self) -> "LocalRunner":
+        """Returns the runner, for scripts of garage; there is nothing to open."""
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        """Does nothing: `train` and `resume` shut down the workers."""
 
     def _begin_counting(self) -> None:
         self._before = self._started = None
@@ -107,13 +119,14 @@ class LocalRunner(TrainingLoop):
         self.algo, self.env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
-    def train(self, n_epochs: int, batch_size: Optional[int] = None) -> Any:
+    def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
         """Trains for a number of epochs, starting at epoch 0 even if the runner has trained before.
 
         Args:
             n_epochs (int): number of epochs, at least 1.
             batch_size (int or None): environment steps per iteration, at least 1; `SingleTaskSampler` describes how
                 they become paths. None if there is no sampler, or if the algorithm passes the batch size itself.
+            store_paths (bool): whether a snapshot contains the paths of its epoch (`step_path`). Default: False.
 
         Returns:
             What `algo.train` returns, such as the average return in the last epoch.
@@ -125,19 +138,21 @@ class LocalRunner(TrainingLoop):
                 and a message names the last snapshot. The same in `resume`.
         """
         self._algo("train")
-        plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size)
+        plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
         self._configure_logger(None)
         self._plan = plan
         self._begin_counting()
         return self._run()
 
-    def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None) -> Any:
+    def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None,
+               store_paths: Optional[bool] = None) -> Any:
         """Resumes a run that was restored, or that this runner trained before.
 
         Args:
             n_epochs (int or None): total number of epochs, completed ones included, and at least their number. Default:
                 that of the run.
             batch_size (int or None): as for `train`. Default: that of the run.
+            store_paths (bool or None): as for `train`. Default: that of the run.
 
         Returns:
             What `algo.train` returns.
@@ -152,7 +167,8 @@ class LocalRunner(TrainingLoop):
         n_epochs = self._plan["n_epochs"] if n_epochs is None else check_int_at_least("n_epochs", n_epochs, 1)
         if n_epochs < self.epoch:
             raise ValueError(f"n_epochs: expected at least {self.epoch}, the number of epochs done, got {n_epochs}")
-        self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size)
+        self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
+                                 self._plan["store_paths"] if store_paths is None else store_paths)
         return self._run()
 
     def _run(self) -> Any:
@@ -287,39 +303,41 @@ class LocalRunner(TrainingLoop):
             epoch: number of the epoch.
 
         Returns:
-            Dict of `itr` (the epoch), `policy`, `env` and `baseline` (None if the algorithm has none), `algo`, and
-            `state`: everything else that `restore` needs.
+            Dict of `itr` (the epoch), `policy`, `env` and `baseline` (None if the algorithm has none), `algo`,
+            `paths` (None unless they are stored), and `state`: everything else that `restore` needs.
         """
-        algo = self._algo("get_snapshot")
+        algo, plan = self._algo("get_snapshot"), self._plan or _check_plan(epoch + 1, None, False)
         return {
             "itr": epoch,
             "policy": algo.policy,
             "env": self.env,
             "baseline": algo.baseline,
             "algo": algo,
+            "paths": self.step_path if plan["store_paths"] else None,
             "state": {
                 **self._sampler_setup,
-                "plan": self._plan or _check_plan(epoch + 1, None),
+                "plan": plan,
                 "step_itr": self.step_itr,
                 "total_timesteps_sampled": self.total_timesteps_sampled,
                 **self._loop_state(),
             },
         }
 
-    def restore(self, from_dir: PathLike, from_epoch: Optional[int] = None) -> None:
+    def restore(self, from_dir: PathLike, from_epoch: Union[int, str] = "last") -> None:
         """Restores a saved epoch: algorithm, environment, sampler, counts and random numbers. Then call `resume`.
 
         If `from_dir` is the runner's own `snapshot_dir`, rows that were logged after that epoch are removed.
 
         Args:
             from_dir: run folder.
-            from_epoch (int or None): number of the epoch. Default: the last saved one.
+            from_epoch (int or str): number of the epoch, or `'last'` or `'first'` for the last or first saved one.
+                Default: `'last'`.
 
         Raises:
             SnapshotError: there is no such snapshot, or it is damaged.
-            ValueError: the snapshot was not saved by a `LocalRunner`.
+            ValueError: `from_epoch` is none of these, or the snapshot was not saved by a `LocalRunner`.
         """
-        snapshot = load_snapshot(from_dir, from_epoch)
+        snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
         is_own = self._snapshot_dir is not None and os.path.realpath(self._snapshot_dir) == os.path.realpath(from_dir)
         self._configure_logger(snapshot["state"]["outputs"] if is_own else None)
@@ -338,7 +356,7 @@ class LocalRunner(TrainingLoop):
         check_same_version("snapshot: the run", state.get("version"))
         self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"], state["sampler_args"])
         self._plan = dict(state["plan"])
-        self.step_itr, self.step_path = state["step_itr"], None
+        self.step_itr, self.step_path = state["step_itr"], snapshot["paths"]
         self.total_timesteps_sampled = state["total_timesteps_sampled"]
         self._restore_loop(snapshot)
 
@@ -352,9 +370,19 @@ class LocalRunner(TrainingLoop):
             logger.configure(self._snapshot_dir, None, self._snapshot_mode, self._snapshot_gap, positions)
 
 
-def _check_plan(n_epochs: int, batch_size: Optional[int]) -> Dict[str, Any]:
+def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> Dict[str, Any]:
     return {"n_epochs": n_epochs,
-            "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size)}
+            "batch_size": None if batch_size is None else check_positive_int("batch_size", batch_size),
+            "store_paths": check_bool("store_paths", store_paths)}
+
+
+def _find_epoch(folder: PathLike, from_epoch: Union[int, str]) -> Optional[int]:
+    """Returns the number of the epoch; None for the last saved one."""
+    if not isinstance(from_epoch, str):
+        return check_int_at_least("from_epoch", from_epoch, 0)
+    is_first = check_choice("from_epoch", from_epoch, ("last", "first")) == "first"
+    saved = list_snapshots(folder) if is_first and os.path.isdir(folder) else []
+    return min((snapshot.itr for snapshot in saved), default=None)
 
 
 def _count_steps(paths: Sequence[Path]) -> int:

@@ -247,9 +247,9 @@ def test_a_run_that_was_stopped_and_resumed_equals_one_that_was_not(name, tmp_pa
     np.testing.assert_array_equal(resumed.env.get_task(), [0.2, -0.3])
 
 
-def test_restoring_the_last_or_a_given_epoch(tmp_path):
+def test_restoring_the_first_the_last_or_a_given_epoch(tmp_path):
     set_up(tmp_path, "counting", mode="gap").train(4, T)
-    for from_epoch, done in ((None, 4), (2, 3)):
+    for from_epoch, done in (("first", 1), ("last", 4), (2, 3)):
         runner = LocalRunner()
         runner.restore(tmp_path, from_epoch)
         assert (runner.epoch, runner.step_itr) == (done, 2 * done)
@@ -269,11 +269,27 @@ def test_a_run_can_go_on_in_another_folder(tmp_path):
 
 def test_a_snapshot_holds_what_is_documented(tmp_path):
     runner = set_up(tmp_path, "cem")
-    runner.train(2, 2 * T)
+    runner.train(2, 2 * T, store_paths=True)
     snapshot = load_snapshot(tmp_path)
-    assert {"itr", "policy", "env", "baseline", "algo", "state"} == snapshot.keys()
+    assert {"itr", "policy", "env", "baseline", "algo", "paths", "state"} == snapshot.keys()
     assert snapshot["itr"] == 1 and snapshot["policy"] is snapshot["algo"].policy
     np.testing.assert_array_equal(snapshot["policy"].get_flat_params(), runner.algo.policy.get_flat_params())
+    assert len(snapshot["paths"]) == 4 * 2
+    np.testing.assert_array_equal(snapshot["paths"][3]["rewards"], runner.step_path[3]["rewards"])
+
+
+def test_paths_are_stored_only_if_asked_for_and_the_plan_is_kept(tmp_path):
+    set_up(tmp_path / "a", "counting").train(1, T)
+    assert load_snapshot(tmp_path / "a")["paths"] is None
+    logger.reset()
+    set_up(tmp_path / "b", "counting").train(1, 2 * T, store_paths=True)
+    runner = LocalRunner(tmp_path / "b")
+    runner.restore(tmp_path / "b")
+    assert len(runner.step_path) == 2
+    runner.resume(2)
+    assert runner.total_timesteps_sampled == 8 * T and len(load_snapshot(tmp_path / "b")["paths"]) == 2
+    runner.resume(3, store_paths=False)
+    assert load_snapshot(tmp_path / "b")["paths"] is None
 
 
 def test_snapshot_modes_are_those_of_the_logger(tmp_path):
@@ -331,9 +347,13 @@ def test_calls_in_the_wrong_order(runner):
     (lambda runner: runner.train(0, T), ValueError, "n_epochs: expected an integer of at least 1, got 0"),
     (lambda runner: runner.train(1, 0), ValueError, "batch_size: expected an integer of at least 1, got 0"),
     (lambda runner: runner.train(1, 2.5), TypeError, "batch_size: expected an integer"),
+    (lambda runner: runner.train(1, T, store_paths=1), TypeError, "store_paths: expected True or False, got 1"),
     (lambda runner: runner.train(1), ValueError, "batch_size: expected an integer .* here or in train"),
     (lambda runner: runner.setup(None, MetaPointEnv()), TypeError, "algo: expected an RLAlgorithm, got None"),
     (lambda runner: runner.setup(Counting(), None), TypeError, "env: expected an environment"),
+    (lambda runner: runner.restore(".", "latest"), ValueError, "from_epoch: expected one of 'last', 'first'"),
+    (lambda runner: runner.restore(".", -1), ValueError, "from_epoch: expected an integer of at least 0, got -1"),
+    (lambda runner: runner.restore("missing", "first"), SnapshotError, "could not read the snapshot missing"),
     (lambda runner: runner.restore_snapshot({"itr": 0, "state": {}}), ValueError, "snapshot: .* got one of itr, state"),
     (lambda runner: LocalRunner(snapshot_mode="best"), ValueError, "snapshot_mode: expected one of 'all'"),
     (lambda runner: LocalRunner(snapshot_gap=0), ValueError, "snapshot_gap: expected an integer of at least 1, got 0"),

@@ -1,12 +1,37 @@
 """Scripts for garage: what a runner takes."""
+import csv
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from meta_policy_search.envs import MetaPointEnvNavigation
+from meta_policy_search.baselines import ZeroBaseline
+from meta_policy_search.envs import EnvSpec, MetaPointEnvNavigation
 from meta_policy_search.local_runner import LocalRunner
-from meta_policy_search.np.algos import RLAlgorithm
+from meta_policy_search.np.algos import CEM, RLAlgorithm
+from meta_policy_search.np.policies import DeterministicMLPPolicy
 from meta_policy_search.samplers import SingleTaskSampler
+
+
+class SnapshotConfig(NamedTuple):
+    """As garage has it."""
+
+    snapshot_dir: str
+    snapshot_mode: str
+    snapshot_gap: int
+
+
+def test_a_runner_of_a_snapshot_config_trains_in_a_with_block(tmp_path):
+    """Given garage's form of a script, then it trains, and leaves rows and the snapshots that were asked for."""
+    env = MetaPointEnvNavigation()
+    with LocalRunner(SnapshotConfig(str(tmp_path), "gap", 2)) as runner:
+        policy = DeterministicMLPPolicy(2, 2, ())
+        algo = CEM(EnvSpec.of(env), policy, ZeroBaseline(), n_samples=2, best_frac=0.5, max_path_length=3)
+        runner.setup(algo, env)
+        runner.train(n_epochs=3, batch_size=3)
+    with open(tmp_path / "progress.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 3
+    assert (tmp_path / "itr_2.pkl").exists() and not (tmp_path / "itr_1.pkl").exists()
 
 
 class FixedPolicy:
