@@ -131,8 +131,10 @@ class SingleTask(command.Experiment):
 
     def summarize(self, trainer: mps.LocalRunner, config: Config) -> str:
         """Returns a sentence about the undiscounted returns of new paths of the policy."""
-        paths = (trainer.obtain_evaluation_samples(trainer.step_itr, NUM_FINAL_PATHS)
-                 or trainer.obtain_samples(trainer.step_itr, NUM_FINAL_PATHS * config.max_path_length))
+        if isinstance(trainer.algo, mps.OffPolicyRLAlgorithm):  # others act as they explore
+            paths = trainer.obtain_evaluation_samples(trainer.step_itr, NUM_FINAL_PATHS)
+        else:
+            paths = trainer.obtain_samples(trainer.step_itr, NUM_FINAL_PATHS * config.max_path_length)
         trainer.sampler.close()
         mean, half_width = mean_interval([float(path["rewards"].sum()) for path in paths])
         return (f"In the end the policy returns {mean:.2f} on average, 95% interval {mean - half_width:.2f} to "

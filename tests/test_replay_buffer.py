@@ -107,6 +107,6 @@ def test_mistakes():
     buffer.add_paths([make_path(0, 3)])
     with pytest.raises(ValueError, match="batch_size: expected an integer of at least 1, got 0"):
         buffer.sample_transitions(0)
-    with pytest.raises(ValueError, match=r"observations: expected shape \(3, 1\)"):
+    with pytest.raises(ValueError, match=r"observations: expected numbers of shape \(3, 1\)"):
         buffer.add_paths([{**make_path(0, 3), "observations": np.zeros((3, 2)), "last_observation": np.zeros(2)}])
     assert buffer.n_transitions_stored == 3

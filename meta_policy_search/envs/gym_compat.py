@@ -3,6 +3,7 @@
 Executors and wrappers call environments of unknown origin through these functions only.
 """
 import inspect
+import random
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -110,6 +111,18 @@ def close_env(env: Any) -> None:
     """Calls `env.close` if there is such a method."""
     if method_of(env, "close"):
         env.close()
+
+
+def own_generators(env: Any) -> List[str]:
+    """Returns the names of the generators other than `np_random` that `env` or an environment inside it holds."""
+    found: List[str] = []
+    while env is not None:
+        own = getattr(env, "__dict__", {})
+        found += [f"{type(env).__name__}.{name}" for name, value in own.items()
+                  if isinstance(value, (np.random.Generator, np.random.RandomState, random.Random))
+                  and name not in ("np_random", "_np_random")]
+        env = own.get("wrapped_env", own.get("env"))
+    return found
 
 
 def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:

@@ -1,5 +1,5 @@
 """Interface of the samplers, and the processing of one task's paths: returns, baseline, advantages."""
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -39,12 +39,6 @@ class Sampler(Configurable):
 
     total_timesteps_sampled: int = 0
     """Environment steps taken so far, for the log; 0 for a sampler that does not count."""
-
-    max_steps: int = 0
-    """Most steps of `obtain_samples`; 0 for a sampler that does not tell `on_steps` of them."""
-
-    on_steps: Optional[Callable[[int], None]] = None
-    """Where it is set, `obtain_samples` calls it with how many more of `max_steps` are done or will not be taken."""
 
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
         if method_of(env, "reset") is None or method_of(env, "step") is None:

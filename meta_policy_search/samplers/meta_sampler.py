@@ -1,10 +1,13 @@
 """Collects paths of all tasks of a meta-batch at once."""
 import functools
+import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+
+import numpy as np
 
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of, check_spaces, sizes_of
-from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, sample_tasks
+from meta_policy_search.envs.gym_compat import check_meta_env, make_batched, own_generators, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.base import Sampler
@@ -53,7 +56,6 @@ class MetaSampler(Sampler):
         total_timesteps_sampled (int): environment steps taken so far.
         tasks (list or None): the tasks of the current iteration: those that `vec_env`, which holds the environments,
             was given, by `update_tasks` or by `vec_env.set_tasks`.
-        on_steps (callable or None): see `Sampler`; it is called from all threads that sample; on Ray after each round.
 
     Raises:
         ValueError: the policy does not fit `meta_batch_size` or the environment's spaces.
@@ -80,7 +82,8 @@ class MetaSampler(Sampler):
         self.total_timesteps_sampled = 0
         self._itr, self._step = -1, 0
         self._is_begun = False  # the iteration
-        self.max_steps = self.batch_size * self.meta_batch_size * self.max_path_length
+        self._logs_as_rllib = executor is None and isinstance(check_parallel(parallel), RayOptions)
+        self._mean_before = np.nan  # the mean return before adaptation
         self.vec_env = make_executor(env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel,
                                      executor)
 
@@ -115,8 +118,9 @@ class MetaSampler(Sampler):
         """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
 
         Args:
-            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample.
-            log_prefix: put before these keys.
+            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample. On
+                Ray also the largest, mean and smallest return of the paths by the names that RLlib gives them.
+            log_prefix: put before the keys of the times.
 
         Returns:
             Dict of task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path`. The arrays are not used by
@@ -128,13 +132,26 @@ class MetaSampler(Sampler):
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
-        collection = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor(), self.on_steps)
+        collection = self.vec_env.collect(self.batch_size, self.path_rng, self.make_actor())
         if log:
             logger.logkv(log_prefix + "PolicyExecTime", collection.policy_time)
             logger.logkv(log_prefix + "EnvExecTime", collection.env_time)
+            if self._logs_as_rllib:
+                self._log_as_rllib(collection.paths)
         self._step += 1
         self.total_timesteps_sampled += collection.num_steps
         return collection.paths
+
+    def _log_as_rllib(self, paths: PathsMetaBatch) -> None:
+        """Logs returns by the names that RLlib's MAML gives them."""
+        returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
+        suffix = f"_adapt_{self._step}" if self._step else ""
+        logger.logkvs({f"episode_reward_{name}{suffix}": float(getattr(returns, name)())
+                       for name in ("max", "mean", "min")})
+        if self._step == 0:
+            self._mean_before = returns.mean()
+        else:  # of several adaptation steps the last one stays
+            logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
 
     def make_actor(self) -> Actor:
         """Returns what acts as the policy does in its tasks, with its parameters as they are now."""
@@ -183,6 +200,11 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
     if executor is None and isinstance(parallel, RayOptions):
         return RayExecutor(env, meta_batch_size, envs_per_task, max_path_length, parallel)
     is_vectorized = make_batched(env, 1) is not None
+    generators = [] if is_vectorized else own_generators(env)
+    if generators:
+        warnings.warn(f"{', '.join(generators)}: paths that draw from such a generator depend on the number of copies "
+                      "of the environment, and a resumed run differs. Draw from self.np_random, which samplers seed "
+                      "for each path (samplers.check_env(env) shows what changes)", stacklevel=3)
     if executor is None:
         executor = "parallel" if parallel else "batched" if is_vectorized else "iterative"
     if isinstance(executor, str):

@@ -39,9 +39,6 @@ def draw_path_noise(actor: Actor, rng: np.random.Generator, max_path_length: int
 PathRng = Callable[[int, int], np.random.Generator]
 """Returns the generator that path `rollout` of task `task` draws everything from, in any process; can be pickled."""
 
-OnSteps = Callable[[int], None]
-"""Is told how many more steps of the round are done, or will not be taken as their path has ended."""
-
 
 class Environments(Protocol):
     """What the loop asks of an executor; see `MetaEnvExecutor`."""
@@ -122,8 +119,8 @@ def missing_value(dtype: np.dtype) -> Optional[float]:
     return None if dtype.kind == "O" else np.nan
 
 
-def collect_shares(executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range,
-                   on_steps: Optional[OnSteps] = None) -> List[Share]:
+def collect_shares(executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range
+                   ) -> List[Share]:
     """Collects the paths of tasks, divided among as many threads as the executor wants.
 
     Args:
@@ -132,7 +129,6 @@ def collect_shares(executor: Environments, num_rollouts: int, path_rng: PathRng,
         path_rng: makes the generator of each path.
         actor: acts in all of these tasks; in one thread, unless it can be divided.
         tasks: numbers of the tasks.
-        on_steps: is called after every step, from all of the threads; default None.
 
     Raises:
         ValueError: an observation, reward or action is not finite; names task, path and step.
@@ -143,7 +139,7 @@ def collect_shares(executor: Environments, num_rollouts: int, path_rng: PathRng,
                    for share in divide(tasks, executor.max_threads)]
     else:
         divided = [(actor, tasks)]
-    loops = [RolloutLoop(executor, num_rollouts, path_rng, *part, on_steps) for part in divided]
+    loops = [RolloutLoop(executor, num_rollouts, path_rng, *part) for part in divided]
 
     def stop() -> None:
         for loop in loops:
@@ -166,9 +162,9 @@ class RolloutLoop:
     Within the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks.
     """
 
-    def __init__(self, executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range,
-                 on_steps: Optional[OnSteps] = None) -> None:
-        self._executor, self._actor, self._on_steps, self._path_rng = executor, actor, on_steps, path_rng
+    def __init__(self, executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range
+                 ) -> None:
+        self._executor, self._actor, self._path_rng = executor, actor, path_rng
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), num_rollouts
         self._first_env = tasks.start * executor.envs_per_task
         self._max_path_length = executor.max_path_length
@@ -259,10 +255,7 @@ class RolloutLoop:
         self._lengths[rows] += 1
         self._terminated[rows] = answer.terminated
         self._num_steps += len(paths)
-        ended = answer.terminated | answer.truncated | (self._lengths[rows] >= self._max_path_length)
-        if self._on_steps is not None:
-            self._on_steps(len(paths) + int(np.sum(self._max_path_length - self._lengths[rows][ended])))
-        return ended
+        return answer.terminated | answer.truncated | (self._lengths[rows] >= self._max_path_length)
 
     def _act(self, paths: np.ndarray, rows: Rows, steps: Steps) -> Tuple[np.ndarray, Infos]:
         started = time.perf_counter()

@@ -15,6 +15,7 @@ import os
 import re
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional, Union
 
@@ -38,7 +39,8 @@ class LogFileError(OSError):
 class RowFile:
     """A file that holds one row per line, and that only this process writes.
 
-    If another program changes the size of the file, the next row rewrites the file with all rows of the run.
+    If another program changes the size of the file, the next row moves that version to `<path>.changed` and rewrites
+    the file with all rows of the run.
 
     Args:
         path: the file.
@@ -51,6 +53,7 @@ class RowFile:
     def __init__(self, path: str, position: Optional[Position], with_row: Callable[[dict, Row], dict],
                  content_at: Callable[[bytes, Position], bytes]) -> None:
         self._path, self._with_row = path, with_row
+        self._attempted = b""  # what the last row wanted to write; the file may hold a part of it
         self.state: dict[str, Any] = {"content": b"", "rows": 0}
         if position is not None and position["rows"]:
             with open(path, "rb") as file:
@@ -73,11 +76,22 @@ class RowFile:
         state = self._with_row(self.state, row)
         before, after = self.state["content"], state["content"]
         is_known = os.path.exists(self._path) and os.path.getsize(self._path) == len(before)
+        if not is_known:
+            self._keep_changed()
+        self._attempted = after
         if is_known and after.startswith(before):
             _append(self._path, len(before), after[len(before):])
         else:
             self._replace(after)
         self.state = state
+
+    def _keep_changed(self) -> None:
+        """Moves a version of the file that another program wrote to `<path>.changed`."""
+        with _naming(self._path), contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
+            if not self._attempted.startswith(file.read()):
+                os.replace(self._path, f"{self._path}.changed")
+                warnings.warn(f"{self._path} was changed by another program; that version is in {self._path}.changed, "
+                              "and the file is written again with all rows of the run", stacklevel=2)
 
     def _replace(self, content: bytes) -> None:
         with _naming(self._path), atomic_file(self._path) as file:

@@ -109,7 +109,7 @@ def test_mistakes(arguments, message, tmp_path, capsys):
 def test_runs_of_a_search_are_not_for_the_evaluation_of_meta_learning(tmp_path, capsys):
     run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
     capsys.readouterr()
-    assert "expected the run of a Trainer" in mistake(capsys, evaluate, tmp_path / "run")
+    assert "which the snapshots of a Trainer contain" in mistake(capsys, evaluate, tmp_path / "run")
 
 
 def test_neither_tensorflow_nor_gymnasium_nor_cma_is_loaded_before_it_is_needed(tmp_path):

@@ -34,23 +34,28 @@ def change(path, how):
 
 
 def files(folder):
-    return {path.name: path.read_bytes() for path in folder.glob("progress.*")}
+    return {path.name: path.read_bytes() for path in folder.glob("progress.*") if path.suffix != ".changed"}
 
 
 @pytest.mark.parametrize("how", [how for how in CHANGES if how != "a number"])
 @pytest.mark.parametrize("output", ["csv", "json"])
 @pytest.mark.parametrize("has_new_column", [False, True])
+@pytest.mark.filterwarnings("ignore:.*was changed by another program")
 def test_a_file_that_is_changed_during_a_run_is_rewritten_with_all_rows(how, output, has_new_column, tmp_path):
-    """Given five rows and a change of the size of the file, then the file has all rows after the next row."""
+    """Given five rows and a change of the size of the file, then the next row restores the file; the change is kept."""
     late = {"late": 1} if has_new_column else {}
     for folder in ("whole", "run"):
         logger.configure(tmp_path / folder, [output])
         for itr in range(5):
             dump(itr)
         if folder == "run":
-            change(tmp_path / "run" / f"progress.{output}", how)
+            data = change(tmp_path / "run" / f"progress.{output}", how)
         for itr in range(5, 8):
             dump(itr, **late)
+    kept = tmp_path / "run" / f"progress.{output}.changed"
+    before = b"" if data is None else data
+    assert (kept.read_bytes() == data) if kept.exists() else (tmp_path / "whole" / f"progress.{output}").read_bytes() \
+        .startswith(before) or has_new_column
     assert files(tmp_path / "run") == files(tmp_path / "whole")
 
 

@@ -2,7 +2,6 @@
 import csv
 import pickle
 from signal import SIGINT, raise_signal
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -285,8 +284,8 @@ def test_a_memory_is_taken_back_too(owner, method, at, size, whole, monkeypatch,
 
 def test_an_algorithm_whose_memory_cannot_be_taken_back_says_so(monkeypatch, messages):
     runner, algo = build_ddpg(10)
-    memory, algo.replay_buffer = algo.replay_buffer, SimpleNamespace(n_transitions_stored=0)
-    algo.replay_buffer.add_paths = pressing(memory.add_paths, 1)
+    monkeypatch.setattr(algo, "get_learnt", lambda: None)
+    monkeypatch.setattr(algo.replay_buffer, "add_paths", pressing(algo.replay_buffer.add_paths, 1))
     with pytest.raises(KeyboardInterrupt):
         runner.train(1, 8)
     assert "part of which cannot be rolled back" in messages[-1]

@@ -255,17 +255,25 @@ def make_trainer(sampler_arguments, num_inner_grad_steps=2, n_itr=1):
                    num_inner_grad_steps=num_inner_grad_steps)
 
 
-def test_training_is_the_same():
+def test_training_is_the_same_and_logs_returns_by_the_names_of_rllib():
+    """Given two adaptation steps, then `adaptation_delta` is the mean return after the second minus that before."""
     rows = []
     for parallel in (False, "ray"):
         set_seed(1)
         trainer = make_trainer({"parallel": parallel})
         rows.append(trainer.train_itr())
         trainer.sampler.close()
-    assert set(rows[0]) == set(rows[1])
-    for key, value in rows[0].items():
+    without, row = rows
+    names = {f"episode_reward_{what}{suffix}" for what in ("max", "mean", "min")
+             for suffix in ("", "_adapt_1", "_adapt_2")} | {"adaptation_delta"}
+    assert set(row) - set(without) == names
+    for key, value in without.items():
         if "Time" not in key:
-            assert rows[1][key] == value, key
+            assert row[key] == value, key
+    for step, suffix in enumerate(("", "_adapt_1", "_adapt_2")):
+        for ours, theirs in (("AverageReturn", "mean"), ("MaxReturn", "max"), ("MinReturn", "min")):
+            assert row[f"episode_reward_{theirs}{suffix}"] == pytest.approx(row[f"Step_{step}-{ours}"], rel=1e-12)
+    assert row["adaptation_delta"] == pytest.approx(row["Step_2-AverageReturn"] - row["Step_0-AverageReturn"])
 
 
 def test_evaluation_uses_the_workers_of_training():
@@ -533,6 +541,7 @@ def run_script(tmp_path, text, **environ):
 LOCAL = """
     import time
     import numpy as np
+    import ray
     from meta_policy_search.envs.point_envs.point_env_2d_corner import MetaPointEnvCorner
     from meta_policy_search.actors.stacked_mlp import StackedMLP, sample_gaussian
     from meta_policy_search.samplers import MetaSampler, RayOptions
@@ -557,6 +566,7 @@ LOCAL = """
 
     sampler = MetaSampler(Env(), Policy(), 3, 2, 5, parallel=RayOptions(num_workers=2, cpus_per_worker=0.5))
     print(len(sampler.obtain_samples()), flush=True)
+    print(ray.cluster_resources()["object_store_memory"] <= 4 << 30)
     Env.slow = True
     slow = MetaSampler(Env(), Policy(), 3, 2, 5, parallel="ray")
     print("sampled", flush=True)
@@ -573,7 +583,7 @@ def alive(processes):
 def test_a_ray_that_the_sampler_started_ends_with_the_script_and_says_nothing(tmp_path, how):
     process = start_script(tmp_path, LOCAL)
     try:
-        assert [process.stdout.readline() for _ in range(2)] == ["2\n", "sampled\n"], process.stderr.read()
+        assert [process.stdout.readline() for _ in range(3)] == ["2\n", "True\n", "sampled\n"], process.stderr.read()
         started = psutil.Process(process.pid).children(recursive=True)
         assert len(started) >= 4  # Ray's own, and two workers
         process.stdin.write("end\n" if how == "end" else "sample\n")

@@ -23,16 +23,3 @@ def test_infos_that_only_some_steps_give_are_nan_or_none_in_the_others(envs_per_
         np.testing.assert_array_equal(infos["success"], np.where(is_last, 1.0, np.nan))
         assert infos["outcome"].tolist() == [None] * (len(t) - 1) + ["done"]
         assert infos["t"].dtype.kind == "i" and infos["success"].dtype == infos["odd"].dtype == np.float64
-
-
-@pytest.mark.parametrize("envs_per_task, executor", [(1, "iterative"), (4, "iterative"), (6, "iterative"),
-                                                     (6, "parallel")])
-def test_progress_counts_every_step_of_every_path_once(envs_per_task, executor):
-    """Given paths that end early, then the steps that they lack count when they end."""
-    counts = []
-    with MetaSampler(EnvWithRareInfos(), FixedPolicy(), 6, 2, 5, envs_per_task=envs_per_task,
-                     executor=executor) as sampler:
-        sampler.on_steps = counts.append
-        sampler.obtain_samples()
-        assert sampler.total_timesteps_sampled < sum(counts) == 6 * 2 * 5
-        assert len(counts) > 1 and min(counts) > 0

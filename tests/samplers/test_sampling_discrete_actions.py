@@ -178,8 +178,8 @@ def test_policy_and_environment_must_fit(make_env, policy_cls, sizes, message):
 
 @pytest.mark.parametrize("executor_cls", [MetaIterativeEnvExecutor, MetaBatchedEnvExecutor])
 @pytest.mark.parametrize("actions, message", [
-    ([0.0, 1.0], "actions: expected integers, got float64"), ([[0], [1]], r"actions: expected shape \(2,\)"),
-    ([0, A], f"actions: expected integers from 0 to {A - 1}, got {A}"),
+    ([0.0, 1.0], "expected integers from 0 to 2, got"), ([[0], [1]], r"actions: expected shape \(2,\)"),
+    ([0, A], "expected integers from 0 to 2, got"),
 ])
 def test_executors_check_actions(executor_cls, actions, message):
     with executor_cls(MetaTabularMDPEnv(S, A), 2, 1, T) as executor:

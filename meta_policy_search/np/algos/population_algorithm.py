@@ -47,6 +47,8 @@ class PopulationAlgorithm(RLAlgorithm):
     def __init__(self, env_spec: Any, policy: Any, baseline: Any, n_samples: int, discount: float,
                  max_path_length: int) -> None:
         self.env_spec = check_env_spec("env_spec", env_spec)
+        if not hasattr(policy, "get_flat_params"):
+            raise TypeError(f"policy: expected one with get_flat_params and set_flat_params, got {policy!r}")
         check_spaces(policy, env_spec)
         self.policy = policy
         self._processor = SampleProcessor(baseline, discount=discount)

@@ -2,6 +2,7 @@
 import dataclasses
 import logging
 import os
+import shutil
 import socket
 from typing import Any, Dict, Optional, Union
 
@@ -92,7 +93,7 @@ def connect(ray: Any, options: RayOptions) -> bool:
     if ray.is_initialized():
         check_cluster(ray, options)
         return False
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    quiet: Dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = options.address or os.environ.get("RAY_ADDRESS") or "local"
     if address != "local":
         check_address("RAY_ADDRESS" if options.address is None else "address", address)
@@ -105,10 +106,18 @@ def connect(ray: Any, options: RayOptions) -> bool:
     constants = ray._private.ray_constants
     before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
     try:
-        ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, **quiet)
+        ray.init(address="local", num_cpus=available_cores(), object_store_memory=_store_size(),
+                 include_dashboard=False, **quiet)
     finally:
         constants.ENABLE_RAY_CLUSTER = before
     return True
+
+
+def _store_size() -> int:
+    """Returns how many bytes the object store of a local Ray may take; by default Ray lets it take 30% of the memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    room = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else memory
+    return max(80 << 20, min(4 << 30, memory // 5, room * 4 // 5))  # Ray refuses less than 75 MiB
 
 
 def check_cluster(ray: Any, options: RayOptions) -> None:

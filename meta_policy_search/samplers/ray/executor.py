@@ -12,7 +12,7 @@ from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.samplers.errors import EnvWorkerError, tasks_text
 from meta_policy_search.samplers.ray.connection import RayOptions
 from meta_policy_search.samplers.ray.pool import WorkerPool
-from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, PathRng, Share, join_shares
+from meta_policy_search.samplers.rollout_loop import Collection, PathRng, Share, join_shares
 from meta_policy_search.samplers.vectorized_env_executor.base import pickle_env
 from meta_policy_search.types import Task
 from meta_policy_search.utils.threads import divide
@@ -63,15 +63,13 @@ class RayExecutor:
             raise ValueError(f"tasks: expected meta_batch_size={self._meta_batch_size} of them, got {len(tasks)}")
         self.tasks = list(tasks)
 
-    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
-                on_steps: Optional[OnSteps] = None) -> Collection:
+    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
         """Collects paths in all tasks.
 
         Args:
             num_rollouts: paths of each task.
             path_rng: makes the generator of each path.
             actor: acts in all tasks.
-            on_steps: called once, when all paths are collected; default None.
 
         Raises:
             TypeError: the actor cannot be divided among workers.
@@ -95,8 +93,6 @@ class RayExecutor:
             if isinstance(answer, EnvWorkerError):
                 raise answer.by(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
             shares += copy.deepcopy(answer)  # Ray's arrays cannot be written to
-        if on_steps is not None:
-            on_steps(self._meta_batch_size * num_rollouts * self._sizes[1])
         return join_shares(shares)
 
     def close(self) -> None:

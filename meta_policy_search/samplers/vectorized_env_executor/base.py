@@ -25,7 +25,7 @@ from meta_policy_search.envs.gym_compat import check_meta_env, sample_tasks
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.envs.spaces import check_has_spaces
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError, tasks_text
-from meta_policy_search.samplers.rollout_loop import Collection, OnSteps, PathRng, collect_shares, join_shares
+from meta_policy_search.samplers.rollout_loop import Collection, PathRng, collect_shares, join_shares
 from meta_policy_search.types import BatchedStep, Infos, Task
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.seeding import Stream, next_rng
@@ -151,24 +151,20 @@ class MetaEnvExecutor(abc.ABC):
     def _assign(self, tasks: List[Task]) -> None:
         """Does what `set_tasks` does."""
 
-    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor,
-                on_steps: Optional[OnSteps] = None) -> Collection:
+    def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
         """Collects paths in all tasks, in `max_threads` threads if the actor can be divided.
 
         Args:
             num_rollouts: paths of each task.
             path_rng: makes the generator of each path.
             actor: acts in all tasks.
-            on_steps: called after every step, from all of the threads, with the number of steps done or not to be
-                taken; default None.
 
         Raises:
             ValueError: an observation, reward or action is not finite; names task, path and step.
             EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
         """
         self._check_open()
-        tasks = range(self.meta_batch_size)
-        return join_shares(collect_shares(self, num_rollouts, path_rng, actor, tasks, on_steps))
+        return join_shares(collect_shares(self, num_rollouts, path_rng, actor, range(self.meta_batch_size)))
 
     # ---- lists
 
