@@ -36,6 +36,11 @@ nb_merge_streams = True  # what a cell prints is one block
 nb_execution_mode = "off"  # notebooks are shown as they were saved; tests/test_notebooks.py runs them
 public_names_package = "meta_policy_search"
 public_names_internal = [  # what modules of the package share with each other
+    "*.algos.gradient_adaptation.check_sample_processor",
+    "*.baselines.base.as_baseline",
+    "*.samplers.errors.[a-z]*",
+    "*.samplers.meta_sampler.make_executor",
+    "*.utils.published_hooks.*",
     "*Arguments",  # names and types of arguments; each class documents its own
     "*.actors.actor.join_tasks",
     "*.actors.parameters.*",
