@@ -93,7 +93,7 @@ def connect(ray: Any, options: RayOptions) -> bool:
     if ray.is_initialized():
         check_cluster(ray, options)
         return False
-    quiet: Dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     address = options.address or os.environ.get("RAY_ADDRESS") or "local"
     if address != "local":
         check_address("RAY_ADDRESS" if options.address is None else "address", address)
@@ -114,7 +114,7 @@ def connect(ray: Any, options: RayOptions) -> bool:
 
 
 def _store_size() -> int:
-    """Returns how many bytes the object store of a local Ray may take; by default Ray lets it take 30% of the memory."""
+    """Returns how many bytes the object store of a local Ray may take (Ray's default: 30% of the memory)."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     room = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else memory
     return max(80 << 20, min(4 << 30, memory // 5, room * 4 // 5))  # Ray refuses less than 75 MiB
