@@ -130,7 +130,7 @@ def _make_population(config: MetaConfig, parts: Parts) -> Callable[[], float]:
 def _make_alone(config: MetaConfig, recording: Recording, num_threads: int) -> Callable[[], float]:
     """Returns a function that simulates path after path and returns the control steps per second."""
     batched = make_batched(config, recording.tasks)
-    model, frame_skip = batched.engine.model, batched.frame_skip
+    model, frame_skip = batched.engine.model, batched.robot.frame_skip
     models = {id(task): _model_of(task, model) for task in recording.tasks}
     states = np.concatenate((np.zeros((len(recording.tasks), 1)), recording.qpos, recording.qvel), axis=1)
     shares = [np.argsort(recording.lengths)[first::num_threads] for first in range(num_threads)]  # of equal work

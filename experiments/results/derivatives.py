@@ -101,7 +101,7 @@ def estimates(process: Process, paths: Paths, values: np.ndarray, logits: tf.Ten
         "loaded": losses.loaded_dice_loss(log_prob, all_after, weights, starts),
         "loaded_lambda_0": losses.loaded_dice_loss(log_prob, one_after, weights, starts),
     }
-    return {name: -output.loss[0] for name, output in built.items()}
+    return {name: -output[0] for name, output in built.items()}
 
 
 def derivatives_of(value: tf.Tensor, logits: tf.Tensor) -> list[tf.Tensor]:

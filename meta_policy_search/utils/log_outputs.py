@@ -133,8 +133,8 @@ class EventFile:
     """Appends the numbers of rows to an event file of TensorBoard.
 
     Each process writes its own file: an open TensorBoard continues to read a file where the file ended before. A
-    resumed run writes a start event, at which TensorBoard discards the points of this and later steps. `state` has the
-    next `step`, and `bytes`: the size of the file.
+    resumed run truncates the files to the position and writes a start event, at which an open TensorBoard discards the
+    points of this and later steps. `state` has the next `step`, and `files`: the size in bytes of each file of the run.
 
     Args:
         folder: holds the event files; created if missing.
@@ -146,15 +146,22 @@ class EventFile:
 
         os.makedirs(folder, exist_ok=True)
         now = time.time_ns()  # TensorBoard reads files in the order of their names
-        self._path = os.path.join(folder, f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}")
-        self.state: dict[str, int] = {"step": 0 if position is None else position["step"], "bytes": 0}
+        self._folder, self._name = folder, f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
+        files = {} if position is None else position["files"]
+        for name in os.listdir(folder) if position is not None else ():
+            path = os.path.join(folder, name)
+            if name not in files:
+                os.remove(path)
+            elif os.path.getsize(path) > files[name]:
+                os.truncate(path, files[name])
+        self.state: dict[str, Any] = {"step": 0 if position is None else position["step"], "files": files}
         self._append(0, file_version="brain.Event:2")
         if position is not None:
             self._append(position["step"], session_log=SessionLog(status=SessionLog.START))
 
     def position(self) -> Position:
         """Returns what a resumed run needs to continue after the last row."""
-        return {"step": self.state["step"]}
+        return self.state
 
     def write_row(self, row: Row) -> None:
         """Appends the numbers of a row as float32."""
@@ -171,7 +178,9 @@ class EventFile:
 
         record = io.BytesIO()
         RecordWriter(record).write(Event(wall_time=time.time(), step=step, **content).SerializeToString())
-        self.state = {**self.state, "bytes": _append(self._path, self.state["bytes"], record.getvalue())}
+        files = self.state["files"]
+        size = _append(os.path.join(self._folder, self._name), files.get(self._name, 0), record.getvalue())
+        self.state = {**self.state, "files": {**files, self._name: size}}
 
 
 OutputFile = Union[RowFile, EventFile]

@@ -118,7 +118,7 @@ def test_the_scripts_take_such_a_folder(run, tmp_path, capsys):
 
 @pytest.mark.thorough
 def test_pictures_that_there_are_not(run):
-    with pytest.raises(ValueError, match=r"render_mode: there are no pictures \(human\) of MetaPointEnvCorner"):
+    with pytest.raises(ValueError, match=r"render_mode: MetaPointEnvCorner does not support render_mode='human'"):
         mps.load_evaluator(run[0], render_mode="human")
 
 

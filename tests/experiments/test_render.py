@@ -221,7 +221,7 @@ def test_mistakes(arguments, message, point, capsys):
 def test_environments_without_pictures_and_folders_that_are_no_runs(tmp_path, capsys):
     folder = train(tmp_path / "bandit", "--env", "MetaBernoulliBanditEnv")
     capsys.readouterr()
-    assert "there are no pictures (rgb_array) of MetaBernoulliBanditEnv" in mistake(capsys, folder)
+    assert "MetaBernoulliBanditEnv does not support render_mode='rgb_array'" in mistake(capsys, folder)
     assert "could not read the snapshot nowhere" in mistake(capsys, "nowhere")
 
 

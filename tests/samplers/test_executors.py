@@ -553,7 +553,7 @@ def test_an_exception_in_an_environment_names_environment_and_task(kind):
 @pytest.mark.parametrize("kind", ["iterative", "parallel"])
 @pytest.mark.parametrize(("how", "expected"), [
     ("shape", r"environment 9 .*observation: expected shape \(2,\), .*got \(3,\)"),
-    pytest.param("tuple", r"environment 9 .*got 2 values", marks=pytest.mark.thorough),
+    pytest.param("tuple", r"environment 9 .*expected .observation", marks=pytest.mark.thorough),
 ])
 def test_an_answer_that_does_not_fit_is_a_value_error(kind, how, expected):
     with executor(kind, Faulty(how)) as ex, pytest.raises(ValueError, match=expected):

@@ -9,6 +9,8 @@ from typing import Any, Dict, Optional, Union
 from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
+_SETTINGS = 4  # type of the first HTTP/2 frame, and so of gRPC
+
 CONNECT_TIMEOUT = 5.0
 """Seconds that a cluster may take to answer at its address."""
 
@@ -129,14 +131,18 @@ def check_cluster(ray: Any, options: RayOptions) -> None:
 
 
 def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
-    """Joins a cluster; raises `ConnectionError` unless something listens at its address. Ray retries for minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        if address != "auto":
-            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT).close()
-    except OSError as error:
-        raise ConnectionError(f"address: expected that of a Ray cluster, but nothing answers at {address}: "
-                              f"{error}") from error
+    """Joins a cluster; raises `ConnectionError` unless HTTP/2 is spoken at its address. Ray retries for minutes."""
+    if address != "auto":
+        host, _, port = address.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT) as connection:
+                connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0]))
+                answer = connection.recv(9)
+        except OSError as error:
+            raise ConnectionError(f"address: expected that of a Ray cluster, but nothing answers at {address}: "
+                                  f"{error}") from error
+        if answer[3:4] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS", "0") not in ("1", "true"):
+            raise ConnectionError(f"address: expected that of a Ray cluster, but what answers at {address} is none")
     try:
         ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError) as error:

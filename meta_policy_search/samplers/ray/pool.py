@@ -157,8 +157,9 @@ class WorkerPool:
                     number, tasks = running.pop(ref)
                     try:
                         answers[tasks] = number, self._ray.get(ref)
-                    except self._ray.exceptions.RayTaskError:
-                        raise  # a mistake of ours
+                    except self._ray.exceptions.RayTaskError as error:  # the result cannot be pickled
+                        raise EnvWorkerError(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)}): "
+                                             f"{type(error.cause).__name__}: {error.cause}") from None
                     except self._ray.exceptions.RayError as error:
                         last_error = error
                         losses[tasks] += 1
