@@ -174,6 +174,7 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
         config = record.resumed_config(experiment.config_class, params["settings"], given)
         trainer = _restore(experiment, folder, config)
         process = record.describe_process(command)
+        run_folder.warn_of_changes(params, process)
         params.pop("ended", None)
         resumed = [*params["resumed"], {"itr": trainer.itr, **process}]
         _write_params(folder, config, {**params, "stopped": False, "resumed": resumed})

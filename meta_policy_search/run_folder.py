@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from meta_policy_search import __version__
 from meta_policy_search.envs.mujoco_envs.engines import chosen_engine
+from meta_policy_search.utils import logger
 from meta_policy_search.utils.files import write_text
 from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.threads import available_cores
@@ -120,6 +121,17 @@ def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
                     "physics_engine": chosen_engine()},
         "tensorflow_flags": {name: os.environ.get(name) for name in _FLAGS},
     }
+
+
+def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
+    """Warns of differences between the process that started a run and the process that resumes it."""
+    before, now = (
+        {"git_revision": part.get("git_revision"), **part["versions"], **part["machine"], **part["tensorflow_flags"]}
+        for part in (params, process)
+    )
+    changes = [f"{name} was {before.get(name)}, is {value}" for name, value in now.items() if before.get(name) != value]
+    if changes:
+        logger.warn("the resumed run may differ from an uninterrupted one: " + "; ".join(changes))
 
 
 def _version(package: str) -> Optional[str]:

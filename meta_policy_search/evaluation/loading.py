@@ -1,5 +1,6 @@
 """The evaluator of a run folder."""
-from typing import Any, Optional, Union
+import inspect
+from typing import Any, Dict, Optional, Union
 
 from meta_policy_search.envs.gym_compat import innermost
 from meta_policy_search.envs.interface import MetaEnv
@@ -34,7 +35,7 @@ def load_evaluator(
         snapshot: `"last"`, the iteration of a snapshot, or None for a random initialization of the policy: the initial
             policy of the run, if that was the first object built after the seed was set.
         rollouts_per_meta_task: paths in each task after each number of steps; default None, as in the run.
-        max_path_length: most steps of a path; default None, as in the run. DiCE takes at most as many as in the run.
+        max_path_length: most steps of a path; default None, as in the run.
         env: environment of the tasks; default None, that of the run.
         render_mode: render mode of the environment, such as `"rgb_array"`; default None, as in the run.
         parallel: how to sample in parallel, see `MetaSampler`; default None, as in the run.
@@ -47,6 +48,8 @@ def load_evaluator(
     itr = None if snapshot in (LAST, None) else check_int_at_least("snapshot", snapshot, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
         content = load_snapshot(run_folder, itr)
+        if max_path_length is not None:
+            _set_path_length(content["state"].get("parts", {}), max_path_length)
         trainer = Trainer.build_like(content)
         if snapshot is None:
             seeding.set_root(content["state"]["seeding"]["root"])
@@ -65,6 +68,16 @@ def load_evaluator(
         if render_mode is not None:
             _set_render_mode(evaluator.env, render_mode)
         return evaluator
+
+
+def _set_path_length(parts: Dict[str, Any], max_path_length: int) -> None:
+    """Replaces the argument `max_path_length` of those parts of a snapshot that were built with one."""
+    for name in parts.keys() & {"algo", "sampler", "sample_processor"}:
+        part_class, args, kwargs = parts[name]
+        given = inspect.signature(part_class).bind_partial(*args, **kwargs)
+        if given.arguments.get("max_path_length") is not None:
+            given.arguments["max_path_length"] = max_path_length
+            parts[name] = part_class, given.args, given.kwargs
 
 
 def _set_render_mode(env: Any, render_mode: str) -> None:

@@ -580,6 +580,17 @@ def test_a_snapshot_of_an_environment_that_is_gone(run_of_four, monkeypatch, cap
     assert contents(run_of_four) == before
 
 
+@pytest.mark.thorough
+def test_resuming_elsewhere_warns(finished_copy, capsys):
+    content = params(finished_copy)
+    content["versions"]["numpy"], content["machine"]["cores"] = "1.0", 1000
+    write_json(finished_copy / "params.json", content)
+    run(pro_mp, "--resume", finished_copy, "--n_itr", 13)
+    cores = params(finished_copy)["resumed"][0]["machine"]["cores"]
+    warning = re.search("^warning: the resumed run may differ.*", capsys.readouterr().out, flags=re.MULTILINE)[0]
+    assert warning.endswith(f"numpy was 1.0, is {np.__version__}; cores was 1000, is {cores}")
+
+
 # Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 
