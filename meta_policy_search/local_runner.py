@@ -113,6 +113,8 @@ class LocalRunner(TrainingLoop):
             raise TypeError(f"algo: expected an RLAlgorithm, got {algo!r}")
         sampler_cls = algo.sampler_cls if sampler_cls is None else sampler_cls
         sampler_args = dict(sampler_args or {})
+        if sampler_cls is None and sampler_args:
+            raise TypeError(f"sampler_args: expected none without a sampler_cls, got {sampler_args}")
         sampler = None if sampler_cls is None else sampler_cls(algo, env, **sampler_args)
         self._shut_down_workers()
         self._root, self._before = seeding.chosen_root(), None

@@ -25,8 +25,13 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
         title: name of the algorithm in plots; default None, the name of the class.
 
     Raises:
+        TypeError: `name` is not a string, or `algo_class` not a class.
         ValueError: this package has an algorithm of that name.
     """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name: expected a non-empty string, got {name!r}")
+    if not isinstance(algo_class, type):
+        raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
     known = _ALGORITHMS.get(name)
     if isinstance(known, str):
         raise ValueError(f"name: expected another name than {name!r}, which is that of {known}")

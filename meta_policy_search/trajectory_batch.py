@@ -78,6 +78,9 @@ class TrajectoryBatch:
                 `terminated`, `env_infos` and `agent_infos`; env infos that not all paths have are left out.
         """
         task = concatenate_paths(paths)
+        for index, path in enumerate(paths):
+            if "last_observation" not in path:
+                raise ValueError(f"path {index}: expected a key 'last_observation', got only {sorted(path)}")
         terminals = np.zeros(int(task.lengths.sum()), dtype=bool)
         terminals[np.cumsum(task.lengths) - 1] = [bool(path.get("terminated", False)) for path in paths]
         last_observations = np.stack([path["last_observation"] for path in paths])

@@ -3,7 +3,6 @@
 Processes are forked from two interpreters that have everything loaded (helpers/fork_server.py), so that dozens of them
 are affordable; a run is never gone on with by the interpreter that began it.
 """
-import contextlib
 import csv
 import importlib.util
 import itertools
@@ -307,22 +306,12 @@ def test_worker_processes_end_with_a_run_that_is_killed(servers, tmp_path):
                        output=tmp_path / "output.txt")
     while not (tmp_path / "run" / "progress.csv").exists() or not csv_rows(tmp_path / "run"):
         time.sleep(0.01)
-    assert len(group(pid)) > 1
+    workers = psutil.Process(pid).children(recursive=True)
+    assert workers
     os.kill(pid, signal.SIGKILL)
     server.wait(pid)
-    deadline = time.monotonic() + 30
-    while group(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert group(pid) == []
-
-
-def group(pid):
-    """Returns the processes in a process group."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
-            found += [process] if os.getpgid(process.pid) == pid else []
-    return found
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
 
 
 @pytest.mark.parametrize("num_kills", [4, pytest.param(NUM_KILLS, marks=pytest.mark.slow)])

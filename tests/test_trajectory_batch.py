@@ -106,7 +106,7 @@ def test_paths_that_cannot_be_a_batch(batch):
         TrajectoryBatch.from_paths(SPEC, [])
     first, second = batch.to_paths()
     del second["last_observation"]
-    with pytest.raises(KeyError, match="last_observation"):
+    with pytest.raises(ValueError, match="path 1: expected a key 'last_observation'"):
         TrajectoryBatch.from_paths(SPEC, [first, second])
     with pytest.raises(ValueError, match="path 0: observations: expected 3 steps, as many as rewards"):
         TrajectoryBatch.from_paths(SPEC, [{**first, "observations": np.zeros((2, O))}])

@@ -86,6 +86,9 @@ class DDPG(OffPolicyRLAlgorithm):
             raise TypeError(f"policy: expected a DeterministicMLPPolicy of continuous actions, got {policy!r}")
         if not isinstance(qf, MLPQFunction):
             raise TypeError(f"qf: expected an MLPQFunction, got {qf!r}")
+        if (qf.obs_dim, qf.action_dim) != (policy.obs_dim, policy.action_dim):
+            raise ValueError(f"qf: expected one for observations of size {policy.obs_dim} and actions of size "
+                             f"{policy.action_dim}, got {qf.obs_dim} and {qf.action_dim}")
         self.target_update_tau = check_fraction("target_update_tau", target_update_tau)
         self.policy_lr = check_positive("policy_lr", policy_lr)
         self.qf_lr = check_positive("qf_lr", qf_lr)

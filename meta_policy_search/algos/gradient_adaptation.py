@@ -55,6 +55,9 @@ class GradientAdaptation(MetaRLAlgorithm):
         """
         if not isinstance(exploration_policy, TaskPolicy):
             raise TypeError(f"exploration_policy: expected a TaskPolicy, got {exploration_policy!r}")
+        if not isinstance(exploration_trajectories, TrajectoryBatch):
+            raise TypeError("exploration_trajectories: expected a TrajectoryBatch, got "
+                            f"{type(exploration_trajectories).__name__}")
         algo = self.algo.with_meta_batch_size(1)
         algo.policy.update_task_parameters([exploration_policy.get_param_values()])
         processor = copy.deepcopy(self.sample_processor)

@@ -157,6 +157,8 @@ class MetaEvaluator(Configurable):
         if not isinstance(self.algo, MetaAlgo):
             raise ValueError(f"step_sizes: expected None, as {type(self.algo).__name__} has its own, got "
                              f"{step_sizes!r}")
+        if not isinstance(step_sizes, (list, tuple)):
+            raise TypeError(f"step_sizes: expected a list of numbers or None, got {step_sizes!r}")
         if not 1 <= len(step_sizes) <= num_steps:
             raise ValueError(f"step_sizes: expected 1 to num_steps={num_steps} of them, got {step_sizes!r}")
         sizes = [check_positive(f"step_sizes[{i}]", size) for i, size in enumerate(step_sizes)]
@@ -230,6 +232,8 @@ def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:
 
 
 def _check_seeds(seeds: Sequence[int]) -> Tuple[int, ...]:
+    if not isinstance(seeds, (list, tuple)):
+        raise TypeError(f"seeds: expected a list of integers, got {seeds!r}")
     seeds = tuple(check_int_at_least(f"seeds[{i}]", seed, 0) for i, seed in enumerate(seeds))
     if not seeds or len(set(seeds)) < len(seeds):
         raise ValueError(f"seeds: expected at least one, each of them once, got {seeds}")

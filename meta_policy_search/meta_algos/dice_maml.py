@@ -61,6 +61,9 @@ class DICEMAML(MAMLAlgo):
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns what the placeholders of one step are fed, by their names."""
         for task in samples:
+            if "mask" not in task:
+                raise ValueError(f"{inputs.name}: expected samples of a DiceMetaSampleProcessor, with entries such as "
+                                 f"'mask', got {', '.join(map(repr, sorted(task)))}")
             if np.shape(task.get("mask", ()))[1:] not in ((), (self.max_path_length,)):
                 raise ValueError(f"{inputs.name}: expected paths padded to max_path_length={self.max_path_length} "
                                  "steps, as by a DiceMetaSampleProcessor with the same number, got "

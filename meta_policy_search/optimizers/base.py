@@ -168,6 +168,10 @@ class Optimizer(Serializable, abc.ABC):
         self._variables = VariableSet(params if isinstance(params, Mapping) else {v.name: v for v in params})
         if sample_axes is None:
             sample_axes = {name: 0 for name, ph in self._inputs.items() if ph.shape.rank != 0}
+        for argument, names in (("sample_axes", sample_axes), ("task_inputs", task_inputs)):
+            unknown = sorted(set(names) - set(self._inputs))
+            if unknown:
+                raise ValueError(f"{argument}: expected names in input_ph_dict {sorted(self._inputs)}, got {unknown}")
         self._sample_axes = dict(sample_axes)
         self._blocks = TaskBlocks([self._inputs[name] for name in task_inputs], self._variables.variables.values())
 
@@ -220,3 +224,22 @@ class Optimizer(Serializable, abc.ABC):
             raise ValueError(f"num_minibatches: expected at most the {num_samples} samples, got {num_minibatches}")
         for part in np.array_split(self._rng.permutation(num_samples), num_minibatches):
             yield self._take(input_val_dict, np.sort(part))
+
+
+def first_non_finite(tensor: tf.Tensor, session: tf.Session, feed: Mapping[tf.Tensor, np.ndarray]) -> Optional[str]:
+    """Returns the name of the first non-finite tensor among the inputs of `tensor`, or None.
+
+    The order is that in which the graph was built.
+    """
+    found, waiting = {tensor.op}, [tensor.op]
+    while waiting:
+        for source in waiting.pop().inputs:
+            if source.op not in found:
+                found.add(source.op)
+                waiting.append(source.op)
+    candidates = [out for op in found for out in op.outputs if out.dtype.is_floating]
+    candidates.sort(key=lambda out: out.op._id)  # noqa: SLF001 - the order in which the graph was built
+    for candidate, value in zip(candidates, session.run(candidates, feed)):
+        if not np.isfinite(value).all():
+            return candidate.name
+    return None

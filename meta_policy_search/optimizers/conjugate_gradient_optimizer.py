@@ -14,7 +14,7 @@ from typing import Any, Callable, Collection, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer
+from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer, first_non_finite
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import (
@@ -152,8 +152,8 @@ class ConjugateGradientOptimizer(Optimizer):
             products use, in (0, 1]; default 1.
         backtrack_ratio (float): factor between the steps that the line search tries, in (0, 1); default 0.8.
         max_backtracks (int): steps it tries at the most, at least 1; default 15.
-        debug_nan (bool): whether, on a terminal, a debugger opens before an error about a loss, gradient or constraint
-            that is not finite. Default False.
+        debug_nan (bool): whether an error about a loss, gradient or constraint that is not finite names the first
+            non-finite tensor; on a terminal, a debugger opens before it. Default False.
         accept_violation (bool): whether to keep the smallest step tried if none meets the conditions. A step whose
             loss or constraint is not finite is never kept. Default False.
         hvp_approach (HessianVectorProduct or None): computes Hessian-vector products; default `FiniteDifferenceHvp()`.
@@ -263,12 +263,19 @@ class ConjugateGradientOptimizer(Optimizer):
         tensors = [self._loss, self._gradient, self._constraint]
         loss, gradient, constraint = self.compute_means(tensors, input_val_dict)
         names = ("loss", "gradient of the loss", "constraint")
-        for quantity, value in zip(names, (loss, gradient, constraint)):
+        for quantity, tensor, value in zip(names, tensors, (loss, gradient, constraint)):
             if not np.isfinite(value).all():
-                if self._debug_nan and sys.stdin is not None and sys.stdin.isatty():
-                    pdb.set_trace()
-                raise FloatingPointError(f"the {quantity} {REFUSED}")
+                raise FloatingPointError(f"the {quantity} {REFUSED}{self._describe_cause(tensor, input_val_dict)}")
         return float(loss), gradient, float(constraint)
+
+    def _describe_cause(self, tensor: tf.Tensor, input_val_dict: InputValues) -> str:
+        """Names the first non-finite tensor if `debug_nan`; on a terminal, opens a debugger."""
+        if not self._debug_nan:
+            return "; debug_nan=True names the cause"
+        name = first_non_finite(tensor, self._variables.session(), self._feed(input_val_dict))
+        if sys.stdin is not None and sys.stdin.isatty():
+            pdb.set_trace()
+        return f"; the first tensor that is not finite: {name}"
 
     def _subsample(self, input_val_dict: InputValues) -> InputValues:
         if self._subsample_factor == 1.0:

@@ -4,7 +4,7 @@ from typing import Any, Collection, Dict, Mapping, Optional, Type
 
 import numpy as np
 
-from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer
+from meta_policy_search.optimizers.base import REFUSED, InputValues, Optimizer, first_non_finite
 from meta_policy_search.sessions import VariableSet
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import logger
@@ -114,7 +114,9 @@ class MAMLFirstOrderOptimizer(Optimizer):
         names = (f"gradient by {self._variables.variables[name].name}" for name in self._gradients)
         for quantity, value in zip(["loss", *names], [loss, *gradients]):
             if not np.isfinite(value).all():
-                raise FloatingPointError(f"the {quantity} {REFUSED}")
+                first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
+                raise FloatingPointError(f"the {quantity} {REFUSED}; the first tensor of the loss that is not finite: "
+                                         f"{first or 'none (only the gradient is affected)'}")
         feed = dict(zip(self._new_gradients, gradients))
         self._variables.session().run(self._train_op, {**feed, self._rate_ph: self.learning_rate})
         return float(loss)

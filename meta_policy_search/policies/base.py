@@ -57,6 +57,8 @@ class Policy(Serializable, FlatPolicy):
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
                  output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"name: expected a non-empty string, got {name!r}")
         self.name = name
         self.hidden_sizes = check_hidden_sizes(hidden_sizes)
         self.learn_std = check_bool("learn_std", learn_std)
@@ -372,6 +374,9 @@ class MetaPolicy(Policy):
         if len(observations) != self.meta_batch_size:
             raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
                              f"{len(observations)}")
+        lengths = sorted({len(task_observations) for task_observations in observations})
+        if len(lengths) != 1:
+            raise ValueError(f"observations: expected equally many for every task, got lengths {lengths}")
         stacked = self._check_observations("observations", observations, ndim=3)
         actions, infos = self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict})
         agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(stacked.shape[1])]

@@ -209,4 +209,6 @@ def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_pa
         executor = "parallel" if parallel else "batched" if is_vectorized else "iterative"
     if isinstance(executor, str):
         executor = EXECUTORS[check_choice("executor", executor, EXECUTORS)]
+    if not callable(executor):
+        raise TypeError(f"executor: expected one of {sorted(EXECUTORS)}, a callable or None, got {executor!r}")
     return executor(env, meta_batch_size, envs_per_task, max_path_length)

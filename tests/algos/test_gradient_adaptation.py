@@ -157,6 +157,8 @@ def test_mistakes():
         GradientAdaptation(adaptation.algo, None)
     with pytest.raises(TypeError, match="exploration_policy: expected a TaskPolicy, got "):
         adaptation.adapt_policy(adaptation.policy, trajectories)
+    with pytest.raises(TypeError, match="exploration_trajectories: expected a TrajectoryBatch, got list"):
+        adaptation.adapt_policy(policy, trajectories.to_paths())
     paths = [{**path, "agent_infos": {}} for path in trajectories.to_paths()]
     with pytest.raises(ValueError, match="lack the entry 'agent_infos/mean'"):
         adaptation.adapt_policy(policy, TrajectoryBatch.from_paths(EnvSpec.of(env), paths))

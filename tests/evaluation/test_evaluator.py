@@ -424,6 +424,8 @@ def test_the_picture(evaluation, tmp_path):
     ({"step_sizes": []}, ValueError, r"step_sizes: expected 1 to num_steps=2 of them, got \[\]"),
     ({"step_sizes": [0.1] * 3}, ValueError, "step_sizes: expected 1 to num_steps=2 of them, got"),
     ({"step_sizes": [0.1, -0.1]}, ValueError, r"step_sizes\[1\]: expected a finite number above 0, got -0.1"),
+    ({"seeds": 1}, TypeError, "seeds: expected a list of integers, got 1"),
+    ({"step_sizes": 0.1}, TypeError, "step_sizes: expected a list of numbers or None, got 0.1"),
     ({"seeds": []}, ValueError, r"seeds: expected at least one, each of them once, got \(\)"),
     ({"seeds": [1, 1]}, ValueError, r"seeds: expected at least one, each of them once, got \(1, 1\)"),
     ({"seeds": [1, -1]}, ValueError, r"seeds\[1\]: expected an integer of at least 0, got -1"),

@@ -401,12 +401,25 @@ def test_where_the_constraint_is_flat_nothing_moves_either(messages):
     assert len(messages) == 1
 
 
-def test_a_loss_that_is_not_finite_is_refused():
+@pytest.mark.parametrize("debug_nan", [True, False])
+def test_a_loss_that_is_not_finite_is_refused_and_debug_nan_names_the_cause(debug_nan):
     start = np.array([0.1, 0.2, 0.3], "f")
-    problem = Problem(ConjugateGradientOptimizer(), start=start)
-    with pytest.raises(FloatingPointError, match="the loss is not finite"):
+    problem = Problem(ConjugateGradientOptimizer(debug_nan=debug_nan), start=start)
+    with pytest.raises(FloatingPointError, match="the loss is not finite") as error:
         problem.optimize(scale=np.nan)
+    assert ("first tensor that is not finite:" in str(error.value)) == debug_nan
+    assert ("debug_nan=True names the cause" in str(error.value)) == (not debug_nan)
     np.testing.assert_array_equal(problem.w, start)
+
+
+def test_debug_nan_names_the_first_tensor():
+    optimizer, target = ConjugateGradientOptimizer(debug_nan=True), Target()
+    x_ph = tf.placeholder(tf.float32, [])
+    culprit = tf.log(x_ph, name="culprit")
+    w = target.vector()
+    optimizer.build_graph(tf.reduce_sum(w * tf.exp(culprit)), target, {"x": x_ph}, (tf.reduce_sum(w**2), 1.0))
+    with pytest.raises(FloatingPointError, match="first tensor that is not finite: culprit:0"):
+        optimizer.optimize({"x": -1.0})
 
 
 @pytest.mark.parametrize("debug_nan, is_terminal, opened", [(True, True, 1), (True, False, 0), (False, True, 0)])
@@ -432,8 +445,8 @@ def test_a_gradient_that_is_not_finite_is_refused():
 @pytest.mark.parametrize("accept_violation", [False, True])
 def test_a_constraint_that_is_not_finite_is_refused(accept_violation):
     start = np.array([0.1, 0.2, 0.3], "f")
-    optimizer = ConjugateGradientOptimizer(accept_violation=accept_violation)
-    with pytest.raises(FloatingPointError, match="the constraint is not finite"):
+    optimizer = ConjugateGradientOptimizer(accept_violation=accept_violation, debug_nan=True)
+    with pytest.raises(FloatingPointError, match="the constraint is not finite.*first tensor that is not finite"):
         Problem(optimizer, start=start).optimize(x=[1.0, np.nan])
     np.testing.assert_array_equal(optimizer.get_flat(), start)
 

@@ -190,7 +190,7 @@ def test_a_loss_that_is_not_finite_is_refused_whole(num_minibatches, bad):
     x[2, 1] = bad
     problem.optimizer._rng = SimpleNamespace(  # so that it is in the last minibatch
         permutation=np.arange, bit_generator=SimpleNamespace(state={}))
-    with pytest.raises(FloatingPointError, match="the loss is not finite"):
+    with pytest.raises(FloatingPointError, match="the loss is not finite.*first tensor"):
         problem.optimize(x)
     # then neither the variables nor Adam's moments and counters have moved, though a good minibatch may come first
     np.testing.assert_array_equal(problem.w, w)
@@ -209,13 +209,23 @@ def test_a_gradient_that_is_not_finite_is_refused_by_the_variables_name():
     assert target.values.read() == {"fine": [1.0], "root": [0.0]}
 
 
+def test_the_error_names_the_first_tensor_that_is_not_finite():
+    target, x_ph = Target(w=[1.0]), tf.placeholder(tf.float32, [None])
+    culprit = tf.log(x_ph, name="culprit")
+    optimizer = MAMLFirstOrderOptimizer()
+    loss = tf.reduce_sum(tf.exp(culprit) * target.variables["w"]) + 1.0 / culprit[0]
+    optimizer.build_graph(loss, target, {"x": x_ph})
+    with pytest.raises(FloatingPointError, match="culprit:0"):
+        optimizer.optimize({"x": [2.0, -1.0]})
+
+
 def test_steps_that_end_in_an_infinite_loss_are_undone():
     # given a loss that is finite at first, and far too long steps
     target = Target(w=[1.0])
     optimizer = MAMLFirstOrderOptimizer(SGD, learning_rate=100.0, max_epochs=2, tolerance=None)
-    optimizer.build_graph(-tf.reduce_sum(tf.exp(target.variables["w"])), target, {})
+    optimizer.build_graph(-tf.reduce_sum(tf.exp(target.variables["w"], name="culprit")), target, {})
     # then the second step is refused, and the first one undone
-    with pytest.raises(FloatingPointError, match="the loss is not finite"):
+    with pytest.raises(FloatingPointError, match="the loss is not finite.* culprit:0"):
         optimizer.optimize({})
     assert target.values.read() == {"w": [1.0]}
 
@@ -321,6 +331,10 @@ def test_the_problem_is_checked():
     target = Target(w=[0.0, 1.0])
     with pytest.raises(ValueError, match=r"loss: expected a scalar tensor, got shape \(2,\)"):
         MAMLFirstOrderOptimizer().build_graph(1.0 * target.variables["w"], target, {})
+    with pytest.raises(ValueError, match=r"sample_axes: .*\['x'\]"):
+        MAMLFirstOrderOptimizer().build_graph(tf.reduce_sum(target.variables["w"]), target, {}, {"x": 0})
+    with pytest.raises(ValueError, match=r"task_inputs: .*\['y'\]"):
+        MAMLFirstOrderOptimizer().build_graph(tf.reduce_sum(target.variables["w"]), target, {}, {}, ["y"])
 
 
 @pytest.mark.parametrize(

@@ -314,6 +314,7 @@ def test_output_nonlinearity_acts_on_the_mean(observations):
         ({"obs_dim": 0}, ValueError, "obs_dim"),
         ({"obs_dim": 2.5}, TypeError, "obs_dim"),
         ({"action_dim": -1}, ValueError, "action_dim"),
+        ({"name": ""}, TypeError, "name"),
         ({"hidden_sizes": (4, 0)}, ValueError, r"hidden_sizes\[1\]"),
         ({"learn_std": 1}, TypeError, "learn_std"),
         ({"hidden_nonlinearity": "tanhh"}, ValueError, "hidden_nonlinearity: .*'tanhh'"),

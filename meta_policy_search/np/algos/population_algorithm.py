@@ -13,7 +13,7 @@ from meta_policy_search.samplers.paths import concatenate_paths, path_returns
 from meta_policy_search.samplers.single_task_sampler import SingleTaskSampler
 from meta_policy_search.types import Path
 from meta_policy_search.utils import logger, seeding
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.utils import explained_variance_1d
 
 SearchT = TypeVar("SearchT", bound="PopulationAlgorithm")
@@ -147,12 +147,15 @@ class PopulationAlgorithm(RLAlgorithm):
         In a loop of your own, set the policy's parameters to `candidates[0]` first, and to `cur_mean` at the end.
 
         Args:
-            itr (int): iteration number; has no effect, as candidates take turns.
+            itr (int): iteration number, which must be the number of iterations done.
             paths (list of dict): paths that the candidate acted in.
 
         Returns:
             The average undiscounted return of the epoch so far.
         """
+        expected = self._cycle * self.n_samples + len(self._returns)
+        if check_int_at_least("itr", itr, 0) != expected:
+            raise ValueError(f"itr: expected {expected}, the number of iterations done, got {itr}")
         self._returns.append(float(path_returns(concatenate_paths(paths)).mean()))
         self._paths += paths
         self._average_return = float(np.mean(self._returns))

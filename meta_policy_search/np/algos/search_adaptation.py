@@ -65,6 +65,11 @@ class SearchAdaptation(MetaRLAlgorithm):
             ValueError: a candidate did not act; the trajectories are those of an earlier cycle; or the policy was not
                 exploring.
         """
+        if not isinstance(exploration_policy, SearchPolicy):
+            raise TypeError(f"exploration_policy: expected a SearchPolicy, got {exploration_policy!r}")
+        if not isinstance(exploration_trajectories, TrajectoryBatch):
+            raise TypeError("exploration_trajectories: expected a TrajectoryBatch, got "
+                            f"{type(exploration_trajectories).__name__}")
         if not exploration_policy.is_exploring:
             raise ValueError("exploration_policy: expected one that explores (next_exploration_policy), got one that "
                              "acts with the mean")

@@ -212,6 +212,7 @@ def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
     for given, error, message in (
         (explore(policy, 3), ValueError, r"expected at least one with each of 5 candidates, got those of \[0, 1, 2\]"),
         (explore(adaptation.get_initial_policy()), ValueError, r"expected the agent info 'candidate', .* only \[\]"),
+        (trajectories.to_paths(), TypeError, "exploration_trajectories: expected a TrajectoryBatch, got list"),
     ):
         with pytest.raises(error, match=message):
             adaptation.adapt_policy(policy, given)
@@ -221,6 +222,8 @@ def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
         adaptation.adapt_policy(adapted, trajectories)
     with pytest.raises(ValueError, match="exploration_policy: expected one that no trajectories were given of before"):
         adaptation.adapt_policy(policy, trajectories)
+    with pytest.raises(TypeError, match="exploration_policy: expected a SearchPolicy, got"):
+        adaptation.adapt_policy(adaptation.policy, trajectories)
     assert isinstance(adapted, SearchPolicy)
 
 
