@@ -87,7 +87,8 @@ class RayExecutor:
         assert self.tasks is not None, "the sampler sets them"
         calls = {tasks: (cloudpickle.dumps(self.tasks[tasks.start:tasks.stop]), self._number, [self._env], self._sizes)
                  for tasks in divide(range(self._meta_batch_size), self.num_workers)}
-        answers = self._pool.collect(calls, (num_rollouts, path_rng, actor), self.num_workers, self._timeout)
+        request = cloudpickle.dumps((num_rollouts, path_rng, actor))
+        answers = self._pool.collect(calls, request, self.num_workers, self._timeout)
         shares: List[Share] = []
         for tasks, (number, answer) in answers.items():
             if isinstance(answer, EnvWorkerError):

@@ -111,7 +111,7 @@ class WorkerPool:
                 if error is not None:
                     raise EnvWorkerError(f"a Ray worker could not be started: {error}") from error
 
-    def collect(self, calls: Dict[range, Tuple], request: Any, most: int, timeout: float
+    def collect(self, calls: Dict[range, Tuple], request: bytes, most: int, timeout: float
                 ) -> Dict[range, Tuple[int, Any]]:
         """Has paths collected by workers, of which `most` work at a time.
 

@@ -5,9 +5,8 @@ import pickle
 import socket
 from typing import Any, Dict, List, Tuple, Union
 
-from meta_policy_search.actors.actor import Actor
 from meta_policy_search.samplers.errors import FAULTS, EnvWorkerError, worker_error
-from meta_policy_search.samplers.rollout_loop import PathRng, Share, collect_shares
+from meta_policy_search.samplers.rollout_loop import Share, collect_shares
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import make_local_executor
 from meta_policy_search.utils.threads import THREAD_VARIABLES
@@ -25,7 +24,7 @@ class Worker:
         return f"process {os.getpid()} on {socket.gethostname()}"
 
     def collect(self, tasks: range, values: bytes, sampler: int, env: List[Any], sizes: Tuple[int, int],
-                request: Tuple[int, PathRng, Actor]) -> Union[List[Share], EnvWorkerError]:
+                request: bytes) -> Union[List[Share], EnvWorkerError]:
         """Collects the paths of some tasks.
 
         Args:
@@ -34,13 +33,13 @@ class Worker:
             sampler: number of the sampler.
             env: the reference to the pickled environment, in a list, so that Ray does not fetch it for each call.
             sizes: environments per task, and maximum steps of a path.
-            request: paths per task, what makes their generators, and what acts in all tasks of the sampler.
+            request: paths per task, what makes their generators, and what acts in all tasks of the sampler; pickled.
 
         Returns:
             The paths, or the error.
         """
         try:
-            num_rollouts, path_rng, actor = request
+            num_rollouts, path_rng, actor = pickle.loads(request)
             executor = self._executor(tasks, values, sampler, env, sizes)
             return collect_shares(executor, num_rollouts, path_rng, actor.for_tasks(tasks.start, tasks.stop), tasks)
         except FAULTS as error:
