@@ -174,7 +174,9 @@ def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = p
         with open(path, "rb") as file:
             return unpickler(file).load()
     except Exception as error:
-        raise SnapshotError(f"the snapshot {path} is whole, but rebuilding its objects failed: {error!r}") from error
+        raise SnapshotError(f"the snapshot {path} is whole, but rebuilding its objects failed: {error!r}. A "
+                            "snapshot of another version needs that version: save the weights there with "
+                            "policy.save_npz, and load them here with policy.load_npz") from error
 
 
 def _dump(file: BinaryIO, itr: int, written_ns: int, params: Any) -> None:
