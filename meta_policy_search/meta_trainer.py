@@ -56,7 +56,7 @@ class Trainer(TrainingLoop):
         sampler (Sampler): collects the paths.
         sample_processor (SampleProcessor): turns paths into samples.
         policy (MetaPolicy): the policy.
-        n_itr (int): number of iterations, those before `start_itr` included.
+        n_itr (int): total number of iterations, including those before `start_itr`.
         start_itr (int): number of the first iteration; default 0.
         num_inner_grad_steps (int): inner steps per iteration, those of the algorithm; default 1.
         sess (tf.Session or None): session to run in, for example with the parameters of a loaded policy. By default the

@@ -76,7 +76,8 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
         name = algo if isinstance(algo, str) else algo.__name__
         folder = make_run_folder(name, env_name, seed) if dump_path is None else dump_path
         with logger.scoped_configure(folder, formats):
-            logger.log(f"{env_name}, seed {seed}: {n_itr} iterations of {algo_class.__name__}, written to {folder}")
+            count = f"{n_itr} iteration{'s' * (n_itr != 1)}"
+            logger.log(f"{env_name}, seed {seed}: {count} of {algo_class.__name__}, written to {folder}")
             return Run(trainer, folder)._train()
 
 
@@ -100,7 +101,7 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
         given[processor_class].setdefault("return_baseline", baselines.LinearFeatureBaseline())
     policy = policy_class.for_env(env, **given[policy_class])
     algo = algo_class(policy=policy, **given[algo_class])
-    given[Trainer]["num_inner_grad_steps"] = algo.num_inner_grad_steps
+    given[Trainer].setdefault("num_inner_grad_steps", algo.num_inner_grad_steps)
     return Trainer(algo, env, MetaSampler(env, policy, **given[MetaSampler]), processor_class(**given[processor_class]),
                    policy, n_itr, callbacks=callbacks, **given[Trainer])
 

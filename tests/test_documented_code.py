@@ -14,6 +14,7 @@ SMALL = "meta_batch_size=2, rollouts_per_meta_task=2, max_path_length=5, hidden_
 IN_ONE_GO = {  # page: what makes its code take less time
     "howto/own_environment.rst": {"n_itr=20": "n_itr=2"},
     "howto/own_algorithm.rst": {"n_itr=3, ": f"n_itr=1, {SMALL}, ", "n_itr=2, ": f"n_itr=1, {SMALL}, "},
+    "howto/own_baseline.rst": {"n_itr=3": f"n_itr=1, {SMALL}"},
     "howto/own_policy.rst": {},
     "algorithms/e_maml.rst": {},
     "migration.rst": {},

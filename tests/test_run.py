@@ -80,3 +80,17 @@ def test_mistakes_leave_no_folder(arguments, error, message, tmp_path, monkeypat
         mps.train(**{"env": "MetaPointEnvCorner", **arguments})
     assert message in str(raised.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_number_of_inner_steps_that_the_algorithm_does_not_take_is_an_error(tmp_path):
+    class OneStep(mps.ProMP):
+        def __init__(self, policy, meta_batch_size=20):
+            super().__init__(policy, meta_batch_size=meta_batch_size)
+
+    with pytest.raises(ValueError, match="the value of algo.num_inner_grad_steps, got 2"):
+        mps.train("MetaPointEnvCorner", OneStep, n_itr=1, num_inner_grad_steps=2, dump_path=tmp_path / "run", **TINY)
+
+
+def test_a_class_in_place_of_a_baseline_is_refused():
+    with pytest.raises(TypeError, match="baseline: expected an object with the methods fit and predict"):
+        mps.MetaSampleProcessor(mps.LinearFeatureBaseline)

@@ -70,7 +70,8 @@ def as_baseline(baseline: Any, name: str = "baseline") -> Baseline:
     """
     if isinstance(baseline, Baseline):
         return baseline
-    if not (callable(getattr(baseline, "fit", None)) and callable(getattr(baseline, "predict", None))):
+    has_methods = callable(getattr(baseline, "fit", None)) and callable(getattr(baseline, "predict", None))
+    if isinstance(baseline, type) or not has_methods:
         raise TypeError(f"{name}: expected an object with the methods fit and predict (ZeroBaseline() for none), got "
                         f"{baseline!r}")
     return _AdaptedBaseline(baseline)

@@ -31,7 +31,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
     An observation becomes `(x - m) / (sqrt(v) + 1e-8)`, a reward `x / (sqrt(v) + 1e-8)`. The averages start afresh at
     each reset, so the data of a path depend on that path alone.
 
-    Stepping follows gym 0.26. Attributes that are not found here are those of the wrapped environment.
+    Stepping follows gym 0.26. Other attributes are looked up on the wrapped environment.
     `make_batched(num_envs)` returns None where the wrapped environment has no vectorized form.
 
     Args:
@@ -87,7 +87,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
         return None if batched is None else BatchedNormalizedEnv(batched, self.make_normalizer(num_envs))
 
     def make_normalizer(self, num_envs: int) -> "_Normalizer":
-        """Returns this environment's arithmetic on the rows of `num_envs` wrapped ones that somebody else steps."""
+        """Returns an object that normalizes the data of `num_envs` wrapped environments."""
         return _Normalizer(num_envs, self.wrapped_env, **self._settings)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:

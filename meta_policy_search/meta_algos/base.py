@@ -391,7 +391,7 @@ class MAMLAlgo(MetaAlgo):
         """Builds the graph of `compute_diagnostics`; does nothing when called again.
 
         Raises:
-            ValueError: there is a single task, so that there are no halves to compare, or no inner step.
+            ValueError: there is only one task (two halves are compared), or there are no inner steps.
         """
         if self._diagnostics is not None:
             return

@@ -111,7 +111,7 @@ class ProMP(MAMLAlgo):
                              inputs={"clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff})
 
     def after_update(self, stats: Mapping[str, np.ndarray]) -> Dict[str, float]:
-        """Adapts the penalties and anneals the clipping; returns those that the update had."""
+        """Adapts the penalties and anneals `clip_eps`; returns the values that the update used."""
         coeff = float(np.mean(self.inner_kl_coeff)) if self.num_inner_grad_steps else 0.0
         figures = {"KLCoeffInner": coeff, "ClipEps": self.clip_eps}
         if self.adaptive_inner_kl_penalty:

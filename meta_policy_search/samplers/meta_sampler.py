@@ -40,12 +40,12 @@ class MetaSampler(Sampler):
     Args:
         env (MetaEnv): environment to sample in; it is copied.
         policy (MetaPolicy): policy that acts, with the parameters it has for each task. Anything that has the
-            `get_actions` of a `MetaPolicy` will do; None as agent infos stands for no infos.
+            `get_actions` of a `MetaPolicy` will do; It may return None for the agent infos.
         rollouts_per_meta_task (int): paths per task `P`.
         meta_batch_size (int): number of tasks `M`; that of the policy.
         max_path_length (int): a path is cut off after so many steps.
         envs_per_task (int or None): paths of a task that are under way at the same time. Fewer need less memory and
-            more time. Default, and where more are given: `rollouts_per_meta_task`.
+            more time. Default and maximum: `rollouts_per_meta_task`.
         parallel (bool, str or RayOptions): True for environments that are stepped in worker processes, `'ray'` for
             workers on a Ray cluster that collect whole paths; `RayOptions` says which cluster, see there. By default
             they are stepped in this process, as arrays where the environment has such a form, else one after the other.
@@ -95,7 +95,7 @@ class MetaSampler(Sampler):
     def update_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
         """Begins an iteration: samples a new task for each place in the meta-batch.
 
-        Where none has begun, `obtain_samples` does it, with the tasks that `vec_env.set_tasks` was given, if any.
+        If no iteration has begun, `obtain_samples` begins one with the tasks of `vec_env.set_tasks`, or with new tasks.
 
         Args:
             tasks: `meta_batch_size` tasks, for an iteration with these instead.

@@ -21,7 +21,8 @@ F = TypeVar("F", bound=Callable)
 class replaces:  # noqa: N801 - used as a decorator
     """Declares which methods of the same class a vectorized method replaces.
 
-    When the class is created, the declaration records the functions that these names stand for.
+    The functions of these names are recorded when the class is created. If one of them is overridden or replaced later,
+    the vectorized method is not used.
 
     Args:
         *names: names of methods or properties.

@@ -45,9 +45,9 @@ class RowFile:
     Args:
         path: the file.
         position: where a resumed run continues; None starts an empty file.
-        with_row: returns the state after a row, given the state before it and the row. A state is a dict of `content`
+        with_row: function `(state, row) -> state` that adds a row. A state is a dict of `content`
             (bytes), `rows` (their number) and, for CSV, `keys` (columns); it is replaced, never changed in place.
-        content_at: returns the contents at a position, given the contents of the file and the position.
+        content_at: function `(content, position) -> content` that cuts the file back to a position.
     """
 
     def __init__(self, path: str, position: Optional[Position], with_row: Callable[[dict, Row], dict],

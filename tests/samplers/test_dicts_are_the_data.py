@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
 from meta_policy_search.envs import MetaPointEnvCorner
 from meta_policy_search.meta_algos import DICEMAML, VPGMAML
 from meta_policy_search.policies import MetaGaussianMLPPolicy
@@ -91,6 +91,16 @@ def test_containers_and_arrays_are_plain(paths, process):
         for path in task_paths:
             assert path.keys() - ADDED == {"observations", "actions", "rewards", "env_infos", "agent_infos",
                                            "last_observation", "terminated"}
+
+
+@pytest.mark.parametrize("kind", ["env_infos", "agent_infos", None])
+def test_samples_of_a_single_path_are_copies(kind):
+    path = {"observations": np.zeros((3, 2)), "actions": np.zeros((3, 2)), "rewards": np.zeros(3),
+            "env_infos": {"a": np.zeros(3)}, "agent_infos": {"a": np.zeros(3)}}
+    samples = SampleProcessor(ZeroBaseline()).process_samples([path])
+    pairs = zip(path[kind].values(), samples[kind].values()) if kind else (
+        (path[key], samples[key]) for key in ("observations", "actions", "rewards", "returns", "advantages"))
+    assert not any(np.shares_memory(mine, theirs) for mine, theirs in pairs)
 
 
 EDITS_OF_PATHS = {
