@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent
 
 DEPENDENCIES = [
     "cloudpickle>=2.2",
-    "cma>=4.0",  # CMA-ES
+    "cma>=4.3",  # CMA-ES
     "filelock>=4.0",  # one process at a time writes to a run folder
     "gym==0.26.2",  # the interface that environments follow; its own environments are not used
     "gymnasium>=1.0",  # carries the models of the MuJoCo robots

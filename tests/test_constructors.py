@@ -1,6 +1,7 @@
 """Every public class writes out its constructor arguments and documents each of them."""
 import inspect
 import re
+import sys
 
 import pytest
 
@@ -9,6 +10,7 @@ from meta_policy_search import envs
 from meta_policy_search.envs import mujoco_envs
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.policies import MetaCategoricalMLPPolicy, MetaGaussianMLPPolicy
+from meta_policy_search.utils.serializable import constructor_signature
 from tests.test_top_level import NAMES
 
 RESULTS = {"Run", "SearchPolicy"}  # users do not build them: functions of the package return them
@@ -20,8 +22,8 @@ _SHOWN = re.compile(r"^:param (?:\\\*)*(\w+):", flags=re.MULTILINE)
 
 def constructor_arguments(cls):
     """Returns the parameters that a call of the class takes; without a constructor, `Configurable` refuses all."""
-    has_none = cls.__init__ is object.__init__ and not issubclass(cls, tuple)
-    return [] if has_none else list(inspect.signature(cls).parameters.values())
+    signature = inspect.signature(cls) if issubclass(cls, tuple) else constructor_signature(cls)
+    return list(signature.parameters.values())
 
 
 def documented_arguments(cls):
@@ -41,6 +43,13 @@ def test_no_constructor_takes_args_or_kwargs(name):
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_docstring_documents_every_argument_in_order(name):
     assert documented_arguments(CLASSES[name]) == [p.name for p in constructor_arguments(CLASSES[name])]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="shows the arguments of __new__ if __init__ is inherited")
+def test_inspect_shows_the_arguments_of_the_constructor(name):
+    assert list(inspect.signature(CLASSES[name]).parameters.values()) == constructor_arguments(CLASSES[name]) or (
+        CLASSES[name].__init__ is object.__init__)
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -11,6 +11,7 @@ import meta_policy_search as mps
 from experiments import dice_maml, e_maml, maml_trpo, pro_mp, vpg_maml
 from experiments.settings import RunConfig
 from meta_policy_search import run
+from meta_policy_search.utils.serializable import constructor_signature
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "default_settings.rst").read_text(encoding="utf-8")
@@ -52,7 +53,7 @@ def joined(values):
 
 
 def make_expected_rows():
-    signatures = {cls.__name__: inspect.signature(cls).parameters for cls in CLASSES}
+    signatures = {cls.__name__: constructor_signature(cls).parameters for cls in CLASSES}
     configs = {script.__name__.rpartition(".")[2]: vars(script.Config()) for script in SCRIPTS}
     for name in dict.fromkeys(name for config in configs.values() for name in config):
         defaults = [(cls, parameters[name].default) for cls, parameters in signatures.items() if name in parameters]

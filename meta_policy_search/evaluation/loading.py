@@ -1,5 +1,4 @@
 """The evaluator of a run folder."""
-import inspect
 from typing import Any, Dict, Optional, Union
 
 from meta_policy_search.envs.gym_compat import innermost
@@ -11,7 +10,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.files import PathLike
-from meta_policy_search.utils.serializable import present_arguments
+from meta_policy_search.utils.serializable import constructor_signature, present_arguments
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 LAST = "last"
@@ -74,7 +73,7 @@ def _set_path_length(parts: Dict[str, Any], max_path_length: int) -> None:
     """Replaces the argument `max_path_length` of those parts of a snapshot that were built with one."""
     for name in parts.keys() & {"algo", "sampler", "sample_processor"}:
         part_class, args, kwargs = parts[name]
-        given = inspect.signature(part_class).bind_partial(*args, **kwargs)
+        given = constructor_signature(part_class).bind_partial(*args, **kwargs)
         if given.arguments.get("max_path_length") is not None:
             given.arguments["max_path_length"] = max_path_length
             parts[name] = part_class, given.args, given.kwargs

@@ -1,5 +1,4 @@
 """Loads the policy of a run, or saved weights, as a NumPy policy that does not need TensorFlow."""
-import inspect
 import os
 import pickle
 import zipfile
@@ -16,6 +15,7 @@ from meta_policy_search.np.policies import (
     Policy,
 )
 from meta_policy_search.utils.files import PathLike
+from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
@@ -62,7 +62,7 @@ def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> 
     cls, state = _FAMILIES[name], policy.state
     positional = _BY_POSITION if type(policy).__name__ == name else ("meta_batch_size", *_BY_POSITION)
     built_with = {**dict(zip(positional, state["arguments"]["args"])), **state["arguments"]["kwargs"], **arguments}
-    taken = {*inspect.signature(cls).parameters, *arguments}
+    taken = {*constructor_signature(cls).parameters, *arguments}
     return _build(path, cls, {key: value for key, value in built_with.items() if key in taken}, state["params"])
 
 

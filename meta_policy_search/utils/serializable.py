@@ -63,7 +63,7 @@ class Serializable(Configurable):
     def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[tuple, dict]:
         """Returns the recorded positional and keyword arguments with some of them replaced by name."""
         (args, kwargs), others = self._given, dict(overrides)
-        parameters = inspect.signature(type(self)).parameters.values()
+        parameters = constructor_signature(type(self)).parameters.values()
         names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD][: len(args)]
         args = tuple(others.pop(name, value) for name, value in zip_longest(names, args))  # `*args` have no names
         return args, {**kwargs, **others}
@@ -96,11 +96,22 @@ def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build it ane
                          f"public code of ProMP. {advice}")
 
 
+def constructor_signature(cls: type) -> inspect.Signature:
+    """Returns the arguments of a class's constructor.
+
+    In Python 3.10, `inspect.signature(cls)` shows the arguments of `__new__` if the class inherits its constructor.
+    """
+    if cls.__init__ is object.__init__:  # type: ignore[misc]
+        return inspect.Signature()
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
 def given_arguments(obj: Configurable) -> Dict[str, Any]:
     """Returns the arguments that an object was built with, by name, without those left at their defaults."""
     try:
         args, kwargs = obj._given
-        return dict(inspect.signature(type(obj)).bind_partial(*args, **kwargs).arguments)
+        return dict(constructor_signature(type(obj)).bind_partial(*args, **kwargs).arguments)
     except (AttributeError, TypeError):  # the object was not built by a call of its class
         return {}
 
@@ -115,7 +126,7 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
         only_changed: whether to leave out values that equal their defaults.
     """
     given, found = given_arguments(obj), {}
-    for p in inspect.signature(type(obj)).parameters.values():
+    for p in constructor_signature(type(obj)).parameters.values():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         value = given.get(p.name, p.default)
@@ -128,7 +139,7 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
 
 def argument_names(cls: type) -> Set[str]:
     """Returns the names of a class's arguments; if it takes `**kwargs`, with those of its base class."""
-    parameters = inspect.signature(cls).parameters
+    parameters = constructor_signature(cls).parameters
     passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return {*parameters, *(argument_names(cls.__base__) if passes_on and cls.__base__ else ())}
 

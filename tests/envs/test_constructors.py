@@ -18,14 +18,14 @@ from meta_policy_search.envs import (
     mujoco_envs,
     normalize,
 )
-from meta_policy_search.utils.serializable import present_arguments
+from meta_policy_search.utils.serializable import constructor_signature, present_arguments
 
 CLASSES = [get_env_class(name) for name in available_envs() if name not in mujoco_envs.__all__]
 
 
 @pytest.mark.parametrize("cls", [*CLASSES, NormalizedEnv, GymnasiumMetaEnv, SingleTaskEnv], ids=lambda c: c.__name__)
 def test_every_argument_is_in_the_signature_and_in_the_docstring(cls):
-    parameters = inspect.signature(cls).parameters.values()
+    parameters = constructor_signature(cls).parameters.values()
     assert all(p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters)
     section = inspect.getdoc(cls).partition("\nArgs:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^    (\w+): ", section, re.MULTILINE) == [p.name for p in parameters]
