@@ -47,8 +47,8 @@ class Trainer(TrainingLoop):
     Every iteration logs one row (`utils.logger`) and saves a snapshot. After training, the policy can still be used in
     this process; it acts with the parameters before adaptation.
 
-    Sampler, algorithm and environment need not derive from the classes named here: methods that they lack do what
-    these classes do by default.
+    Sampler, algorithm and environment need not derive from the classes named here: for a method that they lack, the
+    default of that class applies.
 
     Args:
         algo (MetaAlgo): the algorithm.

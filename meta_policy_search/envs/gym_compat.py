@@ -183,8 +183,8 @@ class WrappingEnv(MetaEnv):
         """Returns the wrapped environment's attribute.
 
         Raises:
-            AttributeError: there is none; or a special method is asked for; or `make_batched`, as the vectorized form
-                of the wrapped environment would leave out what this one does.
+            AttributeError: the wrapped environment has no such attribute, or the name is that of a special method or
+                `make_batched`: a vectorized form of the wrapped environment would lack what this wrapper does.
         """
         if name.startswith("__") or name == "make_batched" or "wrapped_env" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -283,7 +283,7 @@ class MAMLAlgo(MetaAlgo):
     def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
         """Creates placeholders for one step's samples, one per task.
 
-        A meta-objective that is not a function of `AdaptationStep`s can use them, see `MetaObjective.inputs`.
+        For a meta-objective that is not a function of `AdaptationStep`s, see `MetaObjective.inputs`.
 
         Args:
             prefix: prepended to the name of each placeholder.

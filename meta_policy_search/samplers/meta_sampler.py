@@ -54,8 +54,8 @@ class MetaSampler(Sampler):
 
     Attributes:
         total_timesteps_sampled (int): environment steps taken so far.
-        tasks (list or None): the tasks of the current iteration: those that `vec_env`, which holds the environments,
-            was given, by `update_tasks` or by `vec_env.set_tasks`.
+        tasks (list or None): the tasks of the current iteration, as set by `update_tasks` or `vec_env.set_tasks`;
+            None before that.
 
     Raises:
         ValueError: the policy does not fit `meta_batch_size` or the environment's spaces.
@@ -98,12 +98,12 @@ class MetaSampler(Sampler):
         If no iteration has begun, `obtain_samples` begins one with the tasks of `vec_env.set_tasks`, or with new tasks.
 
         Args:
-            tasks: `meta_batch_size` tasks, for an iteration with these instead.
+            tasks: `meta_batch_size` tasks to use. None: the environment draws them.
 
         Raises:
             ValueError: there are not `meta_batch_size` of them.
-            EnvWorkerError: the environment does not accept one; an `EnvValueError` if it says `ValueError`. On Ray,
-                `obtain_samples` raises that.
+            EnvWorkerError: the environment does not accept a task; `EnvValueError`, a subclass, if the environment
+                raises `ValueError`. On Ray, `obtain_samples` raises these errors.
         """
         itr = self._itr + 1
         if tasks is None:

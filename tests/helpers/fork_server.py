@@ -55,7 +55,7 @@ def run(script, arguments, output, executor=None, kill_at=None, largest_file=Non
         os.dup2(file, 2)
         if executor is not None:
             parts = sys.modules["experiments.parts"]
-            parts.MetaSampler = functools.partial(parts.MetaSampler, executor=executor)
+            parts.arguments_for = functools.partial(with_executor, parts.arguments_for, executor)
         if kill_at is not None:
             kill_at_operation(kill_at)
         if largest_file is not None:
@@ -69,6 +69,12 @@ def run(script, arguments, output, executor=None, kill_at=None, largest_file=Non
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def with_executor(arguments_for, executor, cls, *args, **kwargs):
+    """Returns the arguments of a part of the run; those of the sampler with this executor."""
+    found = arguments_for(cls, *args, **kwargs)
+    return {**found, "executor": executor} if cls.__name__ == "MetaSampler" else found
 
 
 def kill_at_operation(number):
