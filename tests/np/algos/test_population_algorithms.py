@@ -259,7 +259,7 @@ def test_tensorflow_policies_are_searched_too(cls):
     ({"baseline": object()}, TypeError, "baseline: expected an object with the methods fit and predict"),
     ({"policy": object()}, TypeError, "policy: expected one with get_flat_params"),
     ({"policy": DeterministicMLPPolicy(3, 2)}, ValueError, r"policy.obs_dim: expected \(2,\), .* got 3"),
-    ({"policy": CategoricalMLPPolicy(2, 2)}, ValueError, "policy: expected one for the environment's action space"),
+    ({"policy": CategoricalMLPPolicy(2, 2)}, ValueError, "policy: expected a policy for the action space"),
     ({"cls": CMAES, "n_samples": 1}, ValueError, "n_samples: expected an integer of at least 2, got 1"),
     ({"cls": CMAES, "sigma0": -1.0}, ValueError, "sigma0: expected a finite number above 0, got -1.0"),
 ])
