@@ -34,8 +34,8 @@ def compute_figures(optimizer: Optimizer, gradients: Sequence[tf.Tensor], values
 
     Args:
         optimizer: optimizer of the meta-objective.
-        gradients: gradients of the inner loss before adaptation and of the meta-objective after adaptation, each `[M,
-            D]`; see `build_task_gradients`.
+        gradients: gradients of the inner loss before adaptation and of the meta-objective after adaptation, each
+            `[M, D]`; see `build_task_gradients`.
         values: name to value, for all inputs of the meta-objective.
         by_task: names of the inputs whose first axis is the task axis.
         num_tasks: number of tasks, at least 2.
@@ -45,9 +45,9 @@ def compute_figures(optimizer: Optimizer, gradients: Sequence[tf.Tensor], values
 
         * `MetaGradNorm`, `MetaGradVariance`, `MetaGradRelativeStd` and `MetaGradHalvesCosine`: see `compare_halves`. If
           the number of tasks is odd, the second half is larger.
-        * `PrePostGradCosine`: cosine of the angle between two gradients of a task, the gradient of its inner loss with
-          respect to the pre-update parameters and the gradient of its outer loss with respect to the adapted
-          parameters; mean over the tasks in which neither gradient is zero.
+        * `PrePostGradCosine`: cosine of the angle between two gradients of a task: the gradient of its inner loss with
+          respect to the parameters before adaptation, and the gradient of its outer loss with respect to the adapted
+          parameters. Mean over the tasks in which neither gradient is zero.
     """
     size = num_tasks // 2
     first, second = (optimizer.gradient({name: value[tasks] if name in by_task else value

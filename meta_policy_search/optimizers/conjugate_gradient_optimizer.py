@@ -125,9 +125,9 @@ class GaussNewtonHvp(HessianVectorProduct):
 
     The constraint must depend on the variables only through tensors `y`, such as the means and standard deviations of
     policies. `J` is the Jacobian of `y` with respect to the variables. `F` is a positive semi-definite curvature in
-    `y`; see `constraint_metric` in `ConjugateGradientOptimizer.build_graph`. If `F` is the Fisher information, `J^T F
-    J` is the Hessian of the divergence from the current distributions. At the start of a trust-region step, this is the
-    Hessian of the constraint.
+    `y`; see `constraint_metric` in `ConjugateGradientOptimizer.build_graph`. If `F` is the Fisher information,
+    `J^T F J` is the Hessian of the divergence from the current distributions. At the start of a trust-region step, this
+    is the Hessian of the constraint.
 
     A product costs about as much as two gradients: `J^T v` is linear in `v`, so its derivative with respect to `v`
     gives `J x`.

@@ -286,7 +286,7 @@ def test_paths_that_are_refused_change_nothing(cls):
         (1, [], "paths: expected at least one path, got an empty list"),
         (1, [{**make_paths(1.0)[0], "rewards": np.zeros(0)}], "rewards: expected shape .* at least 1"),
         (1, [{**make_paths(1.0)[0], "rewards": np.array([np.nan, 0.0])}], "path 0, step 0: rewards: expected finite"),
-        (2, make_paths(1.0), "itr: expected 1, the number of iterations done, got 2"),
+        (2, make_paths(1.0), "itr: expected 1, the number of completed iterations, got 2"),
         (-1, make_paths(1.0), "itr: expected an integer of at least 0, got -1"),
     ):
         with pytest.raises(ValueError, match=message):
