@@ -13,8 +13,8 @@ these samples, multiplied by the reward of the adapted policy. The loss of task 
 
     L_m = L_outer,m - c * B_m * sum_k sum_n (pi_{theta_k}(a_kn | o_kn) / pi_old(a_kn | o_kn) - 1).
 
-The sum runs over all samples of all adaptation steps, each under the parameters of its own step. `B_m` is the task's
-mean of `adj_avg_rewards` after adaptation: its mean reward minus the mean over all tasks, in standard deviations of the
+The sum runs over all samples of all adaptation steps, each under the parameters of that step. `B_m` is the task's mean
+of `adj_avg_rewards` after adaptation: its mean reward minus the mean over all tasks, in standard deviations of the
 rewards. `c` is `exploration_coeff`.
 
 With `c = 1` and rewards instead of `B_m`, the term is the exact score of the data set. With

@@ -37,7 +37,7 @@ class ExplorationPolicy(Policy):
     def __init__(self, env_spec: Any, policy: Any) -> None:
         space = check_env_spec("env_spec", env_spec).action_space
         if not is_box(space):
-            raise ValueError(f"env_spec: expected one whose action space is a box, got {space}")
+            raise ValueError(f"env_spec: expected a box as action space, got {space}")
         check_spaces(policy, env_spec)
         super().__init__(policy.obs_dim, policy.action_dim)
         self.policy = policy
@@ -94,7 +94,7 @@ class ExplorationPolicy(Policy):
         """See `Policy.make_actors`; raises `TypeError` if the other policy has no vectorized method."""
         actor = make_actors(self.policy, flat_params)
         if actor is None:
-            raise TypeError(f"policy: expected one with a vectorized method (make_actors), got {self.policy!r}")
+            raise TypeError(f"policy: expected a policy with the vectorized method make_actors, got {self.policy!r}")
         return _NoisyActor(actor, self.action_dim, self.compute_noise, self._bounds)
 
 

@@ -46,7 +46,8 @@ class MLPPolicy(Policy):
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
-        output_nonlinearity (str or None): nonlinearity of the output layer, likewise. Default: None, the identity.
+        output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
+            identity.
     """
 
     scope: str  # prefix of the parameter names
@@ -100,7 +101,8 @@ class GaussianMLPPolicy(MLPPolicy):
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
-        output_nonlinearity (str or None): nonlinearity of the output layer, likewise. Default: None, the identity.
+        output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
+            identity.
         learn_std (bool): whether the logarithm of the standard deviation is a parameter (the last one); otherwise, it
             is fixed. Default: True.
         init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
@@ -133,7 +135,8 @@ class CategoricalMLPPolicy(MLPPolicy):
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
-        output_nonlinearity (str or None): nonlinearity of the output layer, likewise. Default: None, the identity.
+        output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
+            identity.
     """
 
     scope = "logits_network"
@@ -157,7 +160,8 @@ class DeterministicMLPPolicy(MLPPolicy):
             32).
         hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
             `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
-        output_nonlinearity (str or None): nonlinearity of the output layer, likewise. Default: None, the identity.
+        output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
+            identity.
         is_discrete (bool): whether actions are discrete. Default: False.
     """
 

@@ -369,7 +369,7 @@ class MetaPolicy(Policy):
         actions, infos = self._sample_actions({self._obs_ph: observation[None, None], **feed})
         return actions[0, 0], {key: value[0, 0] for key, value in infos.items()}
 
-    def get_actions(  # type: ignore[override]  # in all tasks
+    def get_actions(  # type: ignore[override]  # samples for all tasks
         self, observations: Sequence[np.ndarray]
     ) -> Tuple[List[np.ndarray], List[List[Infos]]]:
         """Samples actions for every task.

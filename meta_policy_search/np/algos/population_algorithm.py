@@ -50,7 +50,7 @@ class PopulationAlgorithm(RLAlgorithm):
                  max_path_length: int) -> None:
         self.env_spec = check_env_spec("env_spec", env_spec)
         if not hasattr(policy, "get_flat_params"):
-            raise TypeError(f"policy: expected one with get_flat_params and set_flat_params, got {policy!r}")
+            raise TypeError(f"policy: expected an object with get_flat_params and set_flat_params, got {policy!r}")
         check_spaces(policy, env_spec)
         self.policy = policy
         self._processor = SampleProcessor(baseline, discount=discount)
@@ -156,7 +156,7 @@ class PopulationAlgorithm(RLAlgorithm):
             paths (list of dict): paths collected with the candidate.
 
         Returns:
-            The average undiscounted return of the candidates of the epoch so far.
+            The average undiscounted return of the candidates evaluated so far in the epoch.
         """
         expected = self._cycle * self.n_samples + len(self._returns)
         if check_int_at_least("itr", itr, 0) != expected:

@@ -72,8 +72,8 @@ class SearchAdaptation(MetaRLAlgorithm):
             raise TypeError("exploration_trajectories: expected a TrajectoryBatch, got "
                             f"{type(exploration_trajectories).__name__}")
         if not exploration_policy.is_exploring:
-            raise ValueError("exploration_policy: expected one that explores (next_exploration_policy), got one that "
-                             "acts with the mean")
+            raise ValueError("exploration_policy: expected a policy that explores, got one that acts with the mean; "
+                             "use next_exploration_policy")
         if not exploration_policy.is_current:
             raise ValueError("exploration_policy: expected a policy with the candidates of the current cycle, got one "
                              "of an earlier cycle; use next_exploration_policy")

@@ -218,7 +218,7 @@ def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
             adaptation.adapt_policy(policy, given)
     np.testing.assert_array_equal(policy.search.cur_mean, mean)
     adapted = adaptation.adapt_policy(policy, trajectories)
-    with pytest.raises(ValueError, match="exploration_policy: expected one that explores"):
+    with pytest.raises(ValueError, match="exploration_policy: expected a policy that explores"):
         adaptation.adapt_policy(adapted, trajectories)
     with pytest.raises(ValueError, match="expected a policy with the candidates of the current cycle"):
         adaptation.adapt_policy(policy, trajectories)
