@@ -1,4 +1,4 @@
-"""The inner step of MAML on parameters stacked over tasks."""
+"""MAML's adaptation step on parameters that are stacked over tasks."""
 from collections import OrderedDict
 from typing import Mapping
 
@@ -6,9 +6,16 @@ from meta_policy_search.tf_compat import tf
 
 
 def stack_params(params: Mapping[str, tf.Tensor], num_tasks: tf.Tensor) -> "OrderedDict[str, tf.Tensor]":
-    """Builds a copy of the parameters for each task: `[...]` to `[M, ...]`.
+    """Builds one copy of the parameters per task.
 
-    The gradient by a parameter is the sum over tasks of the gradients by its copies.
+    The gradient with respect to a parameter is the sum over tasks of the gradients with respect to its copies.
+
+    Args:
+        params: name to tensor `[...]`.
+        num_tasks: int scalar, the number of tasks `M`.
+
+    Returns:
+        Name to tensor `[M, ...]`.
     """
     with tf.name_scope("stack_params"):
         return OrderedDict(
@@ -18,15 +25,19 @@ def stack_params(params: Mapping[str, tf.Tensor], num_tasks: tf.Tensor) -> "Orde
 
 def task_gradients(params: Mapping[str, tf.Tensor], loss: tf.Tensor,
                    first_order: bool = False) -> "OrderedDict[str, tf.Tensor]":
-    """Builds the gradient of every task's loss by the task's own parameters, each `[M, ...]`.
+    """Builds the gradient of each task's loss with respect to the parameters of that task.
 
-    A task's loss depends on its own parameters only, so the gradient of the losses' sum by the stacked parameters
-    holds every task's gradient. It is zero for parameters that the losses do not depend on.
+    The loss of a task depends only on the parameters of that task. The gradient of the summed losses with respect to
+    the stacked parameters therefore contains the gradients of all tasks. It is zero for parameters that the losses do
+    not depend on.
 
     Args:
-        params: float32, stacked over tasks, `[M, ...]`.
-        loss: float32 `[M]`.
-        first_order: whether to stop gradients through the result (first-order MAML).
+        params: name to float32 tensor `[M, ...]`, stacked over tasks.
+        loss: float32 `[M]`, loss of each task.
+        first_order: whether to stop gradients through the result (first-order MAML). Default: False.
+
+    Returns:
+        Name to gradient, float32 `[M, ...]`.
     """
     gradients = tf.gradients(tf.reduce_sum(loss), list(params.values()),
                              unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -40,11 +51,14 @@ def gradient_step(params: Mapping[str, tf.Tensor], loss: tf.Tensor, step_sizes: 
     """Builds one gradient step for every task: `theta'_m = theta_m - alpha dL_m / dtheta_m` (arXiv:1703.03400, Eq. 1).
 
     Args:
-        params: float32, stacked over tasks, `[M, ...]`.
-        loss: float32 `[M]`.
-        step_sizes: name to step size, a scalar or of the parameter's unstacked shape.
-        first_order: whether to stop gradients through the inner gradient (first-order MAML).
+        params: name to float32 tensor `[M, ...]`, stacked over tasks.
+        loss: float32 `[M]`, loss of each task.
+        step_sizes: name to step size alpha: a scalar, or a tensor of the parameter's shape without the task axis.
+        first_order: whether to stop gradients through the inner gradient (first-order MAML). Default: False.
         name: name scope.
+
+    Returns:
+        Name to updated parameter, float32 `[M, ...]`.
     """
     with tf.name_scope(name):
         gradients = task_gradients(params, loss, first_order)
