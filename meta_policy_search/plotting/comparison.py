@@ -43,7 +43,7 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
     """Draws means over runs with their 95% intervals, and every run faintly behind; returns the figure.
 
     Args:
-        panels: curves by quantity, which the axis of a panel is labeled with. Curves of the same label look the same.
+        panels: curves by quantity, which the axis of a panel is labelled with. Curves of the same label look the same.
         path: file to write, PNG or, by its ending, SVG; default None, no file.
         title: title of the figure; without effect on that of `ax`.
         x_label: what the curves are drawn over.
