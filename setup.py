@@ -1,6 +1,7 @@
 """Packaging. `pip install -e .` installs the package in place, `pip install -e ".[dev]"` adds the development tools.
 
-Lower bounds of `DEPENDENCIES` are the lowest versions that `.ci/run` tests; `docs/installation.rst` lists the latest ones.
+Lower bounds of `DEPENDENCIES` are the lowest versions that `.ci/run` tests.
+`docs/installation.rst` lists the latest ones.
 """
 import re
 from pathlib import Path

@@ -133,6 +133,17 @@ def test_extras_are_explained():
     assert sorted(set(listed)) == sorted(key.value for key in extras.keys)
 
 
+def test_the_lowest_tested_versions_are_those_of_setup():
+    """Given the lower bounds in setup.py, then the page on installation lists each of them as tested."""
+    page = (DOCS / "installation.rst").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^(\w+) +([\d.]+) +[\d.]+$", page, flags=re.MULTILINE))
+    setup = ast.parse((DOCS.parent / "setup.py").read_text())
+    (names,) = [node.value for node in setup.body
+                if isinstance(node, ast.Assign) and node.targets[0].id == "DEPENDENCIES"]
+    bounds = dict(re.split("[>=]=", ast.literal_eval(name)) for name in names.elts)
+    assert listed == {"Python": "3.10", **bounds}
+
+
 # Public names ----------------------------------------------------------------------------------------------------
 
 
