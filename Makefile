@@ -52,10 +52,12 @@ train: $(VENV)/.installed ## train ProMP on the half cheetah that runs forward o
 test: $(VENV)/.installed-$(TEST_EXTRAS) ## run the quick tests
 	$(VENV_PYTHON) -m pytest $(ARGS)
 
-lint: $(VENV)/.installed-dev ## check code style, imports and types
+lint: $(VENV)/.installed-dev ## check code style, imports, types and spelling
 	$(VENV_PYTHON) -m ruff check .
 	$(VENV)/bin/lint-imports --no-cache --no-logo
 	$(VENV_PYTHON) -m mypy
+	$(VENV)/bin/codespell
+	$(VENV)/bin/sphinx-lint --ignore docs/_build --ignore docs/api/generated docs
 
 format: $(VENV)/.installed-dev ## sort imports, and repair what lint finds where that is safe
 	$(VENV_PYTHON) -m ruff check --fix .

@@ -1,4 +1,8 @@
-"""Packaging: `pip install -e .` installs in place, `pip install -e ".[dev]"` with the tools to work on the package."""
+"""Packaging. `pip install -e .` installs the package in place, `pip install -e ".[dev]"` adds the development tools.
+
+Lower bounds of `DEPENDENCIES` are the lowest versions that `.ci/run` tests.
+`docs/installation.rst` lists the latest ones.
+"""
 import re
 from pathlib import Path
 
@@ -9,10 +13,10 @@ ROOT = Path(__file__).parent
 DEPENDENCIES = [
     "cloudpickle>=2.2",
     "cma>=4.3",  # CMA-ES
-    "filelock>=4.0",  # one process at a time writes to a run folder
-    "gym==0.26.2",  # the interface that environments follow; its own environments are not used
-    "gymnasium>=1.0",  # carries the models of the MuJoCo robots
-    "joblib>=1.2",  # what scripts load snapshots with
+    "filelock>=4.0",  # locks run folders
+    "gym==0.26.2",  # interface of environments; its environments are not used
+    "gymnasium>=1.0",  # contains the models of the MuJoCo robots
+    "joblib>=1.2",  # existing scripts load snapshots with it
     "matplotlib>=3.8",
     "mujoco>=3.3",
     "numpy>=1.26",
@@ -22,21 +26,22 @@ DEPENDENCIES = [
 ]
 
 EXTRAS = {
-    "dev": ["import-linter>=2.7", "ipykernel>=6.29", "mypy>=2.0", "nbclient>=0.10", "nbformat>=5.10", "psutil>=5.9",
-            "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64", "sphinx>=7.3"],
-    # `make mujoco-py` builds its engine. mujoco-py needs an old Cython, which newer NumPy does not work with.
+    "dev": ["codespell[toml]>=2.4", "import-linter>=2.7", "ipykernel>=6.29", "mypy>=2.0", "nbclient>=0.10",
+            "nbformat>=5.10", "psutil>=5.9", "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5",
+            "setuptools>=64", "sphinx>=7.3", "sphinx-lint>=1.0"],
+    # `make mujoco-py` builds the engine. mujoco-py needs Cython below 3, which does not work with NumPy 2.5.
     "mujoco-py": ["cython>=0.29.36,<3", "mujoco-py==2.1.2.14", "numpy>=1.26,<2.5", "setuptools>=64,<81"],
-    "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # the former carries the encoder
-    "metaworld": ["metaworld>=3.0,<3.1"],  # later ones insist on mujoco 3.3.0, but work as well
+    "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # imageio-ffmpeg contains the encoder
+    "metaworld": ["metaworld>=3.0,<3.1"],  # tested with 3.0.0
     "ray": ["ray>=2.40"],
-    "tensorboard": ["tensorboard>=2.16"],  # writes and shows curves of runs
+    "tensorboard": ["tensorboard>=2.16"],  # writes and shows learning curves
     "docs": ["furo>=2024.8.6", "myst-nb>=1.1", "sphinx>=7.3", "sphinx-copybutton>=0.5.2",
              "sphinx-mathjax-offline==0.0.2"],
 }
 
 
 def read_version() -> str:
-    """Returns `__version__` of the package without importing it, which would need its dependencies."""
+    """Returns `__version__` of the package without importing it, because its dependencies may be missing."""
     text = (ROOT / "meta_policy_search" / "__init__.py").read_text(encoding="utf-8")
     return re.search(r'^__version__ = "(.+)"$', text, flags=re.MULTILINE)[1]
 
@@ -63,7 +68,7 @@ setup(
     ],
     python_requires=">=3.10",
     packages=find_packages(include=["meta_policy_search", "meta_policy_search.*"]),
-    package_dir={"": "."},  # so type checkers find the package where it is installed in place
+    package_dir={"": "."},  # type checkers find an installation in place
     package_data={
         "meta_policy_search": ["py.typed", "__init__.pyi"],
         "meta_policy_search.envs.mujoco_envs.engines": ["data/*.npz"],

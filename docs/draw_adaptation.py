@@ -1,13 +1,13 @@
-"""Draws the moving picture on the start page, points and a half cheetah before and after one gradient step.
+"""Draws the animation of the landing page: points and a half cheetah before and after one gradient step.
 
     python docs/draw_adaptation.py
 
-The policies are `notebooks/navigation.npz` and `images/half_cheetah.npz`. The first is TRPO-MAML's after 100 iterations
-(`notebooks/save_weights.py`), the second that of ProMP after 102:
+The policies are `notebooks/navigation.npz` and `images/half_cheetah.npz`. The first was trained with TRPO-MAML for 100
+iterations (`notebooks/README.md`), the second with ProMP for 102 iterations:
 
     python experiments/pro_mp.py --config_file experiments/configs/train_half_cheetah.json --n_itr 102
 
-The half cheetah takes OpenGL, EGL or OSMesa; see `make_env(..., render_mode="rgb_array")`.
+The half cheetah needs OpenGL (EGL or OSMesa); see `make_env(..., render_mode="rgb_array")`.
 """
 import itertools
 from pathlib import Path
@@ -24,16 +24,16 @@ from meta_policy_search.policies import MetaGaussianMLPPolicy
 from meta_policy_search.samplers import MetaSampleProcessor
 
 HERE = Path(__file__).resolve().parent
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # told apart without red and green
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")  # distinguishable with red-green color blindness
 GOALS = ((0.4, 0.3), (-0.4, 0.35), (-0.3, -0.45), (0.45, -0.2))
 DIRECTIONS = {"run forward": 1.0, "run backward": -1.0}
 ROWS = ("before adaptation", "after one gradient step")
 PANEL, MARGIN, HEADING = 232, 8, 28  # pixels
-LENGTH, FPS = 64, 20  # pictures, per second
+LENGTH, FPS = 64, 20  # frames, frames per second
 
 
 def record_points(*step_sizes: float) -> Recording:
-    """Adapts a policy to four goals, by a step of each size."""
+    """Adapts a policy to four goals with the given step sizes."""
     env = normalize(make_env("MetaPointEnvNavigation", render_mode="rgb_array"), normalization_scale=1.0)
     policy = MetaGaussianMLPPolicy(len(GOALS), 2, 2, hidden_sizes=(100, 100), hidden_nonlinearity="relu")
     policy.load_npz(HERE / "notebooks" / "navigation.npz")
@@ -56,7 +56,7 @@ def _record(algo: Any, env: Any, tasks: Sequence[Any], step_sizes: Sequence[floa
 
 
 def pictures_of_points(recording: Recording, step: int) -> Iterator[np.ndarray]:
-    """Draws the first three paths of each task as they grow."""
+    """Yields frames of the first three paths of each task, one environment step per frame."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -76,7 +76,7 @@ def pictures_of_points(recording: Recording, step: int) -> Iterator[np.ndarray]:
 
 
 def pictures_of_robot(recording: Recording, step: int, task: int, env: Any) -> Iterator[np.ndarray]:
-    """Draws the first path of a task, every picture as large as a panel."""
+    """Yields frames of the first path of a task in the size of a panel."""
     ahead = recording.rounds[step][task][0]["env_infos"]["reward_run"] * recording.tasks[task] * 0.05  # m in each step
     for place, moved in zip(np.cumsum(ahead), itertools.islice(recording.replay(step, task, env=env), LENGTH)):
         image = Image.fromarray(moved.render()).resize((PANEL, PANEL), Image.LANCZOS)
@@ -85,7 +85,7 @@ def pictures_of_robot(recording: Recording, step: int, task: int, env: Any) -> I
 
 
 def compose(panels: Sequence[Sequence[np.ndarray]], headings: Sequence[str], notes: Sequence[Sequence[str]]) -> Any:
-    """Returns one picture of panels by row, under their headings; notes stand in their corners."""
+    """Returns an image of panels in rows and columns, with headings above the columns and notes in the corners."""
     font, step = _font(14), PANEL + MARGIN
     width, height = step * len(headings) - MARGIN + HEADING, HEADING + step * len(panels) - MARGIN
     image = Image.new("RGB", (width, height), "white")
@@ -112,14 +112,14 @@ def _font(size: int) -> Any:
 
 
 def save(images: List[Any], path: Path, fps: float, quality: int = 45) -> None:
-    """Saves a moving picture that begins anew after a second."""
+    """Saves a looping animation whose last frame is shown for 1.2 s."""
     durations = [round(1000 / fps)] * (len(images) - 1) + [1200]
     images[0].save(path, save_all=True, append_images=images[1:], duration=durations, loop=0, quality=quality, method=4)
     print(f"{path.name}: {path.stat().st_size / 1024:.0f} KiB")
 
 
 def main() -> None:
-    """Draws the moving picture, and that of the points alone."""
+    """Draws the animation, and the trajectories of the points."""
     trajectories = str(HERE / "images" / "trajectories.svg")
     record_points(0.5, 0.25).plot_trajectories(trajectories, "TRPO-MAML on MetaPointEnvNavigation, seed 1", num_paths=3)
     points, robot = record_points(0.5), record_half_cheetah()
@@ -132,7 +132,7 @@ def main() -> None:
         returns = (points.returns[:, step].mean(), *robot.returns[:, step])
         notes.append([f"mean return {value:.0f}" for value in returns])
     env.close()
-    headings = ("find a goal that is not seen", *DIRECTIONS)
+    headings = ("find a hidden goal", *DIRECTIONS)
     images = [compose([[frames[t] for frames in row] for row in rows], headings, notes) for t in range(LENGTH)]
     save(images, HERE / "images" / "adaptation.webp", FPS)
 

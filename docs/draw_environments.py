@@ -1,12 +1,11 @@
-"""Draws the pictures on the pages of environments, most of them moving, into `docs/images`.
+"""Draws the animations and figures of the environment pages into `docs/images`.
 
     python docs/draw_environments.py
 
-The half cheetah runs as the policy of the start page has adapted to (`draw_adaptation.py`); ant and swimmer move their
-joints to and fro, the other robots at random; points are pushed towards their goals; carts and pendulums of three
-masses have one simple controller. Robots take OpenGL, EGL or OSMesa; see `make_env(..., render_mode="rgb_array")`.
-The numbers behind the pictures are the same every time, their pixels may differ between versions of OpenGL and
-matplotlib.
+The half cheetah is controlled by the adapted policy of the landing page (`draw_adaptation.py`). Ant and swimmer move
+their joints periodically, the other robots randomly. Points are pushed toward their goals. Carts and pendulums of three
+masses share one simple controller. Robots need OpenGL (EGL or OSMesa); see `make_env(..., render_mode="rgb_array")`.
+The simulated data are reproducible; pixels may differ between versions of OpenGL and Matplotlib.
 """
 import itertools
 import sys
@@ -15,43 +14,43 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 import matplotlib
 import numpy as np
-from draw_adaptation import record_half_cheetah, save  # beside this file
+from draw_adaptation import record_half_cheetah, save  # in this folder
 from PIL import Image, ImageOps
 
 from meta_policy_search.envs import MetaBernoulliBanditEnv, make_env
 from meta_policy_search.plotting.style import COLORS, GRID_COLOR, NOTE_STYLE
 
 FOLDER = Path(__file__).resolve().parent / "images"
-ROBOTS = {  # steps, and how many controls are half a period apart (0: all at random)
+ROBOTS = {  # steps, joints per full phase shift (0: random actions)
     "AntRandDirec2DEnv": (40, 2),
     "HumanoidRandDirecEnv": (40, 0),
     "Walker2DRandVelEnv": (60, 0),
     "HopperRandParamsEnv": (60, 0),
     "SwimmerRandVelEnv": (60, 4),
 }
-POINTS: Dict[str, Any] = {  # task
+POINTS: Dict[str, Any] = {  # tasks
     "MetaPointEnvNavigation": (0.4, 0.3),
     "MetaPointEnvCorner": (2.0, 2.0),
     "MetaPointEnvMomentum": (-2.0, 2.0),
     "MetaPointEnvWalls": {"goal": (2.0, -2.0), "gap_1": (0.8, -0.6), "gap_2": (1.2, -1.6)},
 }
-SIZE, POINT_STEPS = 300, 45  # pixels; steps of a point
+SIZE, POINT_STEPS = 300, 45  # pixels; environment steps
 
 
 def draw(name: str, pictures: Iterator[np.ndarray], fps: float) -> None:
-    """Saves a moving picture of an environment."""
+    """Saves an animation of an environment."""
     images = [ImageOps.contain(Image.fromarray(picture), (660, SIZE), Image.LANCZOS) for picture in pictures]
     save(images, FOLDER / f"{name}.webp", fps)
 
 
 def pictures_of_half_cheetah() -> Iterator[np.ndarray]:
-    """Draws the half cheetah running forward."""
+    """Yields frames of the half cheetah running forward."""
     for env in itertools.islice(record_half_cheetah().replay(step=1, task=0), 60):
         yield env.render()
 
 
 def pictures_of_robot(name: str, num_steps: int, phases: int) -> Iterator[np.ndarray]:
-    """Draws a robot until it falls."""
+    """Yields frames of a robot until it falls."""
     env = make_env(name, render_mode="rgb_array")
     env.reset(seed=1)
     env.action_space.seed(1)
@@ -60,13 +59,13 @@ def pictures_of_robot(name: str, num_steps: int, phases: int) -> Iterator[np.nda
         yield env.render()
         if terminated:
             break
-        to_and_fro = np.sin(0.35 * t - 2.0 * np.pi / max(phases, 1) * np.arange(size))
-        _, _, terminated, *_ = env.step(0.8 * to_and_fro if phases else 0.6 * env.action_space.sample())
+        periodic = np.sin(0.35 * t - 2.0 * np.pi / max(phases, 1) * np.arange(size))
+        _, _, terminated, *_ = env.step(0.8 * periodic if phases else 0.6 * env.action_space.sample())
     env.close()
 
 
 def pictures_of_point(name: str, task: Any) -> Iterator[np.ndarray]:
-    """Draws a point on its way to a goal that it was told."""
+    """Yields frames of a point that moves to a known goal."""
     env = make_env(name, render_mode="rgb_array")
     env.set_task(task)
     goal = task["goal"] if isinstance(task, dict) else task
@@ -82,20 +81,20 @@ def pictures_of_point(name: str, task: Any) -> Iterator[np.ndarray]:
 
 
 def balance(observation: np.ndarray) -> int:
-    """Pushes a cart to where its pole falls."""
+    """Returns the action that pushes the cart toward the falling pole."""
     return int(observation @ (0.05, 0.1, 1.0, 0.2) > 0.0)
 
 
 def swing_up(observation: np.ndarray) -> np.ndarray:
-    """Turns a pendulum the way it turns, until it has the energy to be upright, and holds it there."""
+    """Returns the torque that accelerates a pendulum up to the energy of the upright position and balances it there."""
     cosine, sine, spin = observation
-    energy = 5.0 * cosine + spin * spin / 6.0  # J for each kg, 5 when it stands still upright
+    energy = 5.0 * cosine + spin * spin / 6.0  # J per kg; 5 at rest in the upright position
     torque = -15.0 * sine - 3.0 * spin if cosine > 0.94 else 2.0 * np.sign(spin) * (energy < 5.0)
     return np.clip([torque], -2.0, 2.0)
 
 
 def draw_cart_pole(axes: Any, observation: np.ndarray, masses: Sequence[float]) -> None:
-    """Draws cart and pole, larger where they are heavier, between the lines that the pole must not pass."""
+    """Draws cart and pole in sizes that grow with their masses, and the limits of the angle."""
     place, _, angle, _ = observation
     half, limit = 0.1 + 0.15 * masses[0], np.radians(12.0)
     axes.axhline(-0.15, color=GRID_COLOR)
@@ -109,7 +108,7 @@ def draw_cart_pole(axes: Any, observation: np.ndarray, masses: Sequence[float]) 
 
 
 def draw_pendulum(axes: Any, observation: np.ndarray, masses: Sequence[float]) -> None:
-    """Draws a pendulum, thicker where it is heavier."""
+    """Draws a pendulum with a width that grows with its mass."""
     cosine, sine, _ = observation
     axes.plot((0.0, -sine), (0.0, cosine), color=COLORS[1], linewidth=7.0 * np.sqrt(masses[0]), solid_capstyle="round")
     axes.plot(0.0, 0.0, "o", color=COLORS[0])
@@ -118,16 +117,16 @@ def draw_pendulum(axes: Any, observation: np.ndarray, masses: Sequence[float]) -
 
 
 class Control(NamedTuple):
-    """How an environment of classic control is driven, and drawn."""
+    """Controller and drawing function of a classic control environment."""
 
     tasks: Sequence[Sequence[float]]  # kg
     act: Callable[[np.ndarray], Any]
-    draw: Callable[[Any, np.ndarray, Sequence[float]], None]  # given axes, observation and task
-    hold: int  # steps for which an action is kept
+    draw: Callable[[Any, np.ndarray, Sequence[float]], None]  # axes, observation, task
+    hold: int  # steps for which an action is repeated
     num_steps: int
-    every: int  # steps from a picture to the next
+    every: int  # steps between frames
     seed: int
-    height: float  # of the picture, in hundreds of pixels
+    height: float  # of the figure, in hundreds of pixels
     fps: float
 
 
@@ -138,7 +137,7 @@ CONTROL = {
 
 
 def follow(name: str, task: Sequence[float], control: Control) -> List[np.ndarray]:
-    """Returns what is observed until the path ends."""
+    """Returns the observations of a path."""
     env = make_env(name)
     env.set_task(np.array(task))
     observation, _ = env.reset(seed=control.seed)
@@ -154,7 +153,7 @@ def follow(name: str, task: Sequence[float], control: Control) -> List[np.ndarra
 
 
 def pictures_of_control(name: str, control: Control) -> Iterator[np.ndarray]:
-    """Draws tasks side by side."""
+    """Yields frames with all tasks next to each other."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -171,7 +170,7 @@ def pictures_of_control(name: str, control: Control) -> Iterator[np.ndarray]:
 
 
 def draw_bandits(path: Path) -> None:
-    """Draws the arms of some tasks of the bandit."""
+    """Draws the success probabilities of the arms in eight tasks of the bandit."""
     from matplotlib import pyplot as plt
 
     env = MetaBernoulliBanditEnv()
@@ -185,7 +184,7 @@ def draw_bandits(path: Path) -> None:
 
 
 def main() -> None:
-    """Draws everything, or the environments that are named on the command line."""
+    """Draws all environments, or those named on the command line."""
     matplotlib.use("Agg")
     wanted = sys.argv[1:]
     drawn = {"HalfCheetahRandDirecEnv": (pictures_of_half_cheetah,),

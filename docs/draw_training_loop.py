@@ -1,8 +1,8 @@
-"""Draws how the parts of a training run work together, and the path of a sample, from the text below.
+"""Draws the training iteration and the data formats from the text in this file.
 
     python docs/draw_training_loop.py
 
-writes `docs/images/training_loop.svg` and `docs/images/path_of_samples.svg`.
+This command writes `docs/images/training_loop.svg` and `docs/images/path_of_samples.svg`.
 """
 from pathlib import Path
 from typing import List, NamedTuple, Sequence, Tuple
@@ -11,11 +11,11 @@ from xml.sax.saxutils import escape
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH = 1000
 BLUE, GREEN, YELLOW, GRAY, INK = "#dbe9f6", "#ddf0dd", "#fbf0cf", "#ededed", "#222222"
-LINE = 19  # pixels from a line of text to the next
+LINE = 19  # pixels, distance between lines of text
 
 
 class Box(NamedTuple):
-    """A part: its place (left, top, width, height), color, title and further lines."""
+    """A part of the library: place (left, top, width, height), color, title and further lines."""
 
     place: Tuple[int, int, int, int]
     color: str
@@ -24,7 +24,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """What goes from one part to another: a line through points, and its label with the place where that begins."""
+    """Data that one part passes to another: a line through points, a label and the position of the label."""
 
     points: Sequence[Tuple[int, int]]
     label: Sequence[str]
@@ -33,18 +33,18 @@ class Arrow(NamedTuple):
 
 LOOP_BOXES = [
     Box((20, 16, 960, 122), YELLOW, "Trainer: one iteration, train_itr()", [
-        "1.  sampler.update_tasks(), policy.switch_to_pre_update(): M new tasks, all of which begin with \u03b8",
-        "2.  K times: obtain_samples(), process_samples(), algo.adapt(): each task takes a gradient step",
-        "3.  obtain_samples(), process_samples(): what the adapted policies do",
+        "1.  sampler.update_tasks(), policy.switch_to_pre_update(): M new tasks, all start from \u03b8",
+        "2.  K times: obtain_samples(), process_samples(), algo.adapt(): one adaptation step per task",
+        "3.  obtain_samples(), process_samples(): samples of the adapted policies",
         "4.  algo.optimize_policy(): the meta-update of \u03b8, through the K steps; then a row and a snapshot",
     ]),
     Box((20, 196, 190, 82), GREEN, "MetaEnv", ["sample_tasks, set_task", "reset, step"]),
     Box((300, 196, 180, 82), BLUE, "MetaSampler", ["M tasks x P paths,", "stepped together"]),
-    Box((550, 196, 210, 82), BLUE, "MetaSampleProcessor", ["returns, advantages,", "a Baseline for each task"]),
+    Box((550, 196, 210, 82), BLUE, "MetaSampleProcessor", ["returns, advantages,", "one Baseline per task"]),
     Box((840, 196, 140, 82), BLUE, "MAMLAlgo", ["adapt", "optimize_policy"]),
     Box((300, 388, 680, 82), GREEN, "MetaPolicy", [
-        "\u03b8: TensorFlow variables, what adaptation starts from",
-        "\u03b8\u2032 of each task: arrays [M, ...], what the tasks act with",
+        "\u03b8: TensorFlow variables, the pre-update parameters",
+        "\u03b8\u2032: arrays [M, ...], the post-update parameters of each task",
     ]),
 ]
 LOOP_ARROWS = [
@@ -53,43 +53,43 @@ LOOP_ARROWS = [
     Arrow([(480, 237), (550, 237)], ["paths"], (494, 230)),
     Arrow([(760, 237), (840, 237)], ["samples"], (770, 230)),
     Arrow([(340, 278), (340, 388)], ["observations"], (248, 338)),
-    Arrow([(390, 388), (390, 278)], ["actions, and the", "distributions they are from"], (400, 328)),
+    Arrow([(390, 388), (390, 278)], ["actions and their", "distributions"], (400, 328)),
     Arrow([(880, 278), (880, 388)], ["adapt():", "\u03b8\u2032 of each task"], (778, 328)),
     Arrow([(950, 278), (950, 388)], ["update:", "\u03b8"], (896, 328)),
 ]
 
-FORMS = [  # what a sample is part of, in turn: name, module, axes
+FORMATS = [  # data formats in order: name, module, axes
     ("BatchedStep", "types", "one step of n environments: observations [n, O], rewards [n], ..."),
-    ("Path", "types", "a dict: observations [T, O], ...; a list of P for each of M tasks"),
-    ("TaskSamples", "types", "a dict: observations [N, O], ...; a list of M"),
+    ("Path", "types", "a dict: observations [T, O], ...; P dicts for each of M tasks"),
+    ("TaskSamples", "types", "a dict: observations [N, O], ...; one dict for each of M tasks"),
     ("StepInputs", "meta_algos.inputs", "placeholders, fed by name: [M, N, ...]"),
     ("AdaptationStep", "meta_algos.inputs", "tensors of the losses in ops/losses.py: [M, N], [M]"),
 ]
-MAKERS = [  # what makes each form from the one before: method, module, and what it does
-    ("RolloutLoop.run", "samplers.rollout_loop", "writes each step into the arrays of the paths"),
+CONVERTERS = [  # conversions from each format to the next: method, module, effect
+    ("RolloutLoop.run", "samplers.rollout_loop", "writes each step to the arrays of the paths"),
     ("SampleProcessor.process_samples", "samplers.base", "adds returns and advantages; stacks the paths of a task"),
-    ("stack_samples", "samplers.stacking", "pads tasks to arrays [M, N, ...] and a mask, which are fed"),
-    ("MAMLAlgo.build_graph", "meta_algos.base", "once: densities and losses from the placeholders"),
+    ("stack_samples", "samplers.stacking", "pads tasks to arrays [M, N, ...] with a mask, to feed them"),
+    ("MAMLAlgo.build_graph", "meta_algos.base", "builds densities and losses from the placeholders, once"),
 ]
 SHOWN = [  # notes: row, title, lines
-    (1, "a plain dict", ["its arrays are views of buffers that are not used again"]),
-    (2, "a plain dict", ["its arrays are copies; edits take effect"]),
+    (1, "a plain dict", ["arrays are views of buffers that are not reused"]),
+    (2, "a plain dict", ["arrays are copies; edits take effect"]),
 ]
-ROW, BOX_HEIGHT = 112, 62  # pixels from form to form, height of a form
+ROW, BOX_HEIGHT = 112, 62  # pixels: distance between boxes, height of a box
 
 PATH_BOXES = [
     Box((20, 16 + ROW * row, 500, BOX_HEIGHT), GREEN if row in (0, 4) else BLUE, name, [axes])
-    for row, (name, _, axes) in enumerate(FORMS)
+    for row, (name, _, axes) in enumerate(FORMATS)
 ] + [Box((570, 16 + ROW * row, 410, BOX_HEIGHT), GRAY, title, lines) for row, title, lines in SHOWN]
 PATH_ARROWS = [
     Arrow([(60, 16 + BOX_HEIGHT + ROW * row), (60, 16 + ROW * (row + 1))],
           [f"{method}, in {module.replace('.', '/')}.py:", what], (76, 37 + BOX_HEIGHT + ROW * row))
-    for row, (method, module, what) in enumerate(MAKERS)
+    for row, (method, module, what) in enumerate(CONVERTERS)
 ] + [Arrow([(520, 47 + ROW * row), (570, 47 + ROW * row)], [], (0, 0)) for row, _, _ in SHOWN]
 
 
 class Picture(NamedTuple):
-    """A picture: its file in `images`, height, title and parts."""
+    """A figure: file in `images`, height, title and parts."""
 
     file: str
     height: int
@@ -99,15 +99,15 @@ class Picture(NamedTuple):
 
 
 PICTURES = [
-    Picture("training_loop.svg", 486, "How trainer, sampler, sample processor, policy and algorithm work together",
+    Picture("training_loop.svg", 486, "Training iteration: trainer, sampler, sample processor, policy and algorithm",
             LOOP_BOXES, LOOP_ARROWS),
-    Picture("path_of_samples.svg", 32 + BOX_HEIGHT + ROW * 4, "From the simulator to the meta-gradient",
+    Picture("path_of_samples.svg", 32 + BOX_HEIGHT + ROW * 4, "Data formats from the simulator to the meta-gradient",
             PATH_BOXES, PATH_ARROWS),
 ]
 
 
 def draw(picture: Picture) -> str:
-    """Returns a picture as SVG."""
+    """Returns a figure as SVG."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {picture.height}" width="{WIDTH}" '
         f'height="{picture.height}" '

@@ -139,7 +139,7 @@ def make_parser() -> Parser:
     add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
         help="of all random numbers, sampled tasks among them (default: 1)")
     add("--reference", action="append", default=[], metavar="NAME",
-        help="what to compare with: 'random', the initialisation that the run began from, or the folder of another "
+        help="what to compare with: 'random', the initialization that the run began from, or the folder of another "
              "run, its last snapshot; may be given several times")
     add("--compare", nargs="+", choices=SEARCHES, default=[], metavar="SEARCH",
         help=f"searches to compare with, {' or '.join(SEARCHES)}: they adapt the same policy without gradients")

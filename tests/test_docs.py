@@ -65,12 +65,13 @@ def test_the_figures_are_drawn_from_their_text():
         assert (module["IMAGES"] / picture.file).read_text(encoding="utf-8") == module["draw"](picture), picture.file
 
 
-def test_the_figure_of_samples_names_what_a_sample_is_part_of():
-    """Given an iteration, when its samples are followed, then each has the form, and the axes, that is drawn."""
+def test_the_figure_of_samples_shows_the_types_and_shapes_of_the_data():
+    """Given the data of an iteration, then types and shapes are those of the figure."""
     module = runpy.run_path(str(DOCS / "draw_training_loop.py"))
-    forms = [getattr(importlib.import_module(f"meta_policy_search.{room}"), name) for name, room, _ in module["FORMS"]]
-    for function, room, _ in module["MAKERS"]:
-        assert callable(operator.attrgetter(function)(importlib.import_module(f"meta_policy_search.{room}")))
+    formats = [getattr(importlib.import_module(f"meta_policy_search.{module_name}"), name)
+               for name, module_name, _ in module["FORMATS"]]
+    for function, module_name, _ in module["CONVERTERS"]:
+        assert callable(operator.attrgetter(function)(importlib.import_module(f"meta_policy_search.{module_name}")))
     env = MetaPointEnvCorner()
     policy = MetaGaussianMLPPolicy(NUM_TASKS, 2, 2, hidden_sizes=(2,))
     algo = ProMP(policy, meta_batch_size=NUM_TASKS)
@@ -82,9 +83,9 @@ def test_the_figure_of_samples_names_what_a_sample_is_part_of():
     envs = env.make_batched(2)
     envs.reset(np.arange(2), [np.random.default_rng(0)] * 2)
     step = envs.step(np.zeros((2, 2)))
-    assert type(step) is forms[0] and step.observations.shape == (2, 2)
-    assert paths[0][0].keys() <= forms[1].__annotations__.keys()
-    assert samples[0].keys() <= forms[2].__annotations__.keys()
+    assert type(step) is formats[0] and step.observations.shape == (2, 2)
+    assert paths[0][0].keys() <= formats[1].__annotations__.keys()
+    assert samples[0].keys() <= formats[2].__annotations__.keys()
     assert len(paths) == len(samples) == NUM_TASKS and len(paths[0]) == NUM_ROLLOUTS
     assert paths[0][0]["observations"].shape == (NUM_STEPS, 2)
     assert samples[0]["advantages"].shape == (NUM_ROLLOUTS * NUM_STEPS,)
@@ -130,6 +131,17 @@ def test_extras_are_explained():
     setup = ast.parse((DOCS.parent / "setup.py").read_text())
     (extras,) = [node.value for node in setup.body if isinstance(node, ast.Assign) and node.targets[0].id == "EXTRAS"]
     assert sorted(set(listed)) == sorted(key.value for key in extras.keys)
+
+
+def test_the_lowest_tested_versions_are_those_of_setup():
+    """Given the lower bounds in setup.py, then the page on installation lists each of them as tested."""
+    page = (DOCS / "installation.rst").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^(\w+) +([\d.]+) +[\d.]+$", page, flags=re.MULTILINE))
+    setup = ast.parse((DOCS.parent / "setup.py").read_text())
+    (names,) = [node.value for node in setup.body
+                if isinstance(node, ast.Assign) and node.targets[0].id == "DEPENDENCIES"]
+    bounds = dict(re.split("[>=]=", ast.literal_eval(name)) for name in names.elts)
+    assert listed == {"Python": "3.10", **bounds}
 
 
 # Public names ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Tests of the tests: each breaks the maths in one place, and the test that is named beside it must notice.
+"""Tests of the tests: each breaks the math in one place, and the test that is named beside it must notice.
 
 A mutation replaces one function of the library by another one made from it, such as one that leaves out a term.
 That the named tests pass as long as nothing is broken is seen where they stand.

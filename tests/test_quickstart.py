@@ -16,7 +16,7 @@ BY_HAND = {"=20": "=2", "max_path_length=100": "max_path_length=10", "(64, 64)":
 
 
 def the_example():
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## In five lines\n")[1]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Python example\n")[1]
     return re.search(r"```python\n(.*?)```", section, flags=re.DOTALL)[1]
 
 

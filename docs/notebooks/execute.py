@@ -11,20 +11,20 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parent
-TIMEOUT = 300  # seconds for a cell
+TIMEOUT = 300  # seconds per cell
 
 
 def execute(path: Path) -> nbformat.NotebookNode:
-    """Returns a notebook with the outputs of a new run, in its folder; raises if a cell fails."""
+    """Runs a notebook in its folder and returns it with the new outputs; raises if a cell fails."""
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=TIMEOUT, resources={"metadata": {"path": str(path.parent)}}).execute()
     for cell in notebook.cells:
-        cell.metadata.pop("execution", None)  # times, which change with every run
+        cell.metadata.pop("execution", None)  # times differ in every run
     return notebook
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Runs and saves the notebooks that the command line names."""
+    """Runs and saves the notebooks named on the command line."""
     names = sys.argv[1:] if argv is None else argv
     for path in [FOLDER / name for name in names] or sorted(FOLDER.glob("*.ipynb")):
         notebook = execute(path)

@@ -1,8 +1,8 @@
-"""Writes the policy of a run's last snapshot as arrays, without code.
+"""Saves the policy of a run's last snapshot as arrays, without code.
 
     python docs/notebooks/save_weights.py RUN_FOLDER FILE.npz
 
-Loading a snapshot runs code that it contains: use runs that you trust.
+Snapshots run code when they are loaded. Use only runs that you trust.
 """
 import argparse
 import sys
@@ -12,7 +12,7 @@ from meta_policy_search.utils.snapshotter import load_snapshot
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Writes the file that the command line names."""
+    """Saves the file named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the experiments")
     parser.add_argument("file", metavar="FILE.npz", help="file to write")

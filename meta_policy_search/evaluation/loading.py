@@ -63,7 +63,7 @@ def load_evaluator(
                     if name in ("envs_per_task", "parallel")}
         evaluator = MetaEvaluator.from_trainer(trainer, **{
             **sampling, **{name: value for name, value in given.items() if value is not None},
-            "name": "random initialisation" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
+            "name": "random initialization" if snapshot is None else f"{run_folder}, iteration {content['itr']}"})
         if render_mode is not None:
             _set_render_mode(evaluator.env, render_mode)
         return evaluator

@@ -132,8 +132,8 @@ def test_what_is_wrapped_is_within_reach():
     assert env.render().shape == (2, 2, 3)
     env.close()
     assert env.wrapped_env.is_closed
-    with pytest.raises(AttributeError, match="colour"):
-        _ = env.colour
+    with pytest.raises(AttributeError, match="color"):
+        _ = env.color
 
 
 def test_ends_of_both_kinds_are_told_apart():

@@ -33,8 +33,8 @@ def test_every_argument_is_in_the_signature_and_in_the_docstring(cls):
 
 def test_unknown_arguments_are_refused():
     for cls in (MetaPointEnvCorner, MetaBernoulliBanditEnv, NormalizedEnv):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-            cls(colour="red")
+        with pytest.raises(TypeError, match="unexpected keyword argument 'color'"):
+            cls(color="red")
 
 
 @pytest.mark.parametrize("env, text, changed", [

@@ -21,7 +21,7 @@ FORMS = {
     "normalized": lambda env: normalize(env, scale_reward=0.5, normalize_obs=True, normalize_reward=True),
 }
 FORMS_OF_ALL = pytest.mark.parametrize("form", ["plain", pytest.param("normalized", marks=pytest.mark.thorough)])
-NO_TASKS = (None, "north", object(), [1.0, 2.0, 3.0], np.nan, {"colour": "red"})
+NO_TASKS = (None, "north", object(), [1.0, 2.0, 3.0], np.nan, {"color": "red"})
 CLONES = pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 
 ON_MUJOCO_PY = [
@@ -420,8 +420,8 @@ def test_arguments_are_checked(name):
         if name not in NOT_BATCHED:
             with pytest.raises(error, match="num_envs: expected an integer"):
                 env.make_batched(count)
-    with pytest.raises(TypeError, match="colour"):
-        make_env(name, colour="red")
+    with pytest.raises(TypeError, match="color"):
+        make_env(name, color="red")
 
 
 @every_env

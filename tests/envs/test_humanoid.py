@@ -26,7 +26,7 @@ def computed(env, action):
 
 
 def centre_of_mass(env):
-    """Position `(x, y)` of the centre of mass: the mean of the bodies' own, weighted with their masses, m."""
+    """Position `(x, y)` of the center of mass: the mean of the bodies' own, weighted with their masses, m."""
     mass = engine_of(env).model.body_mass
     return (mass[:, None] * computed(env, ACTION).xipos).sum(axis=0)[:2] / mass.sum()
 

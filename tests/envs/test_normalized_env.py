@@ -25,7 +25,7 @@ class Echo(MetaEnv):
     action_space = gym.spaces.Box(np.array([-1.0, 0.0]), np.array([3.0, 0.5]), dtype=np.float64)
     metadata = {"render_modes": ["ansi"]}
     render_mode = "ansi"
-    colour = "green"
+    color = "green"
     closed = False
 
     def __init__(self, observations=(), rewards=()):
@@ -344,7 +344,7 @@ def test_what_it_does_not_have_is_the_wrapped_environments():
     inner = Echo()
     env = normalize(inner)
     assert env.wrapped_env is inner and env.unwrapped is inner
-    assert env.colour == "green"
+    assert env.color == "green"
     assert env.render(scale=3) == "..." and env.metadata == Echo.metadata and env.render_mode == "ansi"
     env.close()
     assert inner.closed
@@ -353,8 +353,8 @@ def test_what_it_does_not_have_is_the_wrapped_environments():
     normalize(ClassicEcho()).log_diagnostics([], "")  # has none
     env.reset(seed=3, options={"far": True})
     assert (inner.seed, inner.options) == (3, {"far": True})
-    with pytest.raises(AttributeError, match="'Echo' object has no attribute 'flavour'"):
-        env.flavour  # noqa: B018
+    with pytest.raises(AttributeError, match="'Echo' object has no attribute 'flavor'"):
+        env.flavor  # noqa: B018
     assert str(env) == "NormalizedEnv(env=Echo())"
 
 

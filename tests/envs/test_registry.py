@@ -40,8 +40,8 @@ def test_arguments_are_the_classes_own():
     assert make_env("MetaPointEnvCorner", reward_type="dense").reward_type == "dense"
     with pytest.raises(ValueError, match="reward_type"):
         make_env("MetaPointEnvCorner", reward_type="none")
-    with pytest.raises(TypeError, match="colour"):
-        make_env("MetaPointEnvCorner", colour="red")
+    with pytest.raises(TypeError, match="color"):
+        make_env("MetaPointEnvCorner", color="red")
 
 
 @pytest.mark.parametrize("name", ["MetaPointEnvCorners", "", None, "MetaEnv"])

@@ -79,7 +79,7 @@ def test_a_run_next_to_references(runs, tmp_path, capsys):
     title, header, first, gains, *others, gain, files = capsys.readouterr().out.splitlines()
     table = [first, *others]
     assert "6 tasks, 2 paths in each after each step" in title and header.split()[-3:] == ["0", "1", "2"]
-    names = [f"{runs / 'vpg_maml'}, iteration 2", "random initialisation", f"{runs / 'dice_maml'}, iteration 1"]
+    names = [f"{runs / 'vpg_maml'}, iteration 2", "random initialization", f"{runs / 'dice_maml'}, iteration 1"]
     assert all(row.startswith(name) for row, name in zip(table, names, strict=True))
     (in_one_step,) = re.findall(r"[+-]\S+ \+- \S+", gains)[:1]
     assert gain == f"Adaptation changes the return by {in_one_step} in 1 step (trained for 1)"

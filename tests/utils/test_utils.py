@@ -128,7 +128,7 @@ def test_shifted_advantages_are_positive_and_keep_their_differences():
     assert shift_advantages_to_positive(np.array([-2.0, 0.0])).min() > 0
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = "red"
 
 
@@ -146,7 +146,7 @@ def test_settings_are_written_with_names_and_plain_numbers():
         "float": np.float32(0.5),
         "boolean": np.bool_(True),
         "array": np.array([[1.0, 2.0]]),
-        "colour": Colour.RED,
+        "color": Color.RED,
     }
     assert json.loads(json.dumps(settings, cls=ClassEncoder)) == {
         "class": {"$class": f"{__name__}.Settings"},
@@ -157,7 +157,7 @@ def test_settings_are_written_with_names_and_plain_numbers():
         "float": 0.5,
         "boolean": True,
         "array": [[1.0, 2.0]],
-        "colour": "red",
+        "color": "red",
     }
 
 

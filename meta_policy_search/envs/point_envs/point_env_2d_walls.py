@@ -17,7 +17,7 @@ class MetaPointEnvWalls(CornerTaskEnv):
     observation      position `(x, y)`
     action           displacement `(dx, dy)`, each clipped to `[-0.2, 0.2]`
     walls            circles of radius 1 and 2 around the origin, closed from inside except for one gap
-    task             dict of `goal`, one of the corners `(+-2, +-2)`, and the centres of the gaps, `gap_1` on
+    task             dict of `goal`, one of the corners `(+-2, +-2)`, and the centers of the gaps, `gap_1` on
                      the inner and `gap_2` on the outer wall; corner and directions are all independent and
                      uniform; at first (2, 2), (1, 0) and (2, 0)
     start            uniform in `[-0.2, 0.2]^2`
@@ -25,7 +25,7 @@ class MetaPointEnvWalls(CornerTaskEnv):
     end of episode   never; the sampler's path length cuts it off
     ===============  ============================================================================
 
-    A step that would cross a wall outwards succeeds if it ends within distance 1 of the gap's centre. Otherwise it ends
+    A step that would cross a wall outwards succeeds if it ends within distance 1 of the gap's center. Otherwise it ends
     where the line from the origin to its intended end meets the wall, just inside. Inwards the walls do not stop. The
     corners lie outside both walls, at 2.83 from the origin, so both gaps have to be found. A gap is a third of the
     inner wall, and 29 degrees to either side on the outer one.
