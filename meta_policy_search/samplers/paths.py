@@ -50,7 +50,7 @@ def concatenate_paths(paths: Any, name: str = "") -> TaskPaths:
 def _length_of(path: Path, name: str) -> int:
     for key in NUMBERS:
         if key not in path:
-            raise ValueError(f"{name}: expected the key {key!r}, got the keys {sorted(path)}")
+            raise ValueError(f"{name}: expected a key {key!r}, got only {sorted(path)}")
     shape = np.shape(path["rewards"])
     if len(shape) != 1 or shape[0] == 0:
         raise ValueError(f"{name}: rewards: expected shape [T] with T of at least 1, got {shape}")

