@@ -12,8 +12,8 @@ Two effects can bias a DiCE gradient:
 - Paths that end early. If the subtraction ends with the path, the number of subtracted terms `b_t` depends on the
   actions, which biases the gradient. After the end of a path, the reward is zero, but `b_t` must still be subtracted.
   All magic boxes after the end equal the box of the whole path, so the sum of these terms is sufficient. The processors
-  return it as `adjusted_rewards_after_end` `[P]`. The mean and shift of `normalize_adv` and `positive_adv` act as
-  baselines, too. With the box `box_pt` of the actions up to t and the box `box_p` of all actions, the unbiased
+  return it as `adjusted_rewards_after_end` `[P]`. The mean and shift of `normalize_adv` and `positive_adv` also act as
+  baselines. With the box `box_pt` of the actions up to t and the box `box_p` of all actions, the unbiased
   objective is
 
   `1/P sum_p (sum_t box_pt adjusted_rewards_pt + box_p adjusted_rewards_after_end_p)`.

@@ -156,7 +156,7 @@ class OffPolicySampler(SingleTaskSampler):
     def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
         """Collects `num_paths` paths of `policy`, of at most `max_eval_path_length` steps.
 
-        The random numbers depend on the iteration `itr` and differ from those of `obtain_samples`.
+        The random numbers depend on the iteration `itr` and differ from the random numbers of `obtain_samples`.
         """
         algo = self._algo
         limit = algo.max_path_length if algo.max_eval_path_length is None else algo.max_eval_path_length

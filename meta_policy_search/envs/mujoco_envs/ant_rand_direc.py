@@ -52,8 +52,8 @@ class AntRandDirecEnv(MujocoMetaEnv):
         Direction along x, -1.0 (backward) or 1.0 (forward), with equal probability.
 
     Start:
-        Positions: those of the model file (torso flat, at a height of 0.75 m) plus uniform noise in [-0.1, 0.1] (m,
-        rad); the quaternion is normalized. Velocities: normal with mean 0 and standard deviation 0.1 (m/s, rad/s).
+        Positions of the model file (torso flat, at a height of 0.75 m) plus uniform noise in [-0.1, 0.1] (m, rad); the
+        quaternion is normalized. Velocities are normal with mean 0 and standard deviation 0.1 (m/s, rad/s).
 
     End:
         The path terminates when the height of the torso is outside [0, 1] m.

@@ -51,8 +51,8 @@ class AntRandDirec2DEnv(MujocoMetaEnv):
         Direction in the plane, a unit vector `(x, y)`, float64 `[2]`; its angle is uniform.
 
     Start:
-        Positions: those of the model file (torso flat, at a height of 0.75 m) plus uniform noise in [-0.1, 0.1] (m,
-        rad); the quaternion is normalized. Velocities: normal with mean 0 and standard deviation 0.1 (m/s, rad/s).
+        Positions of the model file (torso flat, at a height of 0.75 m) plus uniform noise in [-0.1, 0.1] (m, rad); the
+        quaternion is normalized. Velocities are normal with mean 0 and standard deviation 0.1 (m/s, rad/s).
 
     End:
         The path terminates when the height of the torso is outside [0, 1] m.

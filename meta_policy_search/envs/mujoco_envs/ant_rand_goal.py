@@ -55,8 +55,8 @@ class AntRandGoalEnv(MujocoMetaEnv):
         accepts any finite position.
 
     Start:
-        Positions: those of the model file (torso flat, at a height of 0.75 m) plus uniform noise in [-0.1, 0.1] (m,
-        rad); the quaternion is normalized. Velocities: normal with mean 0 and standard deviation 0.1 (m/s, rad/s).
+        Positions of the model file (torso flat, at a height of 0.75 m) plus uniform noise in [-0.1, 0.1] (m, rad); the
+        quaternion is normalized. Velocities are normal with mean 0 and standard deviation 0.1 (m/s, rad/s).
 
     End:
         Never, even if the ant falls over. The sampler ends a path after `max_path_length` steps; published experiments

@@ -155,8 +155,8 @@ class MujocoMetaEnv(BatchableMetaEnv):
 class RandomEnv(MujocoMetaEnv):
     """Base class of environments whose tasks are masses, inertias, damping and friction of a robot.
 
-    The reward is that for velocity along x. A subclass passes a robot of `envs.mujoco_envs.robots`, or a robot of its
-    own, to the constructor::
+    The robot is rewarded for its velocity along x. A subclass passes a robot of `envs.mujoco_envs.robots`, or a custom
+    `Robot`, to the constructor::
 
         class HopperRandParamsEnv(RandomEnv):
             def __init__(self, log_scale_limit=3.0):

@@ -49,8 +49,8 @@ class HalfCheetahRandDirecEnv(MujocoMetaEnv):
         Direction along x, -1.0 (backward) or 1.0 (forward), with equal probability.
 
     Start:
-        Positions: those of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities: normal with mean 0
-        and standard deviation 0.1 (m/s, rad/s).
+        Positions of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with mean 0 and
+        standard deviation 0.1 (m/s, rad/s).
 
     End:
         Never. The sampler ends a path after `max_path_length` steps; published experiments use 100 or 200.

@@ -48,8 +48,8 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
         Target velocity along x, m/s, uniform in [0, `max_velocity`). `set_task` accepts any finite number.
 
     Start:
-        Positions: those of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities: normal with mean 0
-        and standard deviation 0.1 (m/s, rad/s).
+        Positions of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with mean 0 and
+        standard deviation 0.1 (m/s, rad/s).
 
     End:
         Never. The sampler ends a path after `max_path_length` steps; published experiments use 100 or 200.

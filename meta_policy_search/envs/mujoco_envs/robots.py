@@ -219,7 +219,7 @@ class Humanoid(Robot):
     """A torso with legs and arms (Tassa, Erez and Todorov 2012, doi:10.1109/IROS.2012.6386025).
 
     A step takes 5 * 0.003 s = 0.015 s. The position of the robot is the position of its center of mass. All observed
-    quantities are those of the state after the step. The public code takes quantities other than positions and
+    quantities are computed from the state after the step. The public code takes quantities other than positions and
     velocities from the last stage of the last Runge-Kutta step. They differ from those after the step only in the
     fourth order of the time step.
 

@@ -40,7 +40,7 @@ class WorkerPool:
 
         Raises:
             ImportError, ConnectionError: see `connection.connect` and `connection.import_ray`.
-            ValueError: the options conflict with those of the open pool.
+            ValueError: the options conflict with the options of the open pool.
         """
         pool = cls._opened
         if pool is not None and not pool._is_connected():
@@ -194,7 +194,7 @@ class WorkerPool:
                 self._ray.shutdown()
 
     def _check_options(self, options: RayOptions) -> None:
-        """Raises `ValueError` if the options conflict with those of this pool."""
+        """Raises `ValueError` if the options conflict with the options of this pool."""
         check_cluster(self._ray, options)
         if options.cpus_per_worker not in (None, self._cpus):
             raise ValueError(f"cpus_per_worker: expected {self._cpus:g} or None, because the samplers of a process "

@@ -83,7 +83,7 @@ class MetaEnvExecutor(abc.ABC):
     def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
         """Sets a copy of each task in all environments of the task.
 
-        An environment uses its new task at the latest from its next reset.
+        An environment uses its new task no later than from its next reset.
 
         Args:
             tasks: `meta_batch_size` tasks; None: tasks sampled from the environment.

@@ -19,7 +19,7 @@ from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
 ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
-"""Robots that can be simulated. The names are those of Gymnasium's model files."""
+"""Robots that can be simulated; the names match Gymnasium's model files."""
 
 INERTIALS = ("mujoco210", "modern")
 """Sources of masses and inertias: MuJoCo 2.1.0 or the installed `mujoco` package."""
