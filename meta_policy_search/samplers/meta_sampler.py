@@ -40,17 +40,20 @@ class MetaSampler(Sampler):
     `envs_per_task`.
 
     Args:
-        env (MetaEnv): environment to sample; it is copied. policy (MetaPolicy): policy with current parameters for each
-        task, or any object with the `get_actions` method of a `MetaPolicy`. `get_actions` may return None as agent
-        infos. rollouts_per_meta_task (int): number of paths per task, `P`. meta_batch_size (int): number of tasks, `M`;
-        must equal `policy.meta_batch_size`. max_path_length (int): maximum number of steps of a path. envs_per_task
-        (int or None): number of paths of a task that are sampled concurrently. A smaller number needs less memory and
-        more time. Default and maximum: `rollouts_per_meta_task`. parallel (bool, str or RayOptions): False (default):
-        environments run in this process, vectorized if they have `make_batched`, otherwise sequentially. True:
-        environments run in worker processes. `'ray'` or `RayOptions`: workers on a Ray cluster collect whole paths.
+        env (MetaEnv): environment to sample; it is copied.
+        policy (MetaPolicy): policy with current parameters for each task, or any object with the `get_actions` method
+            of a `MetaPolicy`. `get_actions` may return None as agent infos.
+        rollouts_per_meta_task (int): number of paths per task, `P`.
+        meta_batch_size (int): number of tasks, `M`; must equal `policy.meta_batch_size`.
+        max_path_length (int): maximum number of steps of a path.
+        envs_per_task (int or None): number of paths of a task that are sampled concurrently. A smaller number needs
+            less memory and more time. Default and maximum: `rollouts_per_meta_task`.
+        parallel (bool, str or RayOptions): False (default): environments run in this process, vectorized if they have
+            `make_batched`, otherwise sequentially. True: environments run in worker processes. `'ray'` or `RayOptions`:
+            workers on a Ray cluster collect whole paths.
         executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
-        `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
-        `parallel`.
+            `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
+            `parallel`.
 
     Attributes:
         total_timesteps_sampled (int): number of sampled environment steps.
