@@ -371,9 +371,9 @@ def with_attribute(name, value):
 SAMPLES = [
     Mutation("the baseline is added", samples, "check_predictions",
              lambda check: lambda *args: -check(*args), BY_HAND),
-    Mutation("no discount", samples, "_sums_to_come",
+    Mutation("no discount", samples, "_discounted_sums",
              lambda sums: lambda rewards, discount: sums(rewards, 1.0), BY_HAND),
-    Mutation("sums of what is past", samples, "_sums_to_come",
+    Mutation("sums of what is past", samples, "_discounted_sums",
              lambda sums: lambda rewards, discount: sums(rewards[..., ::-1], discount)[..., ::-1], BY_HAND),
     Mutation("no lambda", samples.SampleProcessor, "_estimate_advantages", with_attribute("gae_lambda", 1.0), BY_HAND),
     Mutation("the mean is left in normalized advantages", samples, "normalize_advantages",

@@ -108,5 +108,5 @@ def test_paths_that_cannot_be_a_batch(batch):
     del second["last_observation"]
     with pytest.raises(ValueError, match="path 1: expected a key 'last_observation'"):
         TrajectoryBatch.from_paths(SPEC, [first, second])
-    with pytest.raises(ValueError, match="path 0: observations: expected 3 steps, as many as rewards"):
+    with pytest.raises(ValueError, match="path 0: observations: expected 3 steps, the number of rewards"):
         TrajectoryBatch.from_paths(SPEC, [{**first, "observations": np.zeros((2, O))}])

@@ -1,6 +1,7 @@
-"""Meta-environments: their interface, wrappers and adapters, 2D worlds, discrete worlds and robots (`make_env`).
+"""Meta-environments (`make_env`): interfaces, wrappers, adapters, and point, discrete, control and robot environments.
 
-Nothing here imports TensorFlow, nor a physics engine before a robot is made.
+Importing this package loads neither TensorFlow nor a physics engine. The engine is loaded when the first robot is
+created.
 """
 from meta_policy_search.envs.adapters import GymnasiumMetaEnv, SingleTaskEnv
 from meta_policy_search.envs.control_envs import CartPoleMassEnv, PendulumMassEnv

@@ -1,4 +1,4 @@
-"""Environments of gym and Gymnasium as meta-environments."""
+"""Adapters that turn gym and Gymnasium environments into meta-environments."""
 import copy
 import functools
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
@@ -14,12 +14,16 @@ from meta_policy_search.utils.gym_import import gym
 
 
 class SingleTaskEnv(gym_compat.WrappingEnv):
-    """An environment without tasks as a meta-environment that has a single one, None.
+    """Adapts an environment without tasks to the meta-environment interface.
 
-    Stepping follows gym 0.26. Attributes that are not found here are those of the wrapped environment.
+    The only task is None. The methods follow the gym 0.26 API. Attributes that this class does not define are looked up
+    on the wrapped environment.
 
     Args:
-        env: environment of gym, Gymnasium or the classic form.
+        env: environment with the gym 0.26, Gymnasium or classic gym API (see `gym_compat`).
+
+    Raises:
+        TypeError: `env` is a class, or has no `reset` or `step`.
     """
 
     def __init__(self, env: Any) -> None:
@@ -28,13 +32,17 @@ class SingleTaskEnv(gym_compat.WrappingEnv):
         self.action_space = env.action_space
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
-        """Returns a list of `n_tasks` times None."""
+        """Returns a list that contains None `n_tasks` times."""
         return [None] * check_positive_int("n_tasks", n_tasks)
 
     def set_task(self, task: Task) -> None:
-        """Takes None, the only task; anything else raises `ValueError`."""
+        """Accepts None, the only task.
+
+        Raises:
+            ValueError: `task` is not None.
+        """
         if task is not None:
-            raise ValueError(f"task: expected None, as {type(self.wrapped_env).__name__} has no tasks, got {task!r}")
+            raise ValueError(f"task: expected None ({type(self.wrapped_env).__name__} has no tasks), got {task!r}")
 
     def get_task(self) -> Task:
         """Returns None."""
@@ -50,29 +58,31 @@ class SingleTaskEnv(gym_compat.WrappingEnv):
 
 
 class GymnasiumMetaEnv(gym_compat.WrappingEnv):
-    """A Gymnasium environment with a distribution of tasks as a meta-environment.
+    """Adapts a Gymnasium environment and a task distribution to the meta-environment interface.
 
-    - Tasks are whatever `sample_task` draws and `set_task` takes.
-    - Every reset seeds the wrapped environment, from this environment's generator unless a seed is given. Samplers give
-      each path a generator of its own, so paths do not depend on each other if the environment keeps to its seed.
-    - Observations are float64 vectors. Other spaces than vectors are flattened by `gymnasium.spaces.flatten` (a
-      discrete observation becomes a one-hot vector).
-    - Actions of a box are clipped to it; discrete ones are integers from 0, wherever the wrapped space starts.
+    - Tasks: `sample_task` draws a task, and `set_task` applies it.
+    - Seeds: every reset seeds the wrapped environment, with the given seed or with a seed drawn from `np_random`.
+      Samplers use a separate generator for each path. Paths are therefore independent if the wrapped environment draws
+      all its random numbers from the generator that its seed initializes.
+    - Observations: float64 vectors. `gymnasium.spaces.flatten` flattens observations of any other space; a discrete
+      observation becomes a one-hot vector.
+    - Actions: clipped to the bounds of a `Box`. Discrete actions are integers from 0, also if the wrapped space starts
+      at another number.
 
-    A copy (by pickling or `copy.deepcopy`) makes the wrapped environment anew: it has the same task and generator, and
-    has to be reset before the first step.
+    A copy (by pickling or `copy.deepcopy`) creates a new wrapped environment with the same task and the same state of
+    `np_random`. The copy must be reset before its first step.
 
     Args:
-        env: the id of a registered environment, such as `"Pendulum-v1"`, or a function without arguments that makes
-            one, such as its class.
+        env: id of a registered environment, such as `"Pendulum-v1"`, or a function without arguments that creates an
+            environment, such as its class.
         sample_task: function `(rng) -> task` that draws a task from a `numpy.random.Generator`.
-        set_task: function `(env, task)` that gives the environment (with its wrappers, if any) a task; default None,
-            the method `set_task` of `env.unwrapped`. The task takes effect with the next reset at the latest.
+        set_task: function `(env, task)` that sets the task of the environment; `env` includes its wrappers. The task
+            may take effect immediately or at the next reset. None (default): calls `env.unwrapped.set_task(task)`.
 
     Raises:
-        TypeError: `env` cannot be stepped, has no `set_task` where none is given, or has a space that is not supported
-            (actions: a box with one axis, or discrete; observations: what Gymnasium can flatten).
-        gymnasium.error.Error: there is no environment of this id.
+        TypeError: `env` has no `reset` or `step`; `set_task` is None and the environment has no method `set_task`; the
+            observation space cannot be flattened; or the action space is neither a 1-D `Box` nor `Discrete`.
+        gymnasium.error.Error: the environment id is not registered.
 
     Attributes:
         wrapped_env: the Gymnasium environment.
@@ -82,40 +92,41 @@ class GymnasiumMetaEnv(gym_compat.WrappingEnv):
                  set_task: Optional[Callable[[Any, Task], None]] = None) -> None:
         self._make_env = _make_by_id(env) if isinstance(env, str) else env
         if not callable(self._make_env):
-            raise TypeError(f"env: expected the id of an environment or a function that makes one, got {env!r}")
+            raise TypeError(f"env: expected an environment id or a function that creates an environment, got {env!r}")
         self._sample_task, self._set_task = sample_task, set_task
         self._task: Task = None
         self._wrap(_steppable(self._make_env()))
         inner = gym_compat.innermost(self.wrapped_env)
         if set_task is None and gym_compat.method_of(inner, "set_task") is None:
-            raise TypeError(f"set_task: expected a function (env, task), as {type(inner).__name__} has no method "
-                            "set_task, got None")
+            raise TypeError(f"set_task: expected a function (env, task), got None; {type(inner).__name__} has no "
+                            "method set_task that could be used instead")
         self.observation_space = _observation_space(self.wrapped_env.observation_space)
         self.action_space = _action_space(self.wrapped_env.action_space)
 
-    unwrapped = MetaEnv.unwrapped  # this environment itself: paths draw from its generator
+    unwrapped = MetaEnv.unwrapped  # returns self, because paths draw from the generator of this wrapper
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
+        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from `np_random`."""
         rng = self.np_random if rng is None else rng
         return [self._sample_task(rng) for _ in range(check_positive_int("n_tasks", n_tasks))]
 
     def set_task(self, task: Task) -> None:
-        """See `MetaEnv.set_task`; raises what the environment does if it does not take the task."""
+        """See `MetaEnv.set_task`. Errors of the wrapped environment are not caught."""
         task = copy.deepcopy(task)
         self._apply_task(task)
         self._task = task
 
     def get_task(self) -> Task:
-        """Returns the task; None before the first one was set."""
+        """Returns the current task, or None before the first call of `set_task`."""
         return copy.deepcopy(self._task)
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [O], info)`.
 
-        A `seed` is that of the wrapped environment and of this one's generator, which otherwise draws one.
+        A given `seed` seeds both `np_random` and the wrapped environment. Without a seed, the seed of the wrapped
+        environment is drawn from `np_random`.
         """
-        super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
+        super().reset(seed=None if seed is None else int(seed))  # gym requires a Python integer
         seed = int(self.np_random.integers(2**31) if seed is None else seed)
         observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
         return self._as_vector(observation), info
@@ -181,7 +192,7 @@ def _observation_space(space: Any) -> gym.spaces.Box:
 
         flat = spaces.flatten_space(space)
         if not is_box(flat):
-            raise TypeError(f"env: expected observations that can be flattened to a vector, got the space {space}")
+            raise TypeError(f"env: expected an observation space that can be flattened to a vector, got {space}")
         space = flat
     return _box(space)
 
@@ -191,7 +202,7 @@ def _action_space(space: Any) -> gym.Space:
         return _box(space)
     if is_discrete(space):
         return gym.spaces.Discrete(int(space.n))
-    raise TypeError(f"env: expected actions of a box with one axis, or discrete ones, got the space {space}")
+    raise TypeError(f"env: expected a 1-D Box or a Discrete action space, got {space}")
 
 
 def _box(space: Any) -> gym.spaces.Box:

@@ -1,4 +1,4 @@
-"""Classic control problems whose bodies have another mass in each task, as in the examples of RLlib's MAML."""
+"""Classic control problems with task-specific masses, as in the MAML examples of RLlib."""
 from typing import List, Tuple
 
 import numpy as np
@@ -12,10 +12,10 @@ __all__ = ["CartPoleMassEnv", "PendulumMassEnv"]
 
 
 class _MassEnv(WorldMetaEnv):
-    """A system whose task is the masses of its bodies, float64 `[B]`, each above 0.
+    """Base class of environments whose task is the mass of each body, float64 `[B]`, kg, each above 0.
 
     Attributes:
-        mass_ranges: lowest and highest mass of each body in kg, between which tasks are uniform.
+        mass_ranges: lowest and highest mass of each body, kg. Tasks are uniform in these ranges.
     """
 
     mass_ranges: Tuple[Tuple[float, float], ...]
@@ -27,27 +27,29 @@ class _MassEnv(WorldMetaEnv):
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         masses = as_array(name, task, (len(self.mass_ranges),))
         if (masses <= 0.0).any():
-            raise ValueError(f"{name}: expected masses above 0, in kg, got {task!r}")
+            raise ValueError(f"{name}: expected masses above 0 kg, got {task!r}")
         return masses
 
 
 class CartPoleMassEnv(_MassEnv):
-    """Gym's `CartPole-v1`, with another mass of cart and pole in each task.
+    """Gym's `CartPole-v1` with task-specific masses of the cart and the pole.
+
+    The agent balances a pole on a cart by pushing the cart to the left or to the right.
 
     ===============  ============================================================================
-    observation      position of the cart (m), its velocity (m/s), angle of the pole from upright
-                     (rad), its angular velocity (rad/s)
-    action           0 pushes the cart to the left, 1 to the right, by 10 N
-    task             `(mass of the cart, mass of the pole)` in kg, uniform in [0.5, 2] and
-                     [0.05, 0.2]; at first (1, 0.1), which is `CartPole-v1`
-    start            all four uniform in [-0.05, 0.05]
-    reward           1 for each step
-    end of episode   the cart is further than 2.4 m from the middle, or the pole further than
+    observation      float64 `[4]`: position of the cart (m), velocity of the cart (m/s), angle of
+                     the pole from upright (rad), angular velocity of the pole (rad/s)
+    action           discrete: 0 pushes the cart to the left, 1 to the right, each with 10 N
+    task             `(mass of the cart, mass of the pole)`, kg, uniform in [0.5, 2] and
+                     [0.05, 0.2]; default (1, 0.1), the masses of `CartPole-v1`
+    start            all four state variables uniform in [-0.05, 0.05]
+    reward           1 per step
+    end of episode   when the cart is more than 2.4 m from the center, or the pole more than
                      12 degrees from upright
     ===============  ============================================================================
 
-    A step takes 0.02 s (Euler's rule). In RLlib's environment of this name the masses of a task enter a part of the
-    equations only: those of the whole, and of the pole times its length, stay what they were. Here they enter all.
+    A step takes 0.02 s and is integrated with the explicit Euler method. The task changes both masses in all equations
+    of motion. RLlib's environment of the same name keeps the default total mass and the default pole mass times length.
 
     References:
         `rllib/examples/env/cartpole_mass.py` of Ray 2; Barto, Sutton and Anderson: Neuronlike Adaptive Elements That
@@ -58,7 +60,7 @@ class CartPoleMassEnv(_MassEnv):
     mass_ranges = ((0.5, 2.0), (0.05, 0.2))
     state_size = 4
     gravity, force, time_step = 9.8, 10.0, 0.02  # m/s^2, N, s
-    half_length = 0.5  # of the pole, m
+    half_length = 0.5  # half the length of the pole, m
     max_position, max_angle = 2.4, np.radians(12.0)  # m, rad
 
     def __init__(self) -> None:
@@ -86,22 +88,27 @@ class CartPoleMassEnv(_MassEnv):
 
 
 class PendulumMassEnv(_MassEnv):
-    """Gym's `Pendulum-v1`, with another mass of the pendulum in each task.
+    """Gym's `Pendulum-v1` with a task-specific mass of the pendulum.
+
+    The agent swings a pendulum up and keeps it upright.
 
     ===============  ============================================================================
-    observation      cosine and sine of the angle from upright, angular velocity (rad/s)
-    action           torque, clipped to [-2, 2] N m
-    task             `(mass,)` in kg, uniform in [0.5, 2]; at first (1,), which is `Pendulum-v1`
-    start            angle uniform in [-pi, pi], angular velocity in [-1, 1] rad/s
-    reward           minus (angle^2 + 0.1 angular velocity^2 + 0.001 torque^2), before the step
-    end of episode   never; the sampler's path length cuts it off, 200 steps in the source
+    observation      float64 `[3]`: cosine and sine of the angle from upright, angular velocity
+                     (rad/s)
+    action           float64 `[1]`: torque, clipped to [-2, 2] N m
+    task             `(mass,)`, kg, uniform in [0.5, 2]; default (1,), the mass of `Pendulum-v1`
+    start            angle uniform in [-pi, pi] rad, angular velocity uniform in [-1, 1] rad/s
+    reward           `-(angle^2 + 0.1 * angular_velocity^2 + 0.001 * torque^2)`, with the state
+                     before the step and the angle in [-pi, pi)
+    end of episode   never; the sampler ends a path after `max_path_length` steps (200 steps in
+                     RLlib)
     ===============  ============================================================================
 
-    A step takes 0.05 s; the angular velocity is clipped to [-8, 8] rad/s. The torque cannot lift a heavy pendulum at
-    once: it must be swung.
+    A step takes 0.05 s. The angular velocity is clipped to [-8, 8] rad/s. The torque limit is too low to lift the
+    pendulum directly, so the agent must swing it up.
 
     References:
-        `rllib/examples/env/pendulum_mass.py` of Ray 2, where a task is a number in place of an array of one.
+        `rllib/examples/env/pendulum_mass.py` of Ray 2, where a task is a number instead of a one-element array.
     """
 
     first_task = (1.0,)
@@ -125,7 +132,7 @@ class PendulumMassEnv(_MassEnv):
         torque = np.clip(actions[:, 0], -self.max_torque, self.max_torque)
         from_upright = (angle + np.pi) % (2.0 * np.pi) - np.pi
         rewards = -(from_upright * from_upright + 0.1 * spin * spin + 0.001 * torque * torque)
-        inertia = tasks[ids, 0] * self.length * self.length  # times 3
+        inertia = tasks[ids, 0] * self.length * self.length  # three times the moment of inertia
         angular = 1.5 * self.gravity / self.length * np.sin(angle) + 3.0 / inertia * torque
         spin = np.clip(spin + self.time_step * angular, -self.max_spin, self.max_spin)
         after = np.stack([angle + self.time_step * spin, spin], axis=1)

@@ -1,4 +1,4 @@
-"""Environments with a few actions to choose from, small enough to solve by hand: the experiments of RL^2.
+"""Environments with few discrete actions: the bandit and tabular MDP experiments of RL^2.
 
 Duan et al. 2016, "RL^2: Fast Reinforcement Learning via Slow Reinforcement Learning" (arXiv:1611.02779, section 3).
 """
@@ -15,31 +15,32 @@ from meta_policy_search.utils.utils import draw_index
 
 __all__ = ["MetaBernoulliBanditEnv", "MetaTabularMDPEnv"]
 
-_KEYS = ("transitions", "reward_means")  # of a task of `MetaTabularMDPEnv`
-_TOLERANCE = 1e-6  # how far the sum of probabilities may be from one
+_KEYS = ("transitions", "reward_means")  # keys of a task of `MetaTabularMDPEnv`
+_TOLERANCE = 1e-6  # largest accepted difference between a sum of probabilities and one
 
 
 class MetaBernoulliBanditEnv(WorldMetaEnv):
-    """A slot machine whose arms each pay with a probability of their own.
+    """A multi-armed bandit with task-specific arm probabilities.
 
     ===============  ============================================================================
-    observation      always 1
-    action           arm to pull, an integer from 0 to `num_arms - 1`
-    task             probability of each arm, independent and uniform in `[0, 1]`; at first 0.5
-    start            there is no state
-    reward           1 with the probability of the arm that is pulled, else 0
-    end of episode   never; the sampler's path length, the number of pulls, cuts it off
+    observation      float64 `[1]`, always 1
+    action           discrete: the arm to pull, from 0 to `num_arms - 1`
+    task             float64 `[num_arms]`, the probability of a reward for each arm, independent and
+                     uniform in [0, 1]; default 0.5 for each arm
+    start            the environment has no state
+    reward           1 with the probability of the pulled arm, otherwise 0
+    end of episode   never; the sampler ends a path after `max_path_length` steps (pulls)
     ===============  ============================================================================
 
-    The best arm can only be found from rewards. A policy without adaptation or memory earns 0.5 a pull on average over
-    tasks, whatever it pulls; the best arm alone earns `num_arms / (num_arms + 1)`.
+    The agent can find the best arm only from rewards. Without adaptation or memory, every policy earns 0.5 per pull on
+    average over tasks. Always pulling the best arm earns `num_arms / (num_arms + 1)` per pull.
 
     Args:
-        num_arms: number of arms, at least one; default 5.
+        num_arms: number of arms, at least 1; default 5.
 
     References:
         Duan, Schulman, Chen, Bartlett, Sutskever, Abbeel: RL^2: Fast Reinforcement Learning via Slow Reinforcement
-        Learning, 2016 (arXiv:1611.02779), which has 5, 10 and 50 arms, and 10, 100 and 500 pulls.
+        Learning, 2016 (arXiv:1611.02779). The paper uses 5, 10 and 50 arms, and 10, 100 and 500 pulls.
     """
 
     def __init__(self, num_arms: int = 5) -> None:
@@ -55,7 +56,7 @@ class MetaBernoulliBanditEnv(WorldMetaEnv):
     def _check_task(self, name: str, task: Task) -> np.ndarray:
         probabilities = as_array(name, task, (self.num_arms,))
         if ((probabilities < 0.0) | (probabilities > 1.0)).any():
-            raise ValueError(f"{name}: expected probabilities, from 0 to 1, got {task!r}")
+            raise ValueError(f"{name}: expected probabilities in [0, 1], got {task!r}")
         return probabilities
 
     def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
@@ -68,33 +69,33 @@ class MetaBernoulliBanditEnv(WorldMetaEnv):
 
 
 class MetaTabularMDPEnv(WorldMetaEnv):
-    """A random Markov decision process, in which every action leads to any state.
+    """A random Markov decision process with `S` states and `A` actions; a task is one process.
 
     ===============  ============================================================================
-    observation      the state, one-hot: `num_states` zeros, but for a one at the state's number
-    action           an integer from 0 to `num_actions - 1`
-    task             a process: a dict with `transitions` `[S, A, S]`, the probabilities of the
-                     next state for each state and action, from a flat Dirichlet distribution, and
-                     `reward_means` `[S, A]`, normal with mean 1 and standard deviation 1; at first
-                     all next states are equally likely and all means are 1
+    observation      float64 `[S]`, one-hot encoding of the state
+    action           discrete: from 0 to `A - 1`
+    task             dict with `transitions` `[S, A, S]`, the probabilities of the next state for
+                     each state and action, drawn from a flat Dirichlet distribution, and
+                     `reward_means` `[S, A]`, drawn from a normal distribution with mean 1 and
+                     standard deviation 1; default: uniform transitions, all means 1
     start            state 0
-    reward           normal, with the mean of state and action and standard deviation 1
-    end of episode   never; the sampler's path length cuts it off (the paper's is 10)
+    reward           normal with standard deviation 1 and the mean of the state and action
+    end of episode   never; the sampler ends a path after `max_path_length` steps (10 in the paper)
     ===============  ============================================================================
 
-    Good actions can only be found from rewards: a policy without adaptation or memory earns 1 a step on average over
-    tasks, whatever it does.
+    The agent can find good actions only from rewards. Without adaptation or memory, every policy earns 1 per step on
+    average over tasks.
 
     Args:
-        num_states: number of states `S`, at least one; default 10.
-        num_actions: number of actions `A`, at least one; default 5.
+        num_states: number of states `S`, at least 1; default 10.
+        num_actions: number of actions `A`, at least 1; default 5.
 
     References:
         Duan, Schulman, Chen, Bartlett, Sutskever, Abbeel: RL^2: Fast Reinforcement Learning via Slow Reinforcement
         Learning, 2016 (arXiv:1611.02779).
     """
 
-    state_size = 1  # the number of the state
+    state_size = 1  # the index of the state
 
     def __init__(self, num_states: int = 10, num_actions: int = 5) -> None:
         self.num_states = check_positive_int("num_states", num_states)
@@ -112,14 +113,14 @@ class MetaTabularMDPEnv(WorldMetaEnv):
         return [dict(zip(_KEYS, values)) for values in zip(transitions, reward_means)]
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
-        """Returns a process as one array `[S, A, S + 1]`, the transitions followed by the mean of the reward."""
+        """Returns a task as an array `[S, A, S + 1]`: transition probabilities, followed by the reward mean."""
         if not isinstance(task, dict) or set(task) != set(_KEYS):
             raise ValueError(f"{name}: expected a dict with the keys {' and '.join(_KEYS)}, got {task!r}")
         pairs = (self.num_states, self.num_actions)
         transitions = as_array(f"{name}, transitions", task["transitions"], (*pairs, self.num_states))
         if (transitions < 0.0).any() or (np.abs(transitions.sum(axis=-1) - 1.0) > _TOLERANCE).any():
-            raise ValueError(f"{name}, transitions: expected probabilities, at least 0, whose sum over next states is "
-                             f"1, got {task['transitions']!r}")
+            raise ValueError(f"{name}, transitions: expected probabilities of at least 0 that sum to 1 over next "
+                             f"states, got {task['transitions']!r}")
         reward_means = as_array(f"{name}, reward_means", task["reward_means"], pairs)
         return np.concatenate([transitions, reward_means[:, :, None]], axis=2)
 
@@ -138,7 +139,7 @@ class MetaTabularMDPEnv(WorldMetaEnv):
 
 
 def _draw(draw: Callable[[Any], float], ids: np.ndarray, rngs: Rngs) -> np.ndarray:
-    """Returns a number `[k]` for each of the environments `ids`, drawn from the generator of its path."""
+    """Returns a random number for each copy in `ids`, float64 `[k]`, drawn from the generator of its path."""
     of_paths = [rngs[env_id] for env_id in ids]
     if None in of_paths:
         raise RuntimeError("step: call reset() first")

@@ -1,4 +1,4 @@
-"""The spaces of an environment, which is all that an algorithm needs to know of it."""
+"""Observation and action space of an environment, the only properties that algorithms use."""
 from typing import Any, Tuple
 
 import numpy as np
@@ -7,11 +7,11 @@ from meta_policy_search.envs.spaces import check_has_shape, is_discrete
 
 
 class EnvSpec:
-    """The spaces of an environment.
+    """Observation and action space of an environment.
 
     Args:
         observation_space: a space with a shape, such as a `Box`.
-        action_space: a `Box`, or a `Discrete` from 0.
+        action_space: a `Box`, or a `Discrete` space that starts at 0.
 
     Raises:
         TypeError: a space has no shape.
@@ -23,7 +23,7 @@ class EnvSpec:
 
     @classmethod
     def of(cls, env: Any) -> "EnvSpec":
-        """Returns the spaces of an environment, of gym, Gymnasium or the classic form."""
+        """Returns the `EnvSpec` of an environment with the gym, Gymnasium or classic gym API."""
         return cls(env.observation_space, env.action_space)
 
     @property
@@ -33,17 +33,17 @@ class EnvSpec:
 
     @property
     def action_dim(self) -> int:
-        """Size `A` of an action; the number of actions, where they are discrete."""
+        """Size `A` of an action; for a discrete action space, the number of actions."""
         return int(self.action_space.n) if self.is_discrete else int(np.prod(self.action_space.shape))
 
     @property
     def is_discrete(self) -> bool:
-        """Whether actions are integers from 0 to `action_dim - 1`."""
+        """Whether the action space is discrete, with actions from 0 to `action_dim - 1`."""
         return is_discrete(self.action_space)
 
     @property
     def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `()` where actions are discrete."""
+        """Shape of an action; `()` for a discrete action space."""
         return tuple(self.action_space.shape)
 
     def __repr__(self) -> str:
@@ -51,7 +51,15 @@ class EnvSpec:
 
 
 def check_env_spec(name: str, env_spec: Any) -> Any:
-    """Returns `env_spec` if it has the two spaces, as an `EnvSpec` and an environment do; else raises `TypeError`."""
+    """Checks that `env_spec` has an observation and an action space, and returns it unchanged.
+
+    Args:
+        name: name of the argument in the error message.
+        env_spec: an `EnvSpec` or an environment.
+
+    Raises:
+        TypeError: a space is missing.
+    """
     if not (hasattr(env_spec, "observation_space") and hasattr(env_spec, "action_space")):
         raise TypeError(f"{name}: expected an EnvSpec, got {env_spec!r}")
     return env_spec

@@ -1,6 +1,7 @@
-"""One interface for every kind of environment: gym 0.26, Gymnasium, and the classic four-tuple `step`.
+"""Functions that call gym 0.26, Gymnasium and classic gym environments in the same way.
 
-Executors and wrappers call environments of unknown origin through these functions only.
+In the classic gym API (before 0.26), `reset()` returns only the observation, and `step` returns `(observation, reward,
+done, info)`. Executors and wrappers call user-provided environments only through these functions.
 """
 import inspect
 import random
@@ -15,41 +16,55 @@ from meta_policy_search.utils.fast_paths import fast_path
 
 
 def check_meta_env(env: Any, name: str = "env") -> None:
-    """Raises a `TypeError`, which calls `env` by `name`, unless `env` implements `sample_tasks` and `set_task`."""
+    """Checks that `env` implements `sample_tasks` and `set_task`.
+
+    Args:
+        env: the object to check.
+        name: name of the argument in the error message; default "env".
+
+    Raises:
+        TypeError: `env` is a class, or a method is missing.
+    """
     if isinstance(env, type):
-        raise TypeError(f"{name}: expected an environment, got the class {env.__name__} itself; call it first")
+        raise TypeError(f"{name}: expected an environment, got the class {env.__name__}; create an instance first")
     missing = [method for method in ("sample_tasks", "set_task") if method_of(env, method) is None]
     if missing:
-        raise TypeError(f"{name}: expected a meta-environment with sample_tasks and set_task, but "
-                        f"{type(env).__name__} has no {' and no '.join(missing)}")
+        raise TypeError(f"{name}: expected a meta-environment with the methods sample_tasks and set_task, got "
+                        f"{type(env).__name__} without {' and '.join(missing)}")
 
 
 def method_of(env: Any, name: str) -> Optional[Callable]:
-    """Returns a method of an environment, or None if it has none, or only the one of `MetaEnv` that raises."""
+    """Returns the method `name` of an environment, or None if the environment does not implement it.
+
+    The methods of `MetaEnv` that only raise `NotImplementedError` count as not implemented.
+    """
     method = getattr(env, name, None)
     is_missing = name in ("sample_tasks", "set_task") and getattr(method, "__func__", None) is vars(MetaEnv)[name]
     return method if callable(method) and not is_missing else None
 
 
 def make_batched(env: Any, num_envs: int) -> Optional[BatchedEnv]:
-    """Returns `num_envs` copies of an environment that step together, or None if it must be stepped by its own methods.
+    """Returns a vectorized environment of `num_envs` copies, or None if `env` must be called through its own methods.
 
-    It has no vectorized form where it has no `make_batched`, where `reset`, `step` or `set_task` are not those that
-    `make_batched` replaces (see `utils.fast_paths`), and where a wrapper's environment has none.
+    The result is None in three cases: `env` has no `make_batched`; a subclass overrides `reset`, `step` or `set_task`
+    but not `make_batched` (see `utils.fast_paths`); `env` wraps an environment to which one of these cases applies.
     """
     vectorized = fast_path(env, "make_batched")
     return None if vectorized is None else vectorized(num_envs)
 
 
 def reset_env(env: Any) -> np.ndarray:
-    """Starts a new path; returns the observation, as the environment gave it."""
+    """Starts a new path; returns the observation unchanged."""
     return reset_with_info(env)[0]
 
 
 def reset_with_info(env: Any, **arguments: Any) -> Tuple[np.ndarray, Dict[str, Any]]:
-    """Starts a new path; returns `(observation, info)`, the info of a classic environment being empty.
+    """Starts a new path; returns `(observation, info)`. The info of a classic environment is empty.
 
-    The `arguments` that are not None are passed to `env.reset`; classic environments take none.
+    Args:
+        env: the environment.
+        **arguments: keyword arguments of `env.reset`, such as `seed`. Arguments that are None are omitted, because
+            classic environments take no arguments.
     """
     answer = env.reset(**{name: value for name, value in arguments.items() if value is not None})
     if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
@@ -58,16 +73,17 @@ def reset_with_info(env: Any, **arguments: Any) -> Tuple[np.ndarray, Dict[str, A
 
 
 def step_env(env: Any, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-    """Takes one step.
+    """Takes one environment step.
 
-    A classic four-tuple's `done` means terminated, unless its info says `TimeLimit.truncated`: gym's time
-    limit sets that where the limit, and not the task, ended the path.
+    The `done` of a classic environment means terminated, unless its info contains a true `TimeLimit.truncated`: gym's
+    time limit sets this entry if the path ended because of the time limit.
 
     Returns:
-        `(observation, reward, terminated, truncated, info)`; observation and info as the environment gave them.
+        `(observation, reward, terminated, truncated, info)`. Observation and info are returned unchanged; reward is a
+        float, terminated and truncated are bools.
 
     Raises:
-        ValueError: the environment returned neither a four- nor a five-tuple, or a reward that is not one number.
+        ValueError: `env.step` returned neither four nor five values, or a reward that is not a single number.
     """
     answer = env.step(action)
     if not isinstance(answer, (tuple, list)) or len(answer) not in (4, 5):
@@ -83,10 +99,11 @@ def step_env(env: Any, action: Any) -> Tuple[np.ndarray, float, bool, bool, Dict
 
 
 def set_rng(env: Any, rng: np.random.Generator) -> None:
-    """Makes `rng` the generator that `env` draws from, where it has one of its own.
+    """Makes `env` draw its random numbers from `rng`, if `env` has an attribute `np_random`.
 
-    Reaches through wrappers (`env.unwrapped`). An environment that holds a legacy `RandomState` gets one that draws
-    from the same stream. One that draws from the global `numpy.random` is left as it is.
+    The generator is set on the innermost environment (`env.unwrapped`). If this environment holds a legacy
+    `RandomState`, it receives a `RandomState` that draws from the bit generator of `rng`. Environments that draw from
+    the global `numpy.random` are not changed.
     """
     target = innermost(env)
     own = _attributes(target)
@@ -97,24 +114,27 @@ def set_rng(env: Any, rng: np.random.Generator) -> None:
 
 
 def innermost(env: Any) -> Any:
-    """Returns the environment inside all wrappers."""
+    """Returns the environment without its wrappers."""
     return getattr(env, "unwrapped", env)
 
 
 def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
-    """Calls `env.log_diagnostics` (see `MetaEnv`) if there is such a method."""
+    """Calls `env.log_diagnostics` (see `MetaEnv`) if the method exists."""
     if method_of(env, "log_diagnostics"):
         env.log_diagnostics(paths, prefix)
 
 
 def close_env(env: Any) -> None:
-    """Calls `env.close` if there is such a method."""
+    """Calls `env.close` if the method exists."""
     if method_of(env, "close"):
         env.close()
 
 
 def own_generators(env: Any) -> List[str]:
-    """Returns the names of the generators other than `np_random` that `env` or an environment inside it holds."""
+    """Returns the attributes of `env` and its wrapped environments, except `np_random`, that hold random generators.
+
+    Each entry is `"ClassName.attribute"`.
+    """
     found: List[str] = []
     while env is not None:
         own = getattr(env, "__dict__", {})
@@ -126,14 +146,17 @@ def own_generators(env: Any) -> List[str]:
 
 
 def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-    """Returns a list of `n_tasks` tasks that a meta-environment samples.
+    """Returns a list of `n_tasks` tasks sampled from a meta-environment.
 
-    They are drawn from `rng`: it is passed to `env.sample_tasks` if that takes an argument `rng`, otherwise it becomes
-    the environment's own generator (`set_rng`). None: the environment decides.
+    Args:
+        env: the meta-environment.
+        n_tasks: number of tasks, at least 1.
+        rng: generator to draw from. It is passed to `env.sample_tasks` if this method has an argument `rng`; otherwise
+            `set_rng` makes it the generator of the environment. None (default): the environment uses its own generator.
 
     Raises:
-        ValueError: the environment returned something else than `n_tasks` tasks.
-        RuntimeError: it called `sys.exit`.
+        ValueError: `env.sample_tasks` did not return `n_tasks` tasks in a list, tuple or array.
+        RuntimeError: `env.sample_tasks` called `sys.exit`.
     """
     n_tasks = check_positive_int("n_tasks", n_tasks)
     arguments = {}
@@ -143,7 +166,7 @@ def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = No
         set_rng(env, rng)
     try:
         tasks = env.sample_tasks(n_tasks, **arguments)
-    except SystemExit as error:  # it would end training without a message
+    except SystemExit as error:  # would otherwise end training without an error message
         raise RuntimeError(f"sample_tasks of {type(env).__name__}: called sys.exit({error})") from error
     if not isinstance(tasks, (list, tuple, np.ndarray)) or len(tasks) != n_tasks:
         raise ValueError(f"sample_tasks of {type(env).__name__}: expected a list of {n_tasks} tasks, got {tasks!r}")
@@ -151,40 +174,40 @@ def sample_tasks(env: Any, n_tasks: int, rng: Optional[np.random.Generator] = No
 
 
 def _attributes(env: Any) -> Dict[str, Any]:
-    """Returns the attributes of the object itself; none for an object with slots."""
+    """Returns the instance attributes of an environment; empty for an object with slots."""
     return getattr(env, "__dict__", {})
 
 
 def _as_number(reward: Any, env: Any) -> float:
-    """Returns the reward as a float; a one-element array counts as its element."""
+    """Returns the reward as a float. An array with one element is accepted."""
     try:
         return float(np.asarray(reward).reshape(()))
     except (TypeError, ValueError):
-        raise ValueError(f"step of {type(env).__name__}: expected one number as reward, got {reward!r}") from None
+        raise ValueError(f"step of {type(env).__name__}: expected a single number as reward, got {reward!r}") from None
 
 
 class WrappingEnv(MetaEnv):
-    """An environment around another one, `wrapped_env`, whose attributes it takes where it has none of its own."""
+    """Base class of wrappers. Attributes that a wrapper does not define are looked up on `wrapped_env`."""
 
     wrapped_env: Any
 
     @property
     def unwrapped(self) -> Any:
-        """The environment inside all wrappers."""
+        """The environment without its wrappers."""
         return innermost(self.wrapped_env)
 
     def _wrap(self, env: Any) -> None:
-        """Makes `env` the wrapped environment."""
+        """Sets `env` as the wrapped environment."""
         self.wrapped_env = env
-        hidden = ("metadata", "render_mode", "reward_range", "spec")  # by the defaults of gym.Env
+        hidden = ("metadata", "render_mode", "reward_range", "spec")  # class attributes of gym.Env hide them
         vars(self).update({name: getattr(env, name) for name in hidden if hasattr(env, name)})
 
     def __getattr__(self, name: str) -> Any:
-        """Returns the wrapped environment's attribute.
+        """Returns the attribute `name` of the wrapped environment.
 
         Raises:
-            AttributeError: the wrapped environment has no such attribute, or the name is that of a special method or
-                `make_batched`: a vectorized form of the wrapped environment would lack what this wrapper does.
+            AttributeError: the wrapped environment has no such attribute; or `name` is a special method or
+                `make_batched`. A vectorized environment made by the wrapped environment would bypass this wrapper.
         """
         if name.startswith("__") or name == "make_batched" or "wrapped_env" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The interfaces of meta-environments: one environment, and `n` of them stepped together as arrays."""
+"""Interfaces of a single meta-environment and of a vectorized environment of `n` copies."""
 import abc
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -13,10 +13,14 @@ from meta_policy_search.utils.serializable import Configurable, check_own_pickle
 
 
 class PhysicsError(RuntimeError):
-    """A simulation diverged; the step that raises this error has moved none of its environments.
+    """A physics simulation diverged. The step that raises this error changes no environment.
+
+    Args:
+        message: the error message.
+        env_ids: indices of the diverged environments.
 
     Attributes:
-        env_ids: which of the environments stepped together, a tuple of integers.
+        env_ids: indices of the diverged environments, a tuple of integers.
     """
 
     def __init__(self, message: str, env_ids: Sequence[int]) -> None:
@@ -30,44 +34,49 @@ class PhysicsError(RuntimeError):
 class MetaEnv(Configurable, gym.Env):
     """A gym environment with a distribution of tasks.
 
-    Subclasses implement `sample_tasks` and `set_task`, and follow gym 0.26: `reset(seed=, options=) -> (observation,
-    info)` and `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers also accept the classic
-    forms (`reset() -> observation`, a four-tuple from `step`), and Gymnasium environments. An environment that can step
-    many copies of itself at once has `make_batched(num_envs)`, which returns a `BatchedEnv`; see `BatchableMetaEnv`.
-    Subclasses that can be drawn name their `metadata["render_modes"]`, and implement `_draw` or `render`.
+    Subclasses implement `sample_tasks`, `set_task` and the gym 0.26 methods `reset(seed=, options=) -> (observation,
+    info)` and `step(action) -> (observation, reward, terminated, truncated, info)`. Samplers also accept Gymnasium
+    environments and classic gym environments (`reset() -> observation`, `step` returns four values).
+
+    For speed, an environment can also implement `make_batched(num_envs)`, which returns a `BatchedEnv`; see
+    `BatchableMetaEnv`. To support rendering, a subclass sets `metadata["render_modes"]` and implements `_draw` or
+    `render`.
     """
 
-    observation_space: Any  # gym's class `Space` knows neither `low` nor `n`
+    observation_space: Any  # gym's type `Space` declares neither `low` nor `n`
     action_space: Any
 
     def sample_tasks(self, n_tasks: int) -> List[Task]:
-        """Returns a list of `n_tasks` tasks, drawn from the environment's distribution.
+        """Returns a list of `n_tasks` tasks drawn from the task distribution.
 
-        An implementation may take a second argument `rng` (`numpy.random.Generator` or None). Samplers then pass one,
-        so that the tasks depend on the seed and the iteration alone.
+        Subclasses may add an argument `rng` (`numpy.random.Generator` or None). Samplers then pass a generator, which
+        makes the tasks a function of the seed and the iteration only.
         """
         raise NotImplementedError
 
     def set_task(self, task: Task) -> None:
-        """Makes `task`, one of `sample_tasks`, the task from the next step on."""
+        """Sets the task, an element of the list that `sample_tasks` returns. It takes effect at the next step."""
         raise NotImplementedError
 
     def get_task(self) -> Task:
-        """Returns the task that is set."""
+        """Returns the current task."""
         raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs figures of its own about the paths of all tasks; keys begin with `prefix`, such as `Step_0-`."""
+        """Logs environment-specific statistics of the paths of all tasks.
 
-    def render(self) -> np.ndarray:  # type: ignore[override]  # one of the frames that gym lets it return
-        """Returns a picture of the environment as it is now, uint8 `[H, W, 3]`, for `render_mode="rgb_array"`.
+        Every key starts with `prefix`, such as `Step_0-`. By default, nothing is logged.
+        """
+
+    def render(self) -> np.ndarray:  # type: ignore[override]  # gym also allows other frame types
+        """Returns an image of the current state, uint8 `[H, W, 3]`, for `render_mode="rgb_array"`.
 
         Raises:
-            NotImplementedError: this kind of environment does not support it.
-            RuntimeError: there is no render mode, or this machine cannot draw (says what to install).
+            NotImplementedError: the environment does not support rendering.
+            RuntimeError: `render_mode` is None, or a system library for rendering is missing (the message names it).
         """
         if self.render_mode is None and self.metadata.get("render_modes"):
-            raise RuntimeError(f'render: expected an environment made with render_mode="rgb_array", as in '
+            raise RuntimeError(f'render: expected an environment created with render_mode="rgb_array", such as '
                                f'{type(self).__name__}(render_mode="rgb_array")')
         return self._draw()
 
@@ -79,18 +88,20 @@ class MetaEnv(Configurable, gym.Env):
 
 
 class BatchedEnv(abc.ABC):
-    """`num_envs` copies of one environment, each with a task of its own, stepped together on arrays.
+    """Vectorized environment: `num_envs` copies of an environment, each with a separate task, that step together.
 
-    A single environment is the case `num_envs=1` (`BatchableMetaEnv`), so both agree bit for bit. A row must not depend
-    on other rows, nor on their number.
+    Observations, actions and rewards are arrays with one row per copy. The single environment (`BatchableMetaEnv`) uses
+    the same code with `num_envs=1`, so both give bit-identical results. The values of a row must not depend on the
+    other rows or on the number of rows.
 
     Args:
         num_envs: number of copies, at least 1.
 
     Attributes:
-        observation_space: `gym.spaces.Box` of one environment's observation.
-        action_space: `gym.spaces.Box` of one environment's action, or `gym.spaces.Discrete`, with actions from 0.
-        max_threads: how many threads may call `reset` and `step` at a time, each for other environments; default 1.
+        observation_space: `gym.spaces.Box` of one copy.
+        action_space: `gym.spaces.Box` or `gym.spaces.Discrete` of one copy; discrete actions start at 0.
+        max_threads: number of threads that may call `reset` and `step` concurrently, each for different copies; default
+            1.
     """
 
     observation_space: Any
@@ -106,32 +117,38 @@ class BatchedEnv(abc.ABC):
 
     @abc.abstractmethod
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """Gives each environment its task; raises `ValueError` if one is wrong, or there are not `num_envs` of them.
+        """Sets the task of each copy.
 
-        Environments of the same task may be given the same object: it is not to be changed.
+        Copies with the same task may receive the same object. Implementations must not modify it.
+
+        Raises:
+            ValueError: a task is invalid, or the number of tasks is not `num_envs`.
         """
 
     @abc.abstractmethod
     def get_tasks(self) -> List[Task]:
-        """Returns the task of each environment, in a form that `set_tasks` takes."""
+        """Returns a list with the task of each copy; `set_tasks` accepts it."""
 
     @abc.abstractmethod
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Starts a new path in some of the environments; returns new observations, float64 `[k, O]`.
+        """Starts new paths in the selected copies; returns their observations, float64 `[k, O]`.
 
         Args:
-            env_ids: int `[k]`, which environments; no duplicates.
-            rngs: `k` generators; environment `env_ids[i]` draws from `rngs[i]` until its next reset.
+            env_ids: int `[k]`, indices of the copies, without duplicates.
+            rngs: `k` generators. Copy `env_ids[i]` draws from `rngs[i]` until its next reset.
         """
 
     @abc.abstractmethod
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """Takes one step in some of the environments, without resetting any; returns `k` rows, as new arrays.
+        """Takes one step in the selected copies. Ended paths are not reset automatically.
 
         Args:
-            actions: `[k, A]`, finite, which is not checked; clipped to the action space. Where it is discrete, int
-                `[k]`.
-            env_ids: int `[k]`, which environments; all of them by default.
+            actions: `[k, A]`, or int `[k]` for a discrete action space. Values must be finite (not checked); they are
+                clipped to the action space.
+            env_ids: int `[k]`, indices of the copies; default all.
+
+        Returns:
+            A `BatchedStep` of new arrays with `k` rows.
         """
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
@@ -139,10 +156,13 @@ class BatchedEnv(abc.ABC):
 
     def _check_count(self, tasks: Sequence[Task]) -> None:
         if len(tasks) != self.num_envs:
-            raise ValueError(f"tasks: expected one for each of {self.num_envs} environments, got {len(tasks)}")
+            raise ValueError(f"tasks: expected {self.num_envs} tasks, one per environment, got {len(tasks)}")
 
     def _rows(self, actions: np.ndarray, env_ids: Optional[np.ndarray]) -> Tuple[np.ndarray, np.ndarray]:
-        """Returns the arguments of `step`, checked: actions float64 `[k, A]` or int64 `[k]`, env_ids int `[k]`."""
+        """Checks the arguments of `step`; returns `(actions, env_ids)`.
+
+        Actions are float64 `[k, A]` or, for a discrete action space, int64 `[k]`; env_ids are int `[k]`.
+        """
         ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
         actions = np.asarray(actions)
         expected = (len(ids), *self.action_space.shape)
@@ -156,17 +176,20 @@ class BatchedEnv(abc.ABC):
 
 
 class BatchableMetaEnv(MetaEnv):
-    """A `MetaEnv` that is a `BatchedEnv` with one environment in it, an object of `batched_class`.
+    """A single environment implemented as a vectorized environment (`BatchedEnv`) with one copy.
 
-    A subclass names its `batched_class`. One that has arguments states them in its constructor, and passes them on by
-    name.
+    Subclasses set `batched_class`. A subclass whose `batched_class` takes arguments lists them in its own constructor
+    and passes them on by keyword.
 
     Args:
-        render_mode: one of `metadata["render_modes"]`, for pictures by `render`; None (default) for none.
+        render_mode: one of `metadata["render_modes"]` to enable `render`; default None.
         **kwargs: arguments of `batched_class`.
 
+    Raises:
+        ValueError: `render_mode` is not supported.
+
     Attributes:
-        batched_class: the class of the vectorized form, called as `batched_class(num_envs, **kwargs)`.
+        batched_class: subclass of `BatchedEnv`, called as `batched_class(num_envs, **kwargs)`.
     """
 
     batched_class: type
@@ -184,11 +207,11 @@ class BatchableMetaEnv(MetaEnv):
 
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> BatchedEnv:
-        """Returns `num_envs` copies of this environment that step together; tasks are not copied."""
+        """Returns a vectorized environment of `num_envs` copies. The current task is not copied."""
         return self.batched_class(num_envs, **self._batched_kwargs)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
+        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from `np_random`."""
         n_tasks = check_positive_int("n_tasks", n_tasks)
         return self._batched.sample_tasks(n_tasks, self.np_random if rng is None else rng)
 
@@ -200,7 +223,7 @@ class BatchableMetaEnv(MetaEnv):
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [O], {})`."""
-        super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
+        super().reset(seed=None if seed is None else int(seed))  # gym requires a Python integer
         return self._batched.reset(np.zeros(1, dtype=int), [self.np_random])[0], {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:

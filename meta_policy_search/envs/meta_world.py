@@ -1,8 +1,8 @@
-"""Meta-World's benchmarks ML1, ML10, ML25 and ML45: a robot arm that reaches, pushes, opens doors, and so on.
+"""Meta-World's benchmarks ML1, ML10, ML25 and ML45: manipulation tasks of a robot arm, such as opening a door.
 
-Simulation, rewards and tasks are those of the package `metaworld` (version 3), which the extra `[metaworld]` installs.
-Here, simulators are built when a task needs one, and copies with the same task share the model of its scene, some 20
-MB. The package works here with any MuJoCo from 3.3 on; motions differ slightly from one MuJoCo to the next.
+The package `metaworld` (version 3, extra `[metaworld]`) provides simulation, rewards and tasks. This module builds a
+simulator only when a task needs it. Simulators of the same task share the model of the scene (about 20 MB). All
+versions of MuJoCo from 3.3 are supported; motions differ slightly between versions.
 
 References:
     Yu et al. 2019, "Meta-World: A Benchmark and Evaluation for Multi-Task and Meta Reinforcement Learning",
@@ -28,20 +28,20 @@ from meta_policy_search.utils.gym_import import gym
 __all__ = ["MetaWorldML1", "MetaWorldML10", "MetaWorldML25", "MetaWorldML45", "MetaWorldTask"]
 
 SPLITS = ("train", "test")
-NUM_VARIATIONS = 50  # tasks of each kind in a split
+NUM_VARIATIONS = 50  # tasks per kind in a split
 
 
 class MetaWorldTask(NamedTuple):
     """A task of Meta-World."""
 
-    env_name: str  # its kind, such as "reach-v3"
-    rand_vec: Tuple[float, ...]  # where object and goal are, m; how many numbers depends on the kind
+    env_name: str  # kind of task, such as "reach-v3"
+    rand_vec: Tuple[float, ...]  # positions of object and goal, m; the length depends on the kind
 
 
 class _MetaWorldEnv(MetaEnv):
-    """The base class of the benchmarks: the robot arm in the scene of its task.
+    """Base class of the benchmarks.
 
-    A copy (by pickling or `copy.deepcopy`) has the same task, and has to be reset before the first step.
+    A copy (by pickling or `copy.deepcopy`) has the same task. It must be reset before its first step.
     """
 
     _benchmark: str
@@ -68,12 +68,12 @@ class _MetaWorldEnv(MetaEnv):
 
     @property
     def env_names(self) -> List[str]:
-        """The kinds of tasks in this split, in the benchmark's order."""
+        """Names of the kinds of tasks in this split, in the order of the benchmark."""
         return list(self._kinds)
 
     @property
     def tasks(self) -> List[MetaWorldTask]:
-        """All tasks of this split, 50 of each kind, in the benchmark's order."""
+        """All tasks of this split, 50 per kind, in the order of the benchmark."""
         return [task for tasks in draw_tasks(self._kinds, self._seed).values() for task in tasks]
 
     @functools.cached_property
@@ -81,31 +81,40 @@ class _MetaWorldEnv(MetaEnv):
         return self.tasks[0]
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[MetaWorldTask]:
-        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from this environment's generator."""
+        """See `MetaEnv.sample_tasks`; draws from `rng`, by default from `np_random`."""
         rng, tasks = self.np_random if rng is None else rng, draw_tasks(self._kinds, self._seed)
         return [tasks[self._kinds[rng.integers(len(self._kinds))]][rng.integers(NUM_VARIATIONS)]
                 for _ in range(check_positive_int("n_tasks", n_tasks))]
 
     def set_task(self, task: Task) -> None:
-        """Sets the task, a `MetaWorldTask` of any kind; it takes effect with the next reset."""
+        """Sets the task, a `MetaWorldTask` of any kind. It takes effect at the next reset.
+
+        Raises:
+            ValueError: the kind is unknown, or `rand_vec` has the wrong length.
+        """
         self._task = _checked_task(task)
 
     def get_task(self) -> MetaWorldTask:
-        """Returns the task; by default the first one of the split."""
+        """Returns the current task; by default the first task of the split."""
         return self._task
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         """Starts a new path; returns `(observation [39], {})`."""
-        super().reset(seed=None if seed is None else int(seed))  # gym's seeding wants a Python integer
+        super().reset(seed=None if seed is None else int(seed))  # gym requires a Python integer
         task = self._task
         if self._simulator is None or self._simulator.shared_as != task:
-            self._simulator = None  # delete one model before the next is built
+            self._simulator = None  # frees the old model before the new one is built
             self._simulator = scene_class(task.env_name)(task, reward_function_version=self._reward_function_version)
             self._simulator.set_task(package_task(task))
         return np.array(self._simulator.reset()[0], dtype=np.float64), {}
 
     def step(self, action: np.ndarray) -> Tuple[np.ndarray, float, bool, bool, Dict[str, Any]]:
-        """Takes one step; returns `(observation [39], reward, terminated, truncated, env_info)`."""
+        """Takes one step; returns `(observation [39], reward, terminated, truncated, env_info)`.
+
+        Raises:
+            RuntimeError: `reset` was not called.
+            PhysicsError: the simulation diverged.
+        """
         action = np.clip(as_array("action", action, self.action_space.shape), -1.0, 1.0)
         simulator = self._started_simulator("step")
         observation, reward, terminated, truncated, info = simulator.step(action)
@@ -115,12 +124,12 @@ class _MetaWorldEnv(MetaEnv):
         return np.array(observation, dtype=np.float64), float(reward), bool(terminated), bool(truncated), info
 
     def close(self) -> None:
-        """Ends the process that renders images. The environment can still be used, and rendered."""
+        """Ends the rendering process. The environment, including `render`, can still be used."""
         self._camera = None
 
     def _draw(self) -> np.ndarray:
         simulator = self._started_simulator("render")
-        for site in simulator._target_site_config:  # only a step would set them
+        for site in simulator._target_site_config:  # the goal markers; otherwise only a step would place them
             simulator._set_pos_site(*site)
         self._camera = self._camera or Camera(simulator.model)
         return self._camera.picture(simulator.model, simulator.data.qpos)
@@ -132,44 +141,56 @@ class _MetaWorldEnv(MetaEnv):
 
 
 class MetaWorldML1(_MetaWorldEnv):
-    """Meta-World's ML1: tasks of one kind, such as reaching a place, that differ in where object and goal are.
+    """Meta-World's ML1: tasks of one kind, such as reaching, with different positions of the object and the goal.
 
-    The goal is not observed: an agent learns it from rewards alone.
+    The goal is not observed. The agent can find it only from rewards.
 
     Observation, float64 `[39]`:
 
-    ========  ==============================================================================================
-    entries   meaning
-    ========  ==============================================================================================
-    0 to 2    position of the hand, m
-    3         how far the gripper is open, from 0 to 1
-    4 to 10   position of the first object, m, and its orientation, a quaternion
-    11 to 17  the same of the second object; zeros where there is none, as is what other kinds of objects lack
-    18 to 35  entries 0 to 17 one step before; at the start of a path, those of the start
-    36 to 38  zeros, in the place of the goal
-    ========  ==============================================================================================
+    =======  ==============================================================================  =========
+    index    observation                                                                     unit
+    =======  ==============================================================================  =========
+    0-2      position of the hand                                                            m
+    3        opening of the gripper, from 0 to 1                                             1
+    4-10     position and orientation (quaternion) of the first object                       m and 1
+    11-17    position and orientation (quaternion) of the second object                      m and 1
+    18-35    entries 0-17 of the previous step; at the start of a path, of the start
+    36-38    zeros (the goal is hidden)
+    =======  ==============================================================================  =========
 
-    Action, float64 `[4]` in [-1, 1]: how far to move the hand along x, y and z, cm, and the effort of the gripper,
-    which closes where that is positive. A step takes 12.5 ms.
+    Entries 4-17 are zero where the kind of task has no such object or the object has no such property.
 
-    Reward per step: the package's dense reward of the kind of task, from 0 to 10 (version `v2`). `env_infos` holds
-    `success`, bool, whether the goal is reached in this step, and what the package tells of the reward, floats.
+    Action, float64 `[4]`, clipped to [-1, 1]; a step takes 12.5 ms:
 
-    Start: as the task says, nothing is random. End: after 500 steps, by truncation; success does not end a path.
+    =======  ==============================================================================
+    index    action
+    =======  ==============================================================================
+    0-2      displacement of the hand along x, y and z, cm
+    3        effort of the gripper; a positive effort closes it
+    =======  ==============================================================================
 
-    Tasks: uniform among the 50 of the split, which are the `train_tasks` or `test_tasks` of `metaworld.ML1(env_name,
-    seed)`. `set_task` takes a `MetaWorldTask` of any kind; it takes effect with the next reset.
+    Reward: dense reward of the `metaworld` package per step; from 0 to 10 with `reward_function_version="v2"`.
+    `env_infos` contain `success` (bool, whether the goal is reached in this step) and the reward terms of the package
+    (floats).
+
+    Tasks: uniform over the 50 tasks of the split. They are the `train_tasks` or `test_tasks` of
+    `metaworld.ML1(env_name, seed)`. `set_task` accepts a `MetaWorldTask` of any kind, which takes effect at the next
+    reset.
+
+    Start: given by the task, without further randomness.
+
+    End of episode: truncation after 500 steps. Success does not end a path.
 
     Args:
-        env_name: the kind of tasks, one of the 50 of Meta-World; `"reach-v3"` by default.
-        split: `"train"` (default) or `"test"`, tasks with other places than those for training.
-        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
-        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        env_name: kind of task, one of Meta-World's 50; default `"reach-v3"`.
+        split: `"train"` (default) or `"test"`. The positions in test tasks differ from those in training tasks.
+        seed: seed of the tasks; default 0. Runs with the same seed use the same training and test tasks.
+        reward_function_version: version of the package's rewards, `"v2"` (default) or `"v1"`.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     Raises:
         ImportError: `metaworld` is not installed.
-        ValueError: there is no such kind of task (names the most similar one).
+        ValueError: `env_name` is unknown; the message suggests the most similar name.
     """
 
     def __init__(self, env_name: str = "reach-v3", split: str = "train", seed: int = 0,
@@ -183,17 +204,17 @@ class MetaWorldML1(_MetaWorldEnv):
 
 
 class MetaWorldML10(_MetaWorldEnv):
-    """Meta-World's ML10: tasks of 10 kinds for training, and of 5 others for testing.
+    """Meta-World's ML10: 10 kinds of tasks for training, and 5 other kinds for testing.
 
-    A task is drawn uniformly by its kind, then uniformly among the 50 of that kind, which are the `train_tasks` or
-    `test_tasks` of `metaworld.ML10(seed)`; to draw these takes a second, once per process (ML45: 5 seconds). Else as
-    `MetaWorldML1`.
+    `sample_tasks` draws a kind uniformly, then one of the 50 tasks of this kind. The tasks are the `train_tasks` or
+    `test_tasks` of `metaworld.ML10(seed)`. The first access in a process draws all of them, which takes about 1 second
+    (ML45: 5 seconds). Observation, action, reward, start and end of episode: see `MetaWorldML1`.
 
     Args:
-        split: `"train"` (default) or `"test"`, tasks with kinds that are not among those for training.
-        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
-        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        split: `"train"` (default) or `"test"`. The kinds of test tasks do not occur in training.
+        seed: seed of the tasks; default 0. Runs with the same seed use the same training and test tasks.
+        reward_function_version: version of the package's rewards, `"v2"` (default) or `"v1"`.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     Raises:
         ImportError: `metaworld` is not installed.
@@ -203,53 +224,72 @@ class MetaWorldML10(_MetaWorldEnv):
 
 
 class MetaWorldML25(_MetaWorldEnv):
-    """Meta-World's ML25: 25 kinds for training, 5 for testing, all but `basketball-v3` others; as `MetaWorldML10`.
+    """Meta-World's ML25: 25 kinds of tasks for training, and 5 kinds for testing.
+
+    Only `basketball-v3` occurs both in training and in testing. Everything else is described in `MetaWorldML10` and
+    `MetaWorldML1`.
 
     Args:
-        split: `"train"` (default) or `"test"`, tasks with other kinds than those for training.
-        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
-        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        split: `"train"` (default) or `"test"`.
+        seed: seed of the tasks; default 0. Runs with the same seed use the same training and test tasks.
+        reward_function_version: version of the package's rewards, `"v2"` (default) or `"v1"`.
+        render_mode: `"rgb_array"` to enable `render`; default None.
+
+    Raises:
+        ImportError: `metaworld` is not installed.
     """
 
     _benchmark = "ML25"
 
 
 class MetaWorldML45(_MetaWorldEnv):
-    """Meta-World's ML45: 45 kinds for training, and 5 others for testing; else as `MetaWorldML10`.
+    """Meta-World's ML45: 45 kinds of tasks for training, and 5 other kinds for testing.
+
+    Everything else is described in `MetaWorldML10` and `MetaWorldML1`.
 
     Args:
-        split: `"train"` (default) or `"test"`, tasks with kinds that are not among those for training.
-        seed: of the tasks; 0 by default. Runs with the same one train, and test, on the same tasks.
-        reward_function_version: `"v2"` (default) or `"v1"`, of the package's rewards.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        split: `"train"` (default) or `"test"`. The kinds of test tasks do not occur in training.
+        seed: seed of the tasks; default 0. Runs with the same seed use the same training and test tasks.
+        reward_function_version: version of the package's rewards, `"v2"` (default) or `"v1"`.
+        render_mode: `"rgb_array"` to enable `render`; default None.
+
+    Raises:
+        ImportError: `metaworld` is not installed.
     """
 
     _benchmark = "ML45"
 
 
 def import_metaworld() -> ModuleType:
-    """Returns the package; raises `ImportError` with the command that installs it."""
+    """Imports and returns the package `metaworld`.
+
+    Raises:
+        ImportError: version 3 is not installed; the message contains the command that installs it.
+    """
     try:
         import metaworld
-        from metaworld.env_dict import ALL_V3_ENVIRONMENTS  # noqa: F401 - what version 3 has
+        from metaworld.env_dict import ALL_V3_ENVIRONMENTS  # noqa: F401 - exists since version 3
     except ImportError as error:
-        raise ImportError("the Meta-World environments need the package metaworld, version 3: run "
+        raise ImportError("the Meta-World environments require the package metaworld, version 3: run "
                           '`pip install "meta_policy_search[metaworld]"`') from error
     return metaworld
 
 
 def find_kind(name: str, value: Any) -> type:
-    """Returns the simulator's class of the kind of task `value`; errors call it `name`."""
+    """Returns the simulator class of the kind of task `value`.
+
+    Raises:
+        ValueError: the kind is unknown; `name` is its name in the message.
+    """
     kinds = import_metaworld().env_dict.ALL_V3_ENVIRONMENTS
     if not isinstance(value, str) or value not in kinds:
-        raise ValueError(f"{name}: expected one of Meta-World's {', '.join(kinds)}, got {value!r}"
+        raise ValueError(f"{name}: expected a kind of task of Meta-World ({', '.join(kinds)}), got {value!r}"
                          + did_you_mean(value, kinds))
     return kinds[value]
 
 
 def package_task(task: MetaWorldTask) -> Any:
-    """Returns a task as the package has it."""
+    """Converts a task to the format of the `metaworld` package."""
     return import_metaworld().Task(task.env_name, pickle.dumps({
         "env_cls": find_kind("task", task.env_name), "rand_vec": np.array(task.rand_vec),
         "partially_observable": True}))
@@ -257,7 +297,10 @@ def package_task(task: MetaWorldTask) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def draw_tasks(kinds: Tuple[str, ...], seed: int) -> Dict[str, List[MetaWorldTask]]:
-    """Returns the tasks that the package's benchmarks draw with a seed, from NumPy's global generator."""
+    """Returns 50 tasks of each kind: the tasks that the package's benchmarks draw with `seed`.
+
+    The package draws from NumPy's global generator. Its state is restored afterwards.
+    """
     global_state = np.random.get_state()
     np.random.seed(seed)
     try:
@@ -272,13 +315,13 @@ def _draw_tasks_of(kind: str) -> List[MetaWorldTask]:
     tasks = []
     for _ in range(NUM_VARIATIONS):
         simulator.reset_model()
-        simulator.reset_model()  # the package resets twice, and keeps the second draw
+        simulator.reset_model()  # the package also resets twice and keeps the second draw
         tasks.append(MetaWorldTask(kind, tuple(simulator._last_rand_vec.tolist())))
     return tasks
 
 
 def _checked_task(task: Any) -> MetaWorldTask:
-    """Returns a task given as any pair of a kind and numbers."""
+    """Converts a pair of a kind and numbers to a `MetaWorldTask`; raises `ValueError` if it is invalid."""
     try:
         env_name, rand_vec = task
     except (TypeError, ValueError):
@@ -289,24 +332,27 @@ def _checked_task(task: Any) -> MetaWorldTask:
 
 @functools.lru_cache(maxsize=None)
 def _num_places(kind: str) -> int:
-    """Returns how many numbers say where things are in a kind's tasks."""
+    """Returns the length of `rand_vec` in the tasks of a kind."""
     return scene_class(kind)(None)._random_reset_space.low.size
 
 
 _models: "weakref.WeakValueDictionary[Optional[MetaWorldTask], Any]" = weakref.WeakValueDictionary()
-"""The models that simulators work on, by task. A simulator only moves things in its model."""
+"""The model of each task that a simulator uses. Simulators never change the masses or shapes in a model."""
 
 
 @functools.lru_cache(maxsize=None)
 def scene_class(kind: str) -> type:
-    """Returns the class of a kind's simulators, changed to share models and to start with every MuJoCo."""
+    """Returns the simulator class of a kind of task, adapted to share models and to support all MuJoCo versions."""
     import mujoco
 
     write_no_warnings()
     base = find_kind("kind", kind)
 
     class Scene(base):  # type: ignore[misc, valid-type]
-        """A simulator; those of the same task share a model. One without a task draws tasks, and takes no steps."""
+        """Simulator of a kind of task; simulators of the same task share a model.
+
+        A simulator without a task (None) only draws tasks. It takes no steps.
+        """
 
         def __init__(self, task: Optional[MetaWorldTask], **arguments: Any) -> None:
             self.shared_as = task
@@ -316,7 +362,7 @@ def scene_class(kind: str) -> type:
             model = _models.get(self.shared_as)
             if model is not None:
                 return model, mujoco.MjData(model)
-            if hasattr(ctypes.CDLL(None), "malloc_trim"):  # else a process grows by hundreds of MB with new tasks
+            if hasattr(ctypes.CDLL(None), "malloc_trim"):  # without it, new tasks grow the process by hundreds of MB
                 ctypes.CDLL(None).malloc_trim(0)
             model, data = super()._initialize_simulation()
             if self.shared_as is not None:
@@ -326,17 +372,17 @@ def scene_class(kind: str) -> type:
         def _reset_hand(self, *arguments: Any, **named: Any) -> None:
             if self.shared_as is not None:
                 return super()._reset_hand(*arguments, **named)
-            self.init_tcp = self.tcp_center  # the hand may be anywhere; moving it takes long
+            self.init_tcp = self.tcp_center  # moving the hand is slow and not needed to draw tasks
 
         def warned(self) -> List[str]:
-            """Returns the names of MuJoCo's warnings that the state is not finite or huge."""
+            """Returns the names of MuJoCo's warnings about non-finite or huge states; empty without a warning."""
             kind = mujoco.mjtWarning
             kinds = (kind.mjWARN_BADQPOS, kind.mjWARN_BADQVEL, kind.mjWARN_BADQACC)
             return [kind.name for kind in kinds if self.data.warning[kind].number > 0]
 
         def reset_mocap_welds(self) -> None:
-            """Has the hand follow its target at the same place and angle, and weighs angles five times."""
-            weld = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 5.0]  # MuJoCo 3.17 has added a twelfth number
+            """Makes the hand follow its target without offset or rotation, with a torque scale of 5."""
+            weld = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 5.0]  # MuJoCo 3.17 added a twelfth number
             self.model.eq_data[self.model.eq_type == mujoco.mjtEq.mjEQ_WELD, :len(weld)] = weld
 
     Scene.__name__ = Scene.__qualname__ = base.__name__

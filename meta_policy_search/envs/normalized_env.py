@@ -1,4 +1,4 @@
-"""A wrapper that puts actions, and optionally observations and rewards, on one scale."""
+"""Wrapper that rescales actions and optionally normalizes observations and rewards."""
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -12,39 +12,42 @@ from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.serializable import check_own_pickle
 
-_ONLY = slice(None)  # the row of a single environment
-_EPSILON = 1e-8  # keeps the division by a standard deviation finite
+_ONLY = slice(None)  # selects the row of a single environment
+_EPSILON = 1e-8  # added to standard deviations to avoid division by zero
 
 
 class NormalizedEnv(gym_compat.WrappingEnv):
-    """An environment with its action box rescaled, and running normalization of observations and rewards.
+    """Wrapper that rescales actions and optionally normalizes observations and rewards.
 
-    Actions: the policy's box is `[-normalization_scale, normalization_scale]` in every dimension. It is mapped
-    linearly to the box of the wrapped environment and clipped to it. At the default scale, a Gaussian policy starts
-    with a standard deviation of a tenth of the box's half width. Other action spaces are left alone.
+    Actions: the action space of the wrapper is `[-normalization_scale, normalization_scale]` in every dimension.
+    Actions are mapped linearly to the action box of the wrapped environment and clipped to it. With the default scale,
+    the initial standard deviation of a Gaussian policy (1) is a tenth of the half width of that box. Other action
+    spaces are unchanged.
 
-    Observations and rewards are normalized by exponential moving averages of their mean `m`, from 0, and
-    variance `v`, from 1; each new value `x` first updates them with step size `alpha`:
+    Observations and rewards: exponential moving averages estimate the mean `m` (initially 0) and the variance `v`
+    (initially 1). Each new value `x` updates them with step size `alpha`:
 
         `m <- (1 - alpha) m + alpha x`,   `v <- (1 - alpha) v + alpha (x - m)^2`
 
-    An observation becomes `(x - m) / (sqrt(v) + 1e-8)`, a reward `x / (sqrt(v) + 1e-8)`. The averages start afresh at
-    each reset, so the data of a path depend on that path alone.
+    Then an observation is normalized to `(x - m) / (sqrt(v) + 1e-8)` and a reward to `x / (sqrt(v) + 1e-8)`. Each reset
+    restarts the averages, so the data of a path do not depend on other paths.
 
-    Stepping follows gym 0.26. Other attributes are looked up on the wrapped environment.
-    `make_batched(num_envs)` returns None where the wrapped environment has no vectorized form.
+    The methods follow the gym 0.26 API. Attributes that this class does not define are looked up on the wrapped
+    environment. `make_batched(num_envs)` returns None if the wrapped environment cannot be vectorized.
 
     Args:
-        env: the meta-environment to wrap, of gym 0.26, Gymnasium or the classic form.
+        env: the meta-environment, with the gym 0.26, Gymnasium or classic gym API.
         scale_reward: positive factor of the (normalized) reward; default 1.
-        normalize_obs: whether to normalize observations, each entry on its own; default False.
+        normalize_obs: whether to normalize each entry of the observations; default False.
         normalize_reward: whether to normalize rewards; default False.
-        obs_alpha: step size of the averages for observations, in `(0, 1)`; default 0.001.
-        reward_alpha: step size of the averages for rewards, in `(0, 1)`; default 0.001.
-        normalization_scale: positive bound of the policy's actions; default 10.
+        obs_alpha: step size of the observation averages, in `(0, 1)`; default 0.001.
+        reward_alpha: step size of the reward averages, in `(0, 1)`; default 0.001.
+        normalization_scale: positive bound of the rescaled actions; default 10.
 
     Raises:
-        ValueError: `env` has an unbounded action box, or `normalize_obs` is given for observations that are no box.
+        TypeError: `env` is not a meta-environment or has no spaces, or an argument has the wrong type.
+        ValueError: the action box of `env` is unbounded; `normalize_obs` is True and the observation space is not a
+            box; or an argument is out of range.
 
     References:
         The environment wrapper of rllab, Duan et al. 2016 (arXiv:1604.06778), and of ProMP's public code.
@@ -73,7 +76,7 @@ class NormalizedEnv(gym_compat.WrappingEnv):
 
     @property
     def np_random(self) -> np.random.Generator:
-        """The generator that the innermost environment draws from; setting it reaches that environment."""
+        """The generator of the innermost environment. Setting it sets the generator of that environment."""
         return self.unwrapped.np_random
 
     @np_random.setter
@@ -82,16 +85,16 @@ class NormalizedEnv(gym_compat.WrappingEnv):
 
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> Optional[BatchedEnv]:
-        """Returns `num_envs` copies that step together, or None if the wrapped environment has no vectorized form."""
+        """Returns a vectorized environment of `num_envs` copies, or None if the wrapped environment has none."""
         batched = gym_compat.make_batched(self.wrapped_env, num_envs)
         return None if batched is None else BatchedNormalizedEnv(batched, self.make_normalizer(num_envs))
 
     def make_normalizer(self, num_envs: int) -> "_Normalizer":
-        """Returns an object that normalizes the data of `num_envs` wrapped environments."""
+        """Returns a normalizer for the data of `num_envs` wrapped environments."""
         return _Normalizer(num_envs, self.wrapped_env, **self._settings)
 
     def sample_tasks(self, n_tasks: int, rng: Optional[np.random.Generator] = None) -> List[Task]:
-        """See `MetaEnv.sample_tasks`; `rng` as in `gym_compat.sample_tasks`."""
+        """See `MetaEnv.sample_tasks`; `rng` is used as in `gym_compat.sample_tasks`."""
         return gym_compat.sample_tasks(self.wrapped_env, n_tasks, rng)
 
     def set_task(self, task: Task) -> None:
@@ -101,7 +104,10 @@ class NormalizedEnv(gym_compat.WrappingEnv):
         return self.wrapped_env.get_task()
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
-        """Starts a new path and new averages; returns `(observation, info)`; arguments are passed on where given."""
+        """Starts a new path and restarts the averages; returns `(observation, info)`.
+
+        Arguments that are not None are passed to the wrapped environment.
+        """
         observation, info = gym_compat.reset_with_info(self.wrapped_env, seed=seed, options=options)
         self._normalizer.reset(_ONLY)
         return self._normalizer.observations(np.asarray(observation)[None], _ONLY)[0], info
@@ -120,7 +126,12 @@ normalize = NormalizedEnv
 
 
 class BatchedNormalizedEnv(BatchedEnv):
-    """Many `NormalizedEnv`, stepped together; `normalizer` is theirs."""
+    """Vectorized environment of `NormalizedEnv` copies.
+
+    Args:
+        batched_env: vectorized wrapped environment.
+        normalizer: result of `NormalizedEnv.make_normalizer` for the same number of copies.
+    """
 
     def __init__(self, batched_env: BatchedEnv, normalizer: "_Normalizer") -> None:
         super().__init__(batched_env.num_envs)
@@ -138,13 +149,13 @@ class BatchedNormalizedEnv(BatchedEnv):
         return self._batched_env.get_tasks()
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """See `BatchedEnv.reset`; starts new averages, too."""
+        """See `BatchedEnv.reset`; also restarts the averages."""
         observations = self._batched_env.reset(env_ids, rngs)
         self._normalizer.reset(env_ids)
         return self._normalizer.observations(observations, env_ids)
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """See `BatchedEnv.step`; actions are those of the policy's box."""
+        """See `BatchedEnv.step`; `actions` are in the rescaled action space."""
         actions, _ = self._rows(actions, env_ids)
         answer = self._batched_env.step(self._normalizer.actions(actions), env_ids)
         rows = slice(None) if env_ids is None else env_ids
@@ -157,7 +168,7 @@ class BatchedNormalizedEnv(BatchedEnv):
 
 
 class _Normalizer:
-    """The arithmetic of `NormalizedEnv` on the rows of `num_envs` environments, and their averages."""
+    """Normalizes the data of `num_envs` environments and stores their averages; see `NormalizedEnv`."""
 
     def __init__(self, num_envs: int, env: Any, scale_reward: float, normalize_obs: bool, normalize_reward: bool,
                  obs_alpha: float, reward_alpha: float, normalization_scale: float) -> None:
@@ -169,12 +180,13 @@ class _Normalizer:
             self._low = np.asarray(action_space.low, dtype=np.float64)
             self._high = np.asarray(action_space.high, dtype=np.float64)
             if not (np.isfinite(self._low).all() and np.isfinite(self._high).all()):
-                raise ValueError(f"env: expected an action box with finite bounds, to scale to, got {action_space}")
+                raise ValueError(f"env: expected an action box with finite bounds, got {action_space}")
             self.action_space = gym.spaces.Box(-normalization_scale, normalization_scale, self._low.shape, np.float64)
         self._obs_averages: Optional[Tuple[np.ndarray, np.ndarray, float]] = None
         if normalize_obs:
             if not is_box(observation_space):
-                raise ValueError(f"normalize_obs: expected an environment that observes a box, got {observation_space}")
+                raise ValueError(f"normalize_obs: expected an environment with a Box observation space, got "
+                                 f"{observation_space}")
             self.observation_space = gym.spaces.Box(-np.inf, np.inf, observation_space.shape, np.float64)
             self._obs_averages = _averages(num_envs, observation_space.shape, obs_alpha)
         self._reward_averages = _averages(num_envs, (), reward_alpha) if normalize_reward else None
@@ -185,7 +197,7 @@ class _Normalizer:
                 averages[0][rows], averages[1][rows] = 0.0, 1.0
 
     def actions(self, actions: np.ndarray) -> np.ndarray:
-        """Maps a policy's actions, float64 `[k, A]`, to those of the wrapped environments; only in a box."""
+        """Maps rescaled actions, float64 `[k, A]`, to actions of the wrapped environments."""
         if not is_box(self.action_space):
             return actions
         scale = self._normalization_scale
@@ -193,7 +205,7 @@ class _Normalizer:
         return np.clip(scaled, self._low, self._high)
 
     def observations(self, observations: np.ndarray, rows: Rows) -> np.ndarray:
-        """Returns the observations `[k, O]` of some environments normalized, after updating the averages."""
+        """Updates the averages of the environments `rows`; returns normalized observations `[k, O]`."""
         if self._obs_averages is None:
             return observations
         if observations.shape[1:] != self.observation_space.shape:
@@ -203,7 +215,7 @@ class _Normalizer:
         return (observations - mean) / (std + _EPSILON)
 
     def rewards(self, rewards: np.ndarray, rows: Rows) -> np.ndarray:
-        """Returns the rewards `[k]` of some environments normalized and scaled, after updating the averages."""
+        """Updates the averages of the environments `rows`; returns normalized and scaled rewards `[k]`."""
         if self._reward_averages is not None:
             _, std = _update(self._reward_averages, rewards, rows)
             rewards = rewards / (std + _EPSILON)
@@ -211,13 +223,13 @@ class _Normalizer:
 
 
 def _averages(num_envs: int, shape: Tuple[int, ...], alpha: float) -> Tuple[np.ndarray, np.ndarray, float]:
-    """Returns the means and variances of `num_envs` environments at the start of a path, and their step size."""
+    """Returns the initial means and variances of `num_envs` environments, and the step size."""
     return np.zeros((num_envs, *shape)), np.ones((num_envs, *shape)), alpha
 
 
 def _update(averages: Tuple[np.ndarray, np.ndarray, float], values: np.ndarray,
             rows: Rows) -> Tuple[np.ndarray, np.ndarray]:
-    """Updates the averages of the environments `rows` by one value each; returns their `(mean, std)`."""
+    """Updates the averages of the environments `rows` with one value each; returns `(mean, std)` of these rows."""
     means, variances, alpha = averages
     mean = (1.0 - alpha) * means[rows] + alpha * values
     var = (1.0 - alpha) * variances[rows] + alpha * np.square(values - mean)

@@ -1,4 +1,4 @@
-"""Environments by class name, for settings files and command lines."""
+"""Creates environments by class name, for configuration files and command lines."""
 from typing import Any, Dict, List, Type
 
 from meta_policy_search.envs import control_envs, discrete_envs, meta_world, mujoco_envs, point_envs
@@ -9,25 +9,32 @@ _CLASSES: Dict[str, Type[MetaEnv]] = {
     name: vars(package)[name]
     for package in (control_envs, discrete_envs, meta_world, mujoco_envs, point_envs) for name in package.__all__
     if name != "MetaWorldTask"
-}  # `MetaPointEnv` is `MetaPointEnvNavigation` by its earlier name
+}  # `MetaPointEnv` is the former name of `MetaPointEnvNavigation`
 
 
 def available_envs() -> List[str]:
-    """Returns the names that `get_env_class` and `make_env` take, in alphabetical order."""
+    """Returns the names that `get_env_class` and `make_env` accept, in alphabetical order."""
     return sorted(_CLASSES)
 
 
 def get_env_class(name: str) -> Type[MetaEnv]:
-    """Returns the class of the environment called `name`, such as `"HalfCheetahRandDirecEnv"`.
+    """Returns the environment class `name`, such as `"HalfCheetahRandDirecEnv"`.
 
     Raises:
-        ValueError: there is no such environment; lists those that exist.
+        ValueError: `name` is unknown; the message lists the available names.
     """
     return _CLASSES[check_choice("name", name, available_envs())]
 
 
 def make_env(name: str, **kwargs: Any) -> MetaEnv:
-    """Makes the environment called `name`, with the arguments of its class; raises like `get_env_class`.
+    """Creates the environment `name`.
+
+    Args:
+        name: one of `available_envs()`.
+        **kwargs: arguments of the environment class.
+
+    Raises:
+        ValueError: `name` is unknown; the message lists the available names.
 
     Example:
         >>> env = make_env("MetaPointEnvCorner", reward_type="dense")

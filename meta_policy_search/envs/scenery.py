@@ -1,46 +1,45 @@
-"""Worlds in the plane as seen from above: what there is besides who moves, and how it is drawn.
+"""Draws top views of planar worlds with matplotlib.
 
-Point environments, and robots that walk in the plane, describe themselves by a `Scenery`. matplotlib is loaded when the
-first one is drawn.
+Point environments and robots that move in the plane return a `Scenery`. matplotlib is imported with the first image.
 """
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-SIZE = 480  # pixels, width and height of a picture
+SIZE = 480  # width and height of an image, pixels
 _DPI = 100
 _TRAIL_COLOR, _GOAL_COLOR, _OTHER_COLOR = "#4472a8", "#2a7f62", "#bbbbbb"
 _WALL_COLOR, _GRID_COLOR = "#333333", "#dddddd"
-_MARGIN = 1.15  # what is drawn, over the half width of the world
+_MARGIN = 1.15  # ratio of the drawn half width to the half width of the world
 
 
 class Scenery(NamedTuple):
-    """What is drawn of a world in the plane besides the point that moves in it."""
+    """The elements of a planar world, in addition to the moving point."""
 
-    half_width: float = 0.0  # of the square around the origin in which things happen
+    half_width: float = 0.0  # half width of the world, a square around the origin
     goal: Optional[np.ndarray] = None  # [2]
-    direction: Optional[np.ndarray] = None  # [2], of length one, to go in
-    other_goals: Union[np.ndarray, Sequence[np.ndarray]] = ()  # each [2], goals that tasks can have
+    direction: Optional[np.ndarray] = None  # [2], unit vector of the rewarded direction
+    other_goals: Union[np.ndarray, Sequence[np.ndarray]] = ()  # each [2], goals of other tasks
     walls: Sequence[np.ndarray] = ()  # lines, each [n, 2]
 
 
 def check_is_planar(env: Any) -> None:
-    """Raises `ValueError` unless what acts in an environment has a position in the plane."""
+    """Raises `ValueError` unless `env` has a position in the plane (attribute `position`)."""
     if getattr(env.unwrapped, "position", None) is None:
-        raise ValueError("env: expected a world in the plane, whose environment has a position (x, y), such as "
-                         f"MetaPointEnvCorner or AntRandGoalEnv, got {type(env.unwrapped).__name__}")
+        raise ValueError("env: expected a planar environment, which has a position (x, y), such as MetaPointEnvCorner "
+                         f"or AntRandGoalEnv, got {type(env.unwrapped).__name__}")
 
 
 def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:
-    """Draws a point, its path, its goal, and the world.
+    """Returns an image of a moving point, its path and the world.
 
     Args:
-        trail: positions since the start, `[T, 2]`; the last is where the point is. If they lead out of the world, the
-            picture shows more.
+        trail: float64 `[T, 2]`, positions of the path; the last one is the current position. The image is enlarged to
+            show positions outside the world.
         scenery: the world.
 
     Returns:
-        uint8 `[480, 480, 3]`, red, green and blue.
+        RGB image, uint8 `[480, 480, 3]`.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -57,13 +56,13 @@ def draw(trail: np.ndarray, scenery: Scenery) -> np.ndarray:
 
 
 def draw_scenery(axes: Any, scenery: Scenery, trails: Sequence[np.ndarray], scale: float = 1.0) -> None:
-    """Draws a world into matplotlib axes that are wide enough for it and for the trails.
+    """Draws a world into matplotlib axes and sets their limits so that the world and all trails are visible.
 
     Args:
-        axes: where to draw.
+        axes: matplotlib axes.
         scenery: the world.
-        trails: positions, each `[T, 2]`, at least one.
-        scale: size of goals and walls, for pictures smaller than `SIZE`.
+        trails: positions of one or more paths, each `[T, 2]`.
+        scale: scale factor of markers and line widths, for images smaller than `SIZE`; default 1.
     """
     limit = _MARGIN * max(scenery.half_width, *(float(np.abs(trail).max()) for trail in trails))
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")

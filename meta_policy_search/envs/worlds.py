@@ -1,4 +1,7 @@
-"""Environments that are arithmetic, which state their rules once, for any number of copies."""
+"""Base classes of environments whose rules are array arithmetic.
+
+The rules are written once, for the rows of an array. They serve both the single and the vectorized environment.
+"""
 from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -10,22 +13,22 @@ Rngs = Sequence[Optional[np.random.Generator]]
 
 
 class BatchedWorld(BatchedEnv):
-    """`num_envs` environments that follow the rules of one `WorldMetaEnv`.
+    """Vectorized environment of `num_envs` copies that follow the rules of a `WorldMetaEnv`.
 
     Args:
-        num_envs: number of environments, at least one.
-        world: the environment whose rules they follow.
+        num_envs: number of copies, at least 1.
+        world: the environment that defines the rules.
 
     Attributes:
         states: float64 `[num_envs, state_size]`.
-        task_rows: float64 `[num_envs, ...]`, the task of each environment as `WorldMetaEnv._check_task` returns it.
+        task_rows: float64 `[num_envs, ...]`, the task of each copy as `WorldMetaEnv._check_task` returns it.
     """
 
     def __init__(self, num_envs: int, world: "WorldMetaEnv") -> None:
         super().__init__(num_envs)
         self.observation_space, self.action_space = world.observation_space, world.action_space
         self._world = world
-        self._rngs: List[Optional[np.random.Generator]] = [None] * self.num_envs  # of the current paths
+        self._rngs: List[Optional[np.random.Generator]] = [None] * self.num_envs  # generators of the current paths
         self.states = np.zeros((self.num_envs, world.state_size))
         self.set_tasks([world.first_task] * self.num_envs)
 
@@ -53,17 +56,17 @@ class BatchedWorld(BatchedEnv):
 
 
 class WorldMetaEnv(BatchableMetaEnv):
-    """An environment that states its rules on the rows of arrays, one row for each of its copies.
+    """Base class of environments whose rules are array operations, with one row per copy.
 
-    A subclass sets both spaces before it calls this constructor, and states its rules by the attributes and the
-    protected methods. They are those of the single environment and of its vectorized form. A row of a result must not
-    depend on other rows, nor on their number.
+    A subclass sets `observation_space` and `action_space` before it calls this constructor. It defines its rules in the
+    attributes and protected methods below, which the single and the vectorized environment share. The values of a row
+    must not depend on the other rows or on the number of rows.
 
     Args:
-        render_mode: as in `BatchableMetaEnv`.
+        render_mode: see `BatchableMetaEnv`.
 
     Attributes:
-        first_task: the task until `set_task` is called.
+        first_task: the task before the first call of `set_task`.
         state_size: length of a state.
     """
 
@@ -80,33 +83,37 @@ class WorldMetaEnv(BatchableMetaEnv):
         raise NotImplementedError
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
-        """Returns a task as one float64 array; raises `ValueError`, which calls it `name`, if it is none."""
+        """Returns a task as a float64 array.
+
+        Raises:
+            ValueError: the task is invalid; `name` is its name in the message.
+        """
         raise NotImplementedError
 
     def _as_task(self, row: np.ndarray) -> Task:
-        """Returns the task that `_check_task` turns into `row`; by default `row` itself."""
+        """Returns the task that `_check_task` converts to `row`; by default `row`."""
         return row
 
     def _start(self, rng: np.random.Generator) -> np.ndarray:
-        """Returns the state `[state_size]` that a path starts in; by default zeros."""
+        """Returns the start state `[state_size]` of a path; by default zeros."""
         return np.zeros(self.state_size)
 
     def _move(self, states: np.ndarray, actions: np.ndarray, ids: np.ndarray, tasks: np.ndarray,
               rngs: Rngs) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Takes one step in `k` environments.
+        """Takes one step in `k` copies.
 
         Args:
-            states: float64 `[k, state_size]`, not to be changed.
-            actions: float64 `[k, A]`, not clipped; int64 `[k]` where they are discrete.
-            ids: int `[k]`, which environments these are.
-            tasks: the tasks of all environments, rows as `_check_task` returns them.
-            rngs: the generators of the paths of all environments; None before the first reset.
+            states: float64 `[k, state_size]`; must not be modified.
+            actions: float64 `[k, A]`, not clipped; int64 `[k]` for a discrete action space.
+            ids: int `[k]`, indices of the copies.
+            tasks: float64 `[num_envs, ...]`, the tasks of all copies as `_check_task` returns them.
+            rngs: the generators of all copies; None before the first reset of a copy.
 
         Returns:
-            New states `[k, state_size]`, rewards `[k]`, and which paths end, bool `[k]`.
+            New states `[k, state_size]`, rewards `[k]`, and bool `[k]`, whether each path terminates.
         """
         raise NotImplementedError
 
     def _observe(self, states: np.ndarray) -> np.ndarray:
-        """Returns the observations of states, a new float64 `[k, O]`; by default the states themselves."""
+        """Returns the observations of `states` as a new array, float64 `[k, O]`; by default a copy of the states."""
         return states.copy()

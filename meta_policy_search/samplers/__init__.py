@@ -1,4 +1,4 @@
-"""Sampling of paths and their processing into samples; nothing here imports TensorFlow."""
+"""Samplers that collect paths, and processors that convert paths to samples; nothing here imports TensorFlow."""
 from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.dice_sample_processor import DiceMetaSampleProcessor, DiceSampleProcessor
 from meta_policy_search.samplers.env_checker import check_env

@@ -1,4 +1,4 @@
-"""Interface of the samplers, and the processing of one task's paths: returns, baseline, advantages."""
+"""Sampler interface, and the sample processor for the paths of one task."""
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -28,17 +28,21 @@ LOG_LEVELS = (False, True, "reward", "all")
 
 
 class Sampler(Configurable):
-    """Sampler interface.
+    """Interface of samplers.
 
     Args:
         env: environment with `reset` and `step`.
-        policy: the policy that chooses the actions.
-        batch_size: number of paths per task, at least one.
-        max_path_length: most steps of a path, at least one.
+        policy: policy that selects the actions.
+        batch_size: number of paths per task, at least 1.
+        max_path_length: maximum number of steps of a path, at least 1.
+
+    Raises:
+        TypeError: `env` has no `reset` or `step`, or a number is not an integer.
+        ValueError: a number is below 1.
     """
 
     total_timesteps_sampled: int = 0
-    """Environment steps taken so far, for the log; 0 for a sampler that does not count."""
+    """Total number of sampled environment steps, for the log; 0 for samplers that do not count steps."""
 
     def __init__(self, env: Any, policy: Any, batch_size: int, max_path_length: int) -> None:
         if method_of(env, "reset") is None or method_of(env, "step") is None:
@@ -49,52 +53,61 @@ class Sampler(Configurable):
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
 
     def update_tasks(self) -> None:
-        """Begins an iteration: samples new tasks."""
+        """Starts an iteration: samples new tasks."""
         raise NotImplementedError
 
     def obtain_samples(self, log: bool = False, log_prefix: str = "") -> Any:
-        """Collects `batch_size` paths of each task.
+        """Collects `batch_size` paths for each task.
 
         Args:
-            log: whether to log times; keys begin with `log_prefix`.
-            log_prefix: such as `Step_0-`.
+            log: whether to log times; default False.
+            log_prefix: prefix of the logged keys, such as `Step_0-`.
 
         Returns:
-            A dict of task index to a list of path dicts.
+            A dict from task index to a list of path dicts.
         """
         raise NotImplementedError
 
     def start_at(self, itr: int) -> None:
-        """Makes `itr` the number of the iteration that begins next; by default samplers count for themselves."""
+        """Sets the number of the next iteration. By default does nothing: samplers count iterations themselves."""
 
     def get_state(self) -> Any:
-        """Returns what the next samples depend on beside policy and seed, for a snapshot; by default the steps."""
+        """Returns the state for a snapshot: all that future samples depend on, except the policy and the seed.
+
+        By default, the state is the number of sampled steps.
+        """
         return {"num_steps": self.total_timesteps_sampled}
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned, where that is not None."""
+        """Restores a state returned by `get_state`, unless `get_state` returned None."""
         self.total_timesteps_sampled = state["num_steps"]
 
     def close(self) -> None:
-        """Ends what the sampler has started, such as worker processes; by default nothing."""
+        """Releases resources such as worker processes. By default does nothing."""
 
 
 class SampleProcessor(Configurable):
-    """Turns the paths of one task into samples with advantages.
+    """Converts the paths of one task to samples with advantages.
 
-    It fits a reward baseline, estimates advantages by Generalized Advantage Estimation, and concatenates the paths.
-    With `V` the fitted baseline, and `V = 0` after the last step of a path (also where `max_path_length` cut it off, as
-    published):
+    The processor fits a reward baseline, estimates advantages by Generalized Advantage Estimation (GAE), and
+    concatenates the paths. With the fitted baseline `V`, the estimates are
 
     `delta_t = r_t + discount V_{t+1} - V_t`, `A_t = sum_k (discount gae_lambda)^k delta_{t+k}`.
 
+    `V` is zero after the last step of a path, also if the path ended at `max_path_length`, as in the published code.
+
     Args:
         baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`.
-        discount: discount factor per step, in [0, 1]. Default: 0.99.
-        gae_lambda: lambda of the estimation, in [0, 1]: 1 is return minus baseline, 0 the one-step error. Default: 1.
-        normalize_adv: whether to give a task's advantages zero mean and unit standard deviation. Default: False.
-        positive_adv: whether to shift a task's (normalized) advantages so that the smallest is just above zero (1e-8).
-            Default: False.
+        discount: discount factor per step, in [0, 1]; default 0.99.
+        gae_lambda: GAE parameter lambda, in [0, 1]; 1 gives the return minus the baseline, 0 the one-step temporal
+            difference. Default: 1.
+        normalize_adv: whether to scale the advantages of a task to zero mean and unit standard deviation; default
+            False.
+        positive_adv: whether to shift the (normalized) advantages of a task so that the smallest is 1e-8; default
+            False.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid.
 
     References:
         Schulman et al. 2015, "High-Dimensional Continuous Control Using Generalized Advantage Estimation",
@@ -102,7 +115,7 @@ class SampleProcessor(Configurable):
     """
 
     max_path_length: Optional[int] = None
-    """Number of steps that paths are padded to; None for no padding."""
+    """Number of steps to which paths are padded; None for no padding."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -118,30 +131,31 @@ class SampleProcessor(Configurable):
 
     @property
     def baseline(self) -> Any:
-        """The baseline that the constructor was given."""
+        """The `baseline` argument of the constructor."""
         return self._given_baseline
 
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
 
-        The path dicts get the keys `returns` and `advantages` (before normalization and shift); the baseline stays
-        fitted to these paths. Other keys of the path dicts than those of `types.Path` are ignored.
+        Adds the keys `returns` and `advantages` (before normalization and shift) to the path dicts. The baseline
+        remains fitted to these paths. Keys of the path dicts that are not in `types.Path` are ignored.
 
         Args:
             paths: list of path dicts; lengths may differ.
-            log: what to log of the paths: False nothing, `"reward"` only `AverageReturn`, `"all"` or True also
-                `AverageDiscountedReturn`, `NumTrajs`, `AveragePathLength` (in steps), `StdReturn`, `MaxReturn` and
-                `MinReturn`, and `SuccessRate` where env_infos hold `success`. Returns are undiscounted sums of a path's
-                rewards where nothing else is said; the success rate is the share of the paths with a step of `success`.
-            log_prefix: put before each logged key, such as `Step_0-`.
+            log: False (default) logs nothing; `"reward"` logs `AverageReturn`; `"all"` or True also logs
+                `AverageDiscountedReturn`, `NumTrajs`, `AveragePathLength` (steps), `StdReturn`, `MaxReturn`,
+                `MinReturn` and, if the env_infos contain `success`, `SuccessRate`. Except for
+                `AverageDiscountedReturn`, returns are undiscounted sums of the rewards of a path. The success rate is
+                the fraction of paths with at least one successful step.
+            log_prefix: prefix of the logged keys, such as `Step_0-`.
 
         Returns:
             A `TaskSamples` with `observations`, `actions`, `rewards`, `returns`, `advantages`, `env_infos`,
-            `agent_infos` and `path_lengths`; float64 unless the paths hold another floating type. It is a plain dict
-            of copies: editing it has no effect on the paths.
+            `agent_infos` and `path_lengths`. Floating-point arrays keep the type of the paths; other numbers, except
+            actions, become float64. All arrays are copies: changing them does not affect the paths.
 
         Raises:
-            ValueError: a path is malformed, or a number is not finite; names path and step.
+            ValueError: a path is malformed, or a number is not finite; the message names path and step.
         """
         (samples,) = self._process([concatenate_paths(paths)], log, log_prefix)
         return samples
@@ -165,26 +179,26 @@ class SampleProcessor(Configurable):
 
     def _estimate_advantages(self, tasks: Sequence[TaskPaths], baseline: Baseline
                              ) -> Tuple[List[np.ndarray], List[np.ndarray]]:
-        """Fits the baseline to the returns of each task; returns the returns and the GAE of each task, `[N]`.
+        """Fits the baseline to the returns of each task; returns the returns and advantages of each task, `[N]`.
 
-        Both are added to the path dicts.
+        Adds both to the path dicts.
         """
-        mask = path_mask(np.concatenate([task.lengths for task in tasks]))  # of the paths of all tasks
+        mask = path_mask(np.concatenate([task.lengths for task in tasks]))  # one row per path of any task
         rewards = pad_steps(np.concatenate([task.arrays["rewards"] for task in tasks]), mask)
-        returns = _split_tasks(tasks, _sums_to_come(rewards, self.discount)[mask])
+        returns = _split_tasks(tasks, _discounted_sums(rewards, self.discount)[mask])
         for task, values in zip(tasks, returns):
             add_to_paths(task, "returns", values)
         predictions = [fit_predict(task, baseline, values) for task, values in zip(tasks, returns)]
         values = pad_steps(np.concatenate(predictions), mask)
         deltas = rewards - values
         deltas[:, :-1] += self.discount * values[:, 1:]
-        advantages = _split_tasks(tasks, _sums_to_come(deltas, self.discount * self.gae_lambda)[mask])
+        advantages = _split_tasks(tasks, _discounted_sums(deltas, self.discount * self.gae_lambda)[mask])
         for task, values in zip(tasks, advantages):
             add_to_paths(task, "advantages", values)
         return returns, advantages
 
     def _normalize(self, task: TaskPaths, advantages: np.ndarray) -> np.ndarray:
-        """Normalizes and shifts the advantages `[N]` of a task as the arguments say."""
+        """Normalizes and shifts the advantages `[N]` of a task if `normalize_adv` and `positive_adv` are set."""
         try:
             if self.normalize_adv:
                 advantages = normalize_advantages(advantages)
@@ -195,7 +209,7 @@ class SampleProcessor(Configurable):
 
 def log_path_statistics(tasks: Sequence[TaskPaths], log: Any, log_prefix: str, discount: float,
                         max_path_length: Optional[int]) -> None:
-    """Logs statistics over the paths of all tasks; `SampleProcessor.process_samples` describes them."""
+    """Logs statistics over the paths of all tasks; see the argument `log` of `SampleProcessor.process_samples`."""
     if log is False:
         return
     returns = np.concatenate([path_returns(task, None, max_path_length) for task in tasks])
@@ -213,7 +227,7 @@ def log_path_statistics(tasks: Sequence[TaskPaths], log: Any, log_prefix: str, d
 
 
 def add_to_paths(task: TaskPaths, key: str, values: np.ndarray) -> None:
-    """Adds the steps `[N]` to the caller's path dicts under `key`, as copies; raises if they are not finite."""
+    """Adds copies of `values` `[N]` to the path dicts of a task under `key`; raises `ValueError` if not finite."""
     check_finite_steps(task.name, key, values, task.lengths)
     copies, start = values.copy(), 0
     for path, length in zip(task.paths, task.lengths.tolist()):
@@ -233,12 +247,21 @@ def fit_predict(task: TaskPaths, baseline: Baseline, returns: np.ndarray) -> np.
 
 
 def check_predictions(name: str, predictions: Sequence[Any], lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
-    """Returns what `baseline.predict` gave for paths of these lengths as float64 `[N]`; errors begin with `name`."""
+    """Returns the predictions of `baseline.predict` for several paths as one array, float64 `[N]`.
+
+    Args:
+        name: prefix of error messages.
+        predictions: one array per path.
+        lengths: number of steps of each path.
+
+    Raises:
+        ValueError: a prediction has the wrong shape or is not finite.
+    """
     predictions = [np.asarray(values, dtype=np.float64) for values in predictions]
     for p, (values, length) in enumerate(zip(predictions, lengths, strict=True)):
         if values.shape != (length,):
-            raise ValueError(f"{name}path {p}: baseline.predict: expected an array of shape ({length},), one value for "
-                             f"each step, got shape {values.shape}")
+            raise ValueError(f"{name}path {p}: baseline.predict: expected an array of shape ({length},), one value per "
+                             f"step, got shape {values.shape}")
     flat = np.concatenate(predictions)
     if not np.isfinite(flat).all():
         p, values = next((p, values) for p, values in enumerate(predictions) if not np.isfinite(values).all())
@@ -248,10 +271,10 @@ def check_predictions(name: str, predictions: Sequence[Any], lengths: Union[np.n
 
 
 def _split_tasks(tasks: Sequence[TaskPaths], values: np.ndarray) -> List[np.ndarray]:
-    """Returns the steps of all tasks `[sum of N]` as an array `[N]` for each task."""
+    """Splits an array of the steps of all tasks into one array `[N]` per task."""
     return np.split(values, np.cumsum([task.lengths.sum() for task in tasks])[:-1])
 
 
-def _sums_to_come(padded: np.ndarray, discount: float) -> np.ndarray:
-    """Returns `y_t = x_t + discount y_{t+1}` along the last axis."""
+def _discounted_sums(padded: np.ndarray, discount: float) -> np.ndarray:
+    """Returns the discounted sums `y_t = x_t + discount y_{t+1}` along the last axis."""
     return np.moveaxis(discount_cumsum(np.moveaxis(padded, -1, 0), discount), 0, -1)

@@ -1,24 +1,26 @@
-"""Processing of paths for DiCE objectives (Foerster et al. 2018, arXiv:1802.05098).
+"""Sample processors for DiCE objectives (Foerster et al. 2018, arXiv:1802.05098).
 
-DiCE weighs the reward of step t with the magic box of all actions up to t, so samples keep their place in the
-path: everything is `[P, T, ...]` with `T = max_path_length`, zero after the end of a path, and a mask.
+DiCE multiplies the reward of step t by the magic box of all actions up to t. Samples therefore keep their position in
+the path: all arrays have the shape `[P, T, ...]` with `T = max_path_length` and are zero after the end of a path, and a
+mask marks the steps.
 
-Two things bias a DiCE gradient. One is taken care of here, the other is the user's choice of baseline:
+Two effects can bias a DiCE gradient:
 
-- Subtracting `b_t` from the reward of step t leaves the expected gradient as it is if `b_t` depends on time alone.
-  A state depends on earlier actions, so a state-dependent `b_t` biases the gradient. Give a `LinearTimeBaseline`
-  (or `ZeroBaseline`) as `baseline`, and a state-dependent one as `return_baseline`.
-- If a path ends early and the subtraction ends with it, how often `b_t` is subtracted depends on the actions,
-  which biases the gradient too. After the end the reward is zero, but `b_t` is still to be subtracted. All boxes
-  after the end equal that of the whole path, so the sum of what is missing suffices: it is returned as
-  `adjusted_rewards_after_end` `[P]`. The mean and the shift of `normalize_adv` and `positive_adv` are baselines in
-  this sense as well. With `box_pt` of the actions up to t and `box_p` of all actions, the unbiased objective is
+- State-dependent baselines. Subtracting `b_t` from the reward of step t does not change the expected gradient if `b_t`
+  depends only on time. A state depends on earlier actions, so a state-dependent `b_t` biases the gradient. Therefore,
+  pass a `LinearTimeBaseline` (or `ZeroBaseline`) as `baseline`, and a state-dependent baseline as `return_baseline`.
+- Paths that end early. If the subtraction ends with the path, the number of subtracted terms `b_t` depends on the
+  actions, which biases the gradient. After the end of a path, the reward is zero, but `b_t` must still be subtracted.
+  All magic boxes after the end equal the box of the whole path, so the sum of these terms is sufficient. The processors
+  return it as `adjusted_rewards_after_end` `[P]`. The mean and shift of `normalize_adv` and `positive_adv` also act as
+  baselines. With the box `box_pt` of the actions up to t and the box `box_p` of all actions, the unbiased
+  objective is
 
   `1/P sum_p (sum_t box_pt adjusted_rewards_pt + box_p adjusted_rewards_after_end_p)`.
 
-  Published code leaves the second term out. It is zero for paths as long as the task's longest: steps that no path
-  reached are left alone, where a baseline would extrapolate and only add noise. (What bias that leaves vanishes with
-  the probability that no path gets as far as it might.)
+  Published code omits the second term. The sum extends to the longest path of the task, so it is zero for the longest
+  paths. Later steps, which no path reached, are omitted, because an extrapolated baseline only adds noise. The
+  remaining bias vanishes with the probability that no path reaches the maximum possible length.
 """
 from typing import Any, List, Mapping, Sequence, Tuple
 
@@ -42,24 +44,27 @@ _EPSILON = 1e-8
 
 
 class DiceSampleProcessor(SampleProcessor):
-    """Turns the paths of one task into padded samples with adjusted rewards, for DiCE.
+    """Converts the paths of one task to padded samples with adjusted rewards, for DiCE.
 
-    It fits a baseline to the discounted rewards, `discount^t r_t`, and subtracts it: these are the adjusted rewards,
-    normalized over the steps that were taken if desired. Paths are padded with zeros to `max_path_length`. With a
-    `return_baseline`, advantages are estimated as by `SampleProcessor`.
+    The processor fits a baseline to the discounted rewards `discount^t r_t` and subtracts it. The results, the adjusted
+    rewards, are optionally normalized over the steps of all paths. Paths are padded with zeros to `max_path_length`.
+    With a `return_baseline`, advantages are estimated as in `SampleProcessor`.
 
     Args:
-        baseline: a `Baseline` of time alone (see the module's notes on bias), or any object with
+        baseline: a `Baseline` that depends only on time (see the notes on bias in this module), or any object with
             `fit(paths, target_key)` and `predict(path)`.
-        max_path_length: number of steps to pad to, at least one.
-        discount: discount factor per step, in [0, 1]. Default: 0.99.
-        gae_lambda: lambda of the advantages, in [0, 1]; nothing else depends on it. Default: 1.
-        normalize_adv: whether to give the adjusted rewards of the task (and the advantages) zero mean and unit
-            standard deviation. Default: True.
-        positive_adv: whether to shift the (normalized) adjusted rewards of the task (and the advantages) so that
-            the smallest is just above zero (1e-8). Default: False.
-        return_baseline: a `Baseline` of the returns, of state and time, for the advantages. Default: None, no
-            advantages.
+        max_path_length: number of steps of padded paths, at least 1.
+        discount: discount factor per step, in [0, 1]; default 0.99.
+        gae_lambda: GAE parameter lambda of the advantages, in [0, 1]; default 1.
+        normalize_adv: whether to scale the adjusted rewards (and the advantages) of the task to zero mean and unit
+            standard deviation; default True.
+        positive_adv: whether to shift the (normalized) adjusted rewards (and the advantages) of the task so that the
+            smallest is 1e-8; default False.
+        return_baseline: a `Baseline` of the returns, which may depend on state and time, for the advantages. None
+            (default): no advantages are computed.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid.
 
     References:
         Foerster et al. 2018, "DiCE: The Infinitely Differentiable Monte Carlo Estimator", arXiv:1802.05098.
@@ -77,24 +82,24 @@ class DiceSampleProcessor(SampleProcessor):
     def process_samples(self, paths: Sequence[Path], log: Any = False, log_prefix: str = "") -> TaskSamples:
         """Processes the paths of one task.
 
-        The path dicts get the key `discounted_rewards` and, with a `return_baseline`, `returns` and `advantages`
-        (before normalization and shift).
+        Adds the key `discounted_rewards` to the path dicts and, with a `return_baseline`, also `returns` and
+        `advantages` (before normalization and shift).
 
         Args:
             paths: list of path dicts; lengths may differ.
-            log: what to log of the paths; see `SampleProcessor.process_samples`.
-            log_prefix: put before each logged key, such as `Step_0-`.
+            log: statistics to log; see `SampleProcessor.process_samples`.
+            log_prefix: prefix of the logged keys, such as `Step_0-`.
 
         Returns:
-            A dict of arrays of its own, zero after the end of a path: `mask` `[P, T]` (one on steps that were taken,
-            zero on padding), `observations` `[P, T, O]`, `actions` `[P, T, A]`, `rewards` `[P, T]`,
-            `adjusted_rewards` `[P, T]`, with a `return_baseline` `advantages` `[P, T]`, `env_infos` and
-            `agent_infos` (dicts of `[P, T, ...]`); furthermore `path_lengths` int `[P]` and
-            `adjusted_rewards_after_end` `[P]` (see the module's notes on bias).
+            A dict of new arrays, zero after the end of a path: `mask` `[P, T]` (1 for steps, 0 for padding),
+            `observations` `[P, T, O]`, `actions` `[P, T, A]`, `rewards` `[P, T]`, `adjusted_rewards` `[P, T]`,
+            `advantages` `[P, T]` (only with a `return_baseline`), `env_infos` and `agent_infos` (dicts of `[P, T,
+            ...]`). Two entries are not padded: `path_lengths`, int `[P]`, and `adjusted_rewards_after_end`, `[P]` (see
+            the notes on bias in this module).
 
         Raises:
-            ValueError: a path is malformed or longer than `max_path_length`, or a number is not finite; names path and
-                step.
+            ValueError: a path is malformed or longer than `max_path_length`, or a number is not finite; the message
+                names path and step.
         """
         (samples,) = self._process([concatenate_paths(paths)], log, log_prefix)
         return samples
@@ -125,15 +130,15 @@ class DiceSampleProcessor(SampleProcessor):
                 "agent_infos": pad_infos(task.agent_infos), "path_lengths": task.lengths}
 
     def _pad(self, task: TaskPaths, values: np.ndarray) -> np.ndarray:
-        """Returns the steps `[N, ...]` of a task as `[P, max_path_length, ...]`."""
+        """Pads the steps `[N, ...]` of a task to `[P, max_path_length, ...]`."""
         return pad_steps(values, path_mask(task.lengths, self.max_path_length))
 
     def _adjust_rewards(self, task: TaskPaths) -> Tuple[np.ndarray, np.ndarray]:
         """Computes the adjusted rewards of a task and adds the discounted rewards to the path dicts.
 
         Returns:
-            The discounted rewards minus baseline, normalized if desired, float64 `[N]`; and the sum of what steps with
-            reward zero after the end of each path would get, up to the end of the longest path, `[P]`.
+            The adjusted rewards, float64 `[N]`; and for each path the sum of the adjusted rewards after its end, where
+            rewards are zero, up to the end of the longest path, `[P]`.
         """
         mask = path_mask(task.lengths)
         discounted = pad_steps(task.arrays["rewards"], mask) * self.discount ** np.arange(mask.shape[1])
@@ -154,7 +159,7 @@ class DiceSampleProcessor(SampleProcessor):
         return adjusted[mask], after_end.sum(axis=1)
 
     def _predict(self, task: TaskPaths, mask: np.ndarray) -> np.ndarray:
-        """Returns the baseline up to the task's longest path, also after the end of a path; float64 `[P, T]`."""
+        """Returns the predictions of the baseline up to the end of the longest path for each path, float64 `[P, T]`."""
         padded = {key: pad_steps(values, mask) for key, values in task.arrays.items()}
         longest = mask.shape[1]
         predictions = [
@@ -166,20 +171,23 @@ class DiceSampleProcessor(SampleProcessor):
 
 
 class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
-    """Turns the paths of a meta-batch into padded samples for DiCE, one dict per task.
+    """Converts the paths of a meta-batch to padded samples for DiCE, one dict per task.
 
     Args:
-        baseline: a `Baseline` of time alone, or any object with `fit(paths, target_key)` and `predict(path)`; it is
-            fitted to each task in turn.
-        max_path_length: number of steps to pad to, at least one.
-        discount: discount factor per step, in [0, 1]. Default: 0.99.
-        gae_lambda: lambda of the advantages, in [0, 1]; nothing else depends on it. Default: 1.
-        normalize_adv: whether to give each task's adjusted rewards (and advantages) zero mean and unit standard
-            deviation. Default: True.
-        positive_adv: whether to shift each task's (normalized) adjusted rewards (and advantages) so that the smallest
-            is just above zero (1e-8). Default: False.
-        return_baseline: a `Baseline` of the returns, of state and time, for the advantages. Default: None, no
-            advantages.
+        baseline: a `Baseline` that depends only on time, or any object with `fit(paths, target_key)` and
+            `predict(path)`. It is fitted to each task separately.
+        max_path_length: number of steps of padded paths, at least 1.
+        discount: discount factor per step, in [0, 1]; default 0.99.
+        gae_lambda: GAE parameter lambda of the advantages, in [0, 1]; default 1.
+        normalize_adv: whether to scale the adjusted rewards (and the advantages) of each task to zero mean and unit
+            standard deviation; default True.
+        positive_adv: whether to shift the (normalized) adjusted rewards (and the advantages) of each task so that the
+            smallest is 1e-8; default False.
+        return_baseline: a `Baseline` of the returns, which may depend on state and time, for the advantages. None
+            (default): no advantages are computed.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid.
     """
 
     def __init__(self, baseline: Any, max_path_length: int, discount: float = 0.99, gae_lambda: float = 1,
@@ -187,16 +195,16 @@ class DiceMetaSampleProcessor(MetaSampleProcessor, DiceSampleProcessor):
         DiceSampleProcessor.__init__(self, baseline, max_path_length, discount, gae_lambda, normalize_adv, positive_adv,
                                      return_baseline)
 
-    def process_samples(  # type: ignore[override]  # of several tasks
+    def process_samples(  # type: ignore[override]  # takes several tasks
         self, paths_meta_batch: Mapping[Any, Sequence[Path]], log: Any = False, log_prefix: str = ""
     ) -> List[TaskSamples]:
-        """Processes the paths of each task by itself, and standardizes rewards over all tasks.
+        """Processes the paths of each task separately, and standardizes rewards over all tasks.
 
-        Arguments and errors are those of `MetaSampleProcessor.process_samples`.
+        For arguments and errors, see `MetaSampleProcessor.process_samples`.
 
         Returns:
-            A list of dicts as of `DiceSampleProcessor.process_samples`, in the order of `paths_meta_batch`, each with
-            the further key `adj_avg_rewards` `[P, T]`, zero on padding.
+            A list with one dict per task, in the order of `paths_meta_batch`. The dicts have the entries that
+            `DiceSampleProcessor.process_samples` returns, and `adj_avg_rewards` `[P, T]`, zero on padding.
         """
         return MetaSampleProcessor.process_samples(self, paths_meta_batch, log, log_prefix)
 

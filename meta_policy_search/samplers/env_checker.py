@@ -1,4 +1,4 @@
-"""Checks that an environment keeps what samplers rely on."""
+"""Checks that samplers collect the same paths of an environment in every setting."""
 from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
@@ -11,21 +11,24 @@ from meta_policy_search.utils.checks import check_int_at_least, check_positive_i
 
 
 def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
-    """Checks that a path depends on task, random numbers and actions alone.
+    """Checks that a path depends only on the task, the generator and the actions.
 
-    Samplers step several copies of an environment, one path after the other in each. What they collect is the same for
-    any number of copies and processes, and for a run that was resumed, if everything random comes from the generator
-    that they set (`self.np_random`), and `reset` sets everything else anew. Here a path with random actions is repeated
-    in another copy, after other paths, together with other copies and, where there is a batched form, without it.
+    Samplers step several copies of an environment, and each copy runs its paths sequentially. If the environment draws
+    all random numbers from the generator that samplers set (`self.np_random`) and `reset` initializes all other state,
+    samples do not depend on the number of copies or processes, and a resumed run equals an uninterrupted one.
+
+    The check runs a path with random actions several times: in another copy, after other paths, together with other
+    copies and, if the environment has `make_batched`, without it. All runs must give the same observations, rewards,
+    ends and env_infos.
 
     Args:
-        env: meta-environment, which is copied.
-        num_steps: most steps of a path. Default: 50.
-        seed: of tasks, random numbers and actions. Default: 0.
+        env: meta-environment; it is copied.
+        num_steps: maximum number of steps of a path, at least 1; default 50.
+        seed: seed of tasks, generators and actions, at least 0; default 0.
 
     Raises:
-        ValueError: a path was not the same again; says what differed and when, and what to do.
-        EnvWorkerError: the environment failed, or what it returned does not fit its spaces.
+        ValueError: the path differed in a run. The message names the setting, the step, the value and the remedy.
+        EnvWorkerError: the environment raised an error, or its values do not fit its spaces.
     """
     check_meta_env(env)
     num_steps, seed = check_positive_int("num_steps", num_steps), check_int_at_least("seed", seed, 0)
@@ -54,9 +57,12 @@ def check_env(env: Any, num_steps: int = 50, seed: int = 0) -> None:
 
 def _play(executor: MetaEnvExecutor, space: Any, env_ids: Sequence[int], seeds: Sequence[Tuple[int, int]],
           num_steps: int) -> List[Dict[str, Any]]:
-    """Plays a path in each of some environments; returns what the first one gave, at its start and at each step."""
+    """Runs one path in each environment of `env_ids`.
+
+    Returns the values of the first environment at the start and after each step.
+    """
     ids = np.array(env_ids)
-    rngs = dict(zip(env_ids, [np.random.default_rng((*seed, 1)) for seed in seeds]))  # of the actions
+    rngs = dict(zip(env_ids, [np.random.default_rng((*seed, 1)) for seed in seeds]))  # generators of the actions
     observations = executor.reset_envs(ids, [np.random.default_rng((*seed, 0)) for seed in seeds])
     given = [{"observation": observations[0].copy()}]
     while len(ids) and ids[0] == env_ids[0] and len(given) <= num_steps:
@@ -77,7 +83,8 @@ def _compare(env: Any, expected: List[Dict[str, Any]], given: List[Dict[str, Any
                 np.testing.assert_equal(now.get(key), before[key])
             except AssertionError:
                 raise ValueError(
-                    f"{type(env).__name__}: expected a path to be the same for the same task, random numbers and "
-                    f"actions, but {f'after {step} steps' if step else 'at its start'} the {key} is {now.get(key)} "
-                    f"{where}, and was {before[key]} before. Draw everything random from self.np_random (batched: from "
-                    "the generators that reset is given), and set everything else anew in reset") from None
+                    f"{type(env).__name__}: expected identical paths for the same task, generator and actions, got "
+                    f"a different path: {f'after {step} steps' if step else 'at the start'} the {key} is "
+                    f"{now.get(key)} {where}, and was {before[key]} before. Draw all random numbers from "
+                    "self.np_random (vectorized: from the generators passed to reset), and initialize all other "
+                    "state in reset") from None

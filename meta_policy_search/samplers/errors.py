@@ -1,19 +1,23 @@
-"""What goes wrong in an environment: the errors, and the form in which they come out of another process."""
+"""Errors of environments, and their conversion for transfer from worker processes."""
 import traceback
 from typing import Sequence
 
 FAULTS = (Exception, SystemExit)
-"""What the code of an environment may raise, to be told as its fault: `sys.exit` in it must not end training."""
+"""Exceptions of environment code that are reported as `EnvWorkerError`; `sys.exit` must not end training silently."""
 
 
 class EnvWorkerError(RuntimeError):
-    """An environment raised an exception or called `sys.exit`, or the process that ran it died.
+    """An environment raised an exception or called `sys.exit`, or its process died.
 
-    In the process itself the environment's exception is the `__cause__`; from a worker process its traceback is
-    part of the message.
+    If the environment runs in this process, its exception is the `__cause__`. If it runs in a worker process, the
+    message contains the worker's traceback.
+
+    Args:
+        message: the error message.
+        env_ids: see Attributes.
 
     Attributes:
-        env_ids: numbers of the environments that are to blame, or among which the one to blame is.
+        env_ids: list of the indices of the environments that failed or may have failed.
     """
 
     def __init__(self, message: str, env_ids: Sequence[int] = ()) -> None:
@@ -21,16 +25,19 @@ class EnvWorkerError(RuntimeError):
         self.env_ids = list(env_ids)
 
     def by(self, who: str, env_ids: Sequence[int] = ()) -> "EnvWorkerError":
-        """Returns this error of worker `who`; `env_ids` are its environments, to blame where nothing more is known."""
+        """Returns this error with the worker name `who` as a prefix.
+
+        `env_ids`, the environments of the worker, are used if the failed environment is unknown.
+        """
         return type(self)(f"{who}: {self}", self.env_ids or env_ids)
 
 
 class EnvValueError(EnvWorkerError, ValueError):
-    """An environment was given, or returned, a value that does not fit."""
+    """An environment received or returned an invalid value."""
 
 
 def worker_error(error: BaseException) -> EnvWorkerError:
-    """Returns the error that a worker process sends for an exception, with its traceback; it can be pickled."""
+    """Converts an exception to an error with traceback text that a worker process can pickle and send."""
     cause = error.__cause__ or error
     text = str(error) if isinstance(error, EnvWorkerError) else f"{type(error).__name__}: {error}"
     lines = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__)).rstrip()
@@ -40,5 +47,5 @@ def worker_error(error: BaseException) -> EnvWorkerError:
 
 
 def tasks_text(first: int, last: int) -> str:
-    """Names tasks by their numbers."""
+    """Returns `"task i"` or `"tasks i to j"`."""
     return f"task {first}" if first == last else f"tasks {first} to {last}"

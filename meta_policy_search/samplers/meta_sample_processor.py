@@ -1,4 +1,4 @@
-"""Processing of the paths of a whole meta-batch, task by task."""
+"""Sample processor for the paths of a meta-batch."""
 from typing import Any, List, Mapping, Sequence
 
 import numpy as np
@@ -12,39 +12,46 @@ __all__ = ["MetaSampleProcessor"]
 
 
 class MetaSampleProcessor(SampleProcessor):
-    """Turns the paths of a meta-batch into samples with advantages, one `TaskSamples` per task.
+    """Converts the paths of a meta-batch to samples with advantages, one `TaskSamples` per task.
 
     Args:
-        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`; it is fitted to each task in turn.
-        discount: discount factor per step, in [0, 1]. Default: 0.99.
-        gae_lambda: lambda of the advantage estimation, in [0, 1]; see `SampleProcessor`. Default: 1.
-        normalize_adv: whether to give each task's advantages zero mean and unit standard deviation. Default: False.
-        positive_adv: whether to shift each task's (normalized) advantages so that the smallest is just above zero
-            (1e-8). Default: False.
+        baseline: a `Baseline`, or any object with `fit(paths)` and `predict(path)`. It is fitted to each task
+            separately.
+        discount: discount factor per step, in [0, 1]; default 0.99.
+        gae_lambda: GAE parameter lambda, in [0, 1], see `SampleProcessor`; default 1.
+        normalize_adv: whether to scale the advantages of each task to zero mean and unit standard deviation; default
+            False.
+        positive_adv: whether to shift the (normalized) advantages of each task so that the smallest is 1e-8; default
+            False.
+
+    Raises:
+        TypeError, ValueError: an argument is invalid.
     """
 
-    def process_samples(  # type: ignore[override]  # of several tasks
+    def process_samples(  # type: ignore[override]  # takes several tasks
         self, paths_meta_batch: Mapping[Any, Sequence[Path]], log: Any = False, log_prefix: str = ""
     ) -> List[TaskSamples]:
-        """Processes the paths of each task by itself, and standardizes rewards over all tasks.
+        """Processes the paths of each task separately, and standardizes rewards over all tasks.
 
-        The baseline is fitted anew for each task; advantages are normalized and shifted within a task. Each task's
-        samples get the key `adj_avg_rewards`: its rewards minus the mean, divided by the standard deviation, of the
-        rewards of all tasks' samples. The path dicts get the keys that `SampleProcessor.process_samples` names.
+        The baseline is fitted to each task separately. Advantages are normalized and shifted within a task. The entry
+        `adj_avg_rewards` contains the rewards of a task, standardized with the mean and standard deviation of the
+        rewards of all tasks. Keys added to the path dicts: see `SampleProcessor.process_samples`.
 
         Args:
-            paths_meta_batch: dict of task index to the list of that task's paths, as a `MetaSampler` returns.
-            log: what to log of all tasks' paths; see `SampleProcessor.process_samples`.
-            log_prefix: put before each logged key, such as `Step_0-`.
+            paths_meta_batch: dict from task index to the list of path dicts of the task, as returned by `MetaSampler`.
+            log: statistics to log over the paths of all tasks; see `SampleProcessor.process_samples`.
+            log_prefix: prefix of the logged keys, such as `Step_0-`.
 
         Returns:
-            A list of `TaskSamples`, in the order of the dict.
+            A list of `TaskSamples`, in the order of `paths_meta_batch`.
 
         Raises:
-            ValueError: there are no tasks, a path is malformed, or a number is not finite; names task, path and step.
+            TypeError: `paths_meta_batch` is not a dict.
+            ValueError: there are no tasks, a path is malformed, or a number is not finite; the message names task, path
+                and step.
         """
         if not isinstance(paths_meta_batch, Mapping):
-            raise TypeError("paths_meta_batch: expected a dict of task index to a list of paths, got "
+            raise TypeError("paths_meta_batch: expected a dict from task index to a list of paths, got "
                             f"{type(paths_meta_batch).__name__}")
         if not paths_meta_batch:
             raise ValueError("paths_meta_batch: expected the paths of at least one task, got an empty dict")
@@ -59,7 +66,7 @@ class MetaSampleProcessor(SampleProcessor):
 
 
 def standardized_rewards(tasks: Sequence[TaskPaths]) -> List[np.ndarray]:
-    """Returns the rewards `[N]` of each task with mean zero and standard deviation one over the steps of all tasks."""
+    """Returns the rewards `[N]` of each task, standardized to mean 0 and standard deviation 1 over all tasks."""
     rewards = [task.arrays["rewards"] for task in tasks]
     of_all = np.concatenate(rewards)
     try:

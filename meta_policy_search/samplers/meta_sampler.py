@@ -1,4 +1,4 @@
-"""Collects paths of all tasks of a meta-batch at once."""
+"""Sampler that collects the paths of all tasks of a meta-batch together."""
 import functools
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
@@ -29,36 +29,40 @@ ExecutorFactory = Callable[[MetaEnv, int, int, int], MetaEnvExecutor]
 
 
 class MetaSampler(Sampler):
-    """Collects `rollouts_per_meta_task` paths of each of `meta_batch_size` tasks.
+    """Collects `rollouts_per_meta_task` paths for each of `meta_batch_size` tasks.
 
-    Every random number of a path belongs to that path: it comes from the generator of (iteration, adaptation step,
-    task, rollout) under the root seed (`set_seed`). So the paths depend neither on the executor nor on
-    `envs_per_task`. An iteration begins with `update_tasks`, and each `obtain_samples` is its next adaptation step.
-    Every path that is started is finished and returned, so early ends do not bias the samples. (A policy without
-    `make_actor` is asked through `get_actions` and draws its own noise: its paths do depend on `envs_per_task`.)
+    `update_tasks` starts an iteration. Each following call of `obtain_samples` collects the paths of the next
+    adaptation step. Every started path is finished and returned, so early ends do not bias the samples.
+
+    Each path has a separate generator, derived from the root seed (`set_seed`), the iteration, the adaptation step, the
+    task and the rollout. Therefore the paths do not depend on the executor or on `envs_per_task`. Exception: a policy
+    without `make_actor` is sampled through `get_actions` and draws its noise itself, so its paths depend on
+    `envs_per_task`.
 
     Args:
-        env (MetaEnv): environment to sample in; it is copied.
-        policy (MetaPolicy): policy that acts, with the parameters it has for each task. Anything that has the
-            `get_actions` of a `MetaPolicy` will do; It may return None for the agent infos.
-        rollouts_per_meta_task (int): paths per task `P`.
-        meta_batch_size (int): number of tasks `M`; that of the policy.
-        max_path_length (int): a path is cut off after so many steps.
-        envs_per_task (int or None): paths of a task that are under way at the same time. Fewer need less memory and
-            more time. Default and maximum: `rollouts_per_meta_task`.
-        parallel (bool, str or RayOptions): True for environments that are stepped in worker processes, `'ray'` for
-            workers on a Ray cluster that collect whole paths; `RayOptions` says which cluster, see there. By default
-            they are stepped in this process, as arrays where the environment has such a form, else one after the other.
-        executor (str, callable or None): forces an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
-            `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`.
+        env (MetaEnv): environment to sample; it is copied.
+        policy (MetaPolicy): policy with current parameters for each task, or any object with the `get_actions` method
+            of a `MetaPolicy`. `get_actions` may return None as agent infos.
+        rollouts_per_meta_task (int): number of paths per task, `P`.
+        meta_batch_size (int): number of tasks, `M`; must equal `policy.meta_batch_size`.
+        max_path_length (int): maximum number of steps of a path.
+        envs_per_task (int or None): number of paths of a task that are sampled concurrently. A smaller number needs
+            less memory and more time. Default and maximum: `rollouts_per_meta_task`.
+        parallel (bool, str or RayOptions): False (default): environments run in this process, vectorized if they have
+            `make_batched`, otherwise sequentially. True: environments run in worker processes. `'ray'` or `RayOptions`:
+            workers on a Ray cluster collect whole paths.
+        executor (str, callable or None): selects an executor: `'iterative'`, `'batched'`, `'parallel'`, or a callable
+            `(env, meta_batch_size, envs_per_task, max_path_length) -> MetaEnvExecutor`. None (default): chosen by
+            `parallel`.
 
     Attributes:
-        total_timesteps_sampled (int): environment steps taken so far.
-        tasks (list or None): the tasks of the current iteration, as set by `update_tasks` or `vec_env.set_tasks`;
-            None before that.
+        total_timesteps_sampled (int): number of sampled environment steps.
+        tasks (list or None): tasks of the current iteration, set by `update_tasks` or `vec_env.set_tasks`; None before
+            the first call.
 
     Raises:
-        ValueError: the policy does not fit `meta_batch_size` or the environment's spaces.
+        TypeError: `env` is not a meta-environment, or the policy supports only one task.
+        ValueError: the policy does not match `meta_batch_size` or the spaces of the environment.
     """
 
     def __init__(self, env: MetaEnv, policy: Any, rollouts_per_meta_task: int, meta_batch_size: int,
@@ -74,36 +78,37 @@ class MetaSampler(Sampler):
         if of_policy is not None:
             check_agrees("meta_batch_size", self.meta_batch_size, "policy.meta_batch_size", of_policy)
         elif any(fast_path(policy, name) is not None for name in ("make_actor", "make_actors")):
-            raise TypeError(f"policy: expected one for several tasks, such as a MetaGaussianMLPPolicy, got {policy!r}")
+            raise TypeError(f"policy: expected a policy for several tasks (e.g. MetaGaussianMLPPolicy), got {policy!r}")
         check_spaces(policy, env)
         self.rollouts_per_meta_task = self.batch_size
         self.envs_per_task = self.batch_size if envs_per_task is None else min(
             self.batch_size, check_int_at_least("envs_per_task", envs_per_task, 1))
         self.total_timesteps_sampled = 0
         self._itr, self._step = -1, 0
-        self._is_begun = False  # the iteration
+        self._is_begun = False  # whether an iteration has started
         self._logs_as_rllib = executor is None and isinstance(check_parallel(parallel), RayOptions)
-        self._mean_before = np.nan  # the mean return before adaptation
+        self._mean_before = np.nan  # mean return before adaptation
         self.vec_env = make_executor(env, self.meta_batch_size, self.envs_per_task, self.max_path_length, parallel,
                                      executor)
 
     @property
     def tasks(self) -> Optional[List[Task]]:
-        """See the class."""
+        """Tasks of the current iteration; None before the first call of `update_tasks` or `vec_env.set_tasks`."""
         return self.vec_env.tasks
 
     def update_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
-        """Begins an iteration: samples a new task for each place in the meta-batch.
+        """Starts an iteration: samples a new task for each index of the meta-batch.
 
-        If no iteration has begun, `obtain_samples` begins one with the tasks of `vec_env.set_tasks`, or with new tasks.
+        If no iteration has started, `obtain_samples` starts one, with the tasks of `vec_env.set_tasks` or with new
+        tasks.
 
         Args:
-            tasks: `meta_batch_size` tasks to use. None: the environment draws them.
+            tasks: `meta_batch_size` tasks; None (default): tasks sampled from the environment.
 
         Raises:
-            ValueError: there are not `meta_batch_size` of them.
-            EnvWorkerError: the environment does not accept a task; `EnvValueError`, a subclass, if the environment
-                raises `ValueError`. On Ray, `obtain_samples` raises these errors.
+            ValueError: the number of tasks is not `meta_batch_size`.
+            EnvWorkerError: the environment rejects a task (subclass `EnvValueError` if it raises `ValueError`). With
+                Ray, `obtain_samples` raises these errors.
         """
         itr = self._itr + 1
         if tasks is None:
@@ -115,20 +120,21 @@ class MetaSampler(Sampler):
         self._itr, self._step, self._is_begun = itr, step, True
 
     def obtain_samples(self, log: bool = False, log_prefix: str = "") -> PathsMetaBatch:
-        """Collects `rollouts_per_meta_task` paths of each task with the policy as it is now.
+        """Collects `rollouts_per_meta_task` paths of each task with the current policy.
 
         Args:
-            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds; means over the threads that sample. On
-                Ray also the largest, mean and smallest return of the paths by the names that RLlib gives them.
-            log_prefix: put before the keys of the times.
+            log: whether to log `PolicyExecTime` and `EnvExecTime`, seconds, means over the sampling threads. With Ray,
+                also logs the maximum, mean and minimum return of the paths under RLlib's names. Default: False.
+            log_prefix: prefix of the keys of the times.
 
         Returns:
-            Dict of task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path`. The arrays are not used by
-            the sampler again.
+            A dict from task index (0 to `M - 1`) to a list of `P` path dicts, see `types.Path`. The sampler does not
+            reuse the arrays.
 
         Raises:
-            ValueError: an observation, reward or action is not finite; names task, path and step.
-            EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
+            ValueError: an observation, reward or action is not finite; the message names task, path and step.
+            EnvWorkerError: the environment raised an error, or a worker process died; the message names task, path and
+                step.
         """
         if not self._is_begun or self.tasks is None:
             self.update_tasks(self.tasks)
@@ -143,28 +149,28 @@ class MetaSampler(Sampler):
         return collection.paths
 
     def _log_as_rllib(self, paths: PathsMetaBatch) -> None:
-        """Logs returns by the names that RLlib's MAML gives them."""
+        """Logs statistics of the returns under the names that RLlib's MAML uses."""
         returns = np.array([np.sum(path["rewards"]) for task_paths in paths.values() for path in task_paths])
         suffix = f"_adapt_{self._step}" if self._step else ""
         logger.logkvs({f"episode_reward_{name}{suffix}": float(getattr(returns, name)())
                        for name in ("max", "mean", "min")})
         if self._step == 0:
             self._mean_before = returns.mean()
-        else:  # of several adaptation steps the last one stays
+        else:  # with several adaptation steps, the value of the last step remains
             logger.logkv("adaptation_delta", float(returns.mean() - self._mean_before))
 
     def make_actor(self) -> Actor:
-        """Returns what acts as the policy does in its tasks, with its parameters as they are now."""
+        """Returns an actor for all tasks with the current parameters of the policy."""
         return actor_of(self.policy, tuple(self.env.action_space.shape))
 
     @property
     def path_rng(self) -> PathRng:
-        """Returns the generator from which path `rollout` of task `task` draws everything in the current round."""
+        """Function `(task, rollout) -> numpy.random.Generator` for the paths of the next `obtain_samples`."""
         return functools.partial(seeding.rng_for, seeding.Stream.ROLLOUT, self._itr, self._step,
                                  root=seeding.get_root())
 
     def close(self) -> None:
-        """Closes environments and worker processes; a second call does nothing."""
+        """Closes environments and worker processes. Further calls do nothing."""
         self.vec_env.close()
 
     def __enter__(self) -> "MetaSampler":
@@ -174,12 +180,12 @@ class MetaSampler(Sampler):
         self.close()
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns what the next samples depend on beside policy and root seed, for a snapshot."""
+        """Returns the state for a snapshot: all that future samples depend on, except the policy and the root seed."""
         return {"itr": self._itr, "step": self._step, "tasks": self.tasks if self._is_begun else None,
                 "num_steps": self.total_timesteps_sampled}
 
     def set_state(self, state: Dict[str, Any]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores a state returned by `get_state`."""
         self.total_timesteps_sampled = state["num_steps"]
         if state["tasks"] is None:
             self.start_at(state["itr"] + 1)
@@ -187,7 +193,7 @@ class MetaSampler(Sampler):
             self._set_iteration(state["itr"], state["step"], state["tasks"])
 
     def start_at(self, itr: int) -> None:
-        """Makes `itr` the number of the iteration that the next `update_tasks` begins."""
+        """Sets the number of the iteration that the next `update_tasks` starts."""
         self._itr, self._is_begun = check_int_at_least("itr", itr, 0) - 1, False
         self.vec_env.tasks = None
 
@@ -195,16 +201,17 @@ class MetaSampler(Sampler):
 def make_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
                   parallel: Union[bool, str, RayOptions],
                   executor: Union[str, ExecutorFactory, None]) -> Union[MetaEnvExecutor, RayExecutor]:
-    """Returns what collects paths in copies of an environment, as the arguments of `MetaSampler` say."""
+    """Creates the executor that collects paths; for the arguments, see `MetaSampler`."""
     parallel = check_parallel(parallel)
     if executor is None and isinstance(parallel, RayOptions):
         return RayExecutor(env, meta_batch_size, envs_per_task, max_path_length, parallel)
     is_vectorized = make_batched(env, 1) is not None
     generators = [] if is_vectorized else own_generators(env)
     if generators:
-        warnings.warn(f"{', '.join(generators)}: paths that draw from such a generator depend on the number of copies "
-                      "of the environment, and a resumed run differs. Draw from self.np_random, which samplers seed "
-                      "for each path (samplers.check_env(env) shows what changes)", stacklevel=3)
+        warnings.warn(f"{', '.join(generators)}: paths that draw from this generator depend on the number of copies "
+                      "of the environment, and a resumed run differs from an uninterrupted one. Draw from "
+                      "self.np_random, which samplers set for each path; samplers.check_env(env) shows the "
+                      "differences", stacklevel=3)
     if executor is None:
         executor = "parallel" if parallel else "batched" if is_vectorized else "iterative"
     if isinstance(executor, str):

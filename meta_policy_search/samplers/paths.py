@@ -1,4 +1,4 @@
-"""Path dicts and the arrays of their steps: concatenated, `[N, ...]`, or padded, `[P, T, ...]`, with a mask."""
+"""Arrays of the steps of path dicts: concatenated, `[N, ...]`, or padded, `[P, T, ...]`, with a mask."""
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -9,13 +9,13 @@ NUMBERS = ("observations", "actions", "rewards")
 
 
 class TaskPaths(NamedTuple):
-    """The paths of one task: the caller's dicts, and copies of their arrays with all paths concatenated."""
+    """The paths of one task: the caller's path dicts, and copies of their arrays, concatenated over paths."""
 
     name: str  # prefix of error messages, such as "task 3, "; may be empty
     paths: Sequence[Path]
     lengths: np.ndarray  # int [P], each at least 1
     arrays: Infos  # observations [N, O], actions [N, A], rewards [N]; finite
-    env_infos: Infos  # each [N, ...]; those that all paths have
+    env_infos: Infos  # each [N, ...]; only infos that all paths have
     agent_infos: Infos  # each [N, ...]
 
 
@@ -23,14 +23,14 @@ def concatenate_paths(paths: Any, name: str = "") -> TaskPaths:
     """Checks the path dicts of one task and concatenates their arrays.
 
     Args:
-        paths: list of path dicts with `observations` `[T, O]`, `actions` `[T, A]` and `rewards` `[T]`, and optionally
-            `env_infos` and `agent_infos`. Env infos that some of the paths lack are left out.
+        paths: list of path dicts with `observations` `[T, O]`, `actions` `[T, A]`, `rewards` `[T]` and, optionally,
+            `env_infos` and `agent_infos`. Env infos that some paths do not have are omitted.
         name: prefix of error messages.
 
     Raises:
         TypeError: `paths` is not a list, or observations, actions or rewards are not real numbers.
-        ValueError: there are no paths, a key is missing, shapes do not agree, or a number is not finite; the message
-            names path and step.
+        ValueError: there are no paths, a key is missing, shapes are inconsistent, or a number is not finite; the
+            message names path and step.
     """
     if not isinstance(paths, (list, tuple)):
         raise TypeError(f"{name}paths: expected a list of path dicts, got {type(paths).__name__}")
@@ -41,8 +41,8 @@ def concatenate_paths(paths: Any, name: str = "") -> TaskPaths:
     env_infos, agent_infos = ([path.get(kind, {}) for path in paths] for kind in ("env_infos", "agent_infos"))
     for p, infos in enumerate(agent_infos):
         if infos.keys() != agent_infos[0].keys():
-            raise ValueError(f"{name}path {p}: agent_infos: expected the same keys in all paths, got {sorted(infos)} "
-                             f"here and {sorted(agent_infos[0])} in path 0")
+            raise ValueError(f"{name}path {p}: agent_infos: expected the same keys in all paths, got {sorted(infos)}, "
+                             f"but {sorted(agent_infos[0])} in path 0")
     return TaskPaths(name, paths, lengths, arrays, _concatenate_infos(name, "env_infos", env_infos, lengths),
                      _concatenate_infos(name, "agent_infos", agent_infos, lengths))
 
@@ -77,16 +77,19 @@ def _concatenate(name: str, key: str, arrays: Sequence[Any], lengths: np.ndarray
     step_shape = arrays[0].shape[1:]
     for p, (array, length) in enumerate(zip(arrays, lengths.tolist(), strict=True)):
         if array.shape[:1] != (length,):
-            raise ValueError(f"{name}path {p}: {key}: expected {length} steps, as many as rewards, got shape "
+            raise ValueError(f"{name}path {p}: {key}: expected {length} steps, the number of rewards, got shape "
                              f"{array.shape}")
         if array.shape[1:] != step_shape:
-            raise ValueError(f"{name}path {p}: {key}: expected {step_shape} after the axis of steps, as in path 0, got "
-                             f"shape {array.shape}")
+            raise ValueError(f"{name}path {p}: {key}: expected shape {step_shape} after the step axis, as in path 0, "
+                             f"got shape {array.shape}")
     return np.concatenate(arrays)
 
 
 def check_finite_steps(name: str, key: str, values: np.ndarray, lengths: np.ndarray) -> None:
-    """Raises `ValueError` naming path and step if one of `[N, ...]`, the steps of concatenated paths, is not finite."""
+    """Raises `ValueError` with path and step if an entry of `values` `[N, ...]` is not finite.
+
+    `lengths` are the numbers of steps of the concatenated paths.
+    """
     finite = np.isfinite(values)
     if not finite.all():
         row, ends = int(np.argwhere(~finite)[0, 0]), np.cumsum(lengths)
@@ -97,10 +100,10 @@ def check_finite_steps(name: str, key: str, values: np.ndarray, lengths: np.ndar
 
 def split_paths(lengths: np.ndarray, arrays: Infos, env_infos: Infos, agent_infos: Infos,
                 last_observations: np.ndarray, terminated: np.ndarray) -> List[Path]:
-    """Returns the path dicts of concatenated paths; their arrays are views of the given ones.
+    """Splits concatenated paths into path dicts. Their arrays are views of the arguments.
 
     Args:
-        lengths: int `[P]`.
+        lengths: int `[P]`, numbers of steps.
         arrays: `observations`, `actions` and `rewards`, each `[N, ...]`.
         env_infos: each `[N, ...]`.
         agent_infos: each `[N, ...]`.
@@ -120,17 +123,17 @@ def split_paths(lengths: np.ndarray, arrays: Infos, env_infos: Infos, agent_info
 
 
 def path_mask(lengths: np.ndarray, num_steps: Optional[int] = None) -> np.ndarray:
-    """Returns bool `[P, T]`: True for the steps of paths with these lengths, False after their ends.
+    """Returns bool `[P, T]`: True for the steps of paths with the given lengths, False for padding.
 
-    `T` is `num_steps`, by default that of the longest path.
+    `T` is `num_steps`, by default the length of the longest path.
     """
     return np.arange(lengths.max() if num_steps is None else num_steps) < lengths[:, None]
 
 
 def pad_steps(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Returns the steps `[N, ...]` of concatenated paths as `[P, T, ...]`, zero after the end of each path.
+    """Pads the steps `[N, ...]` of concatenated paths to `[P, T, ...]`, with zeros after the end of each path.
 
-    `mask` `[P, T]` is that of `path_mask`. The result may be a view of `values`; `result[mask]` is `values` again.
+    `mask` `[P, T]` is a result of `path_mask`. The result may be a view of `values`; `result[mask]` equals `values`.
     """
     if len(values) == mask.size:
         return values.reshape(*mask.shape, *values.shape[1:])
@@ -142,17 +145,18 @@ def pad_steps(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
 def path_returns(task: TaskPaths, discount: Optional[float] = None, num_steps: Optional[int] = None) -> np.ndarray:
     """Returns the sum of the (discounted) rewards of each path, `[P]`.
 
-    Each sum has `num_steps` terms, by default as many as the longest path: the number of terms affects rounding.
+    Each sum has `num_steps` terms, by default the length of the longest path. The number of terms is fixed because it
+    affects rounding.
     """
     rewards = pad_steps(task.arrays["rewards"], path_mask(task.lengths, num_steps))
     return rewards.sum(axis=1) if discount is None else rewards @ discount ** np.arange(rewards.shape[1])
 
 
 def path_successes(task: TaskPaths) -> Optional[np.ndarray]:
-    """Returns whether each path succeeded, bool `[P]`; None if its env infos hold no numbers `success` `[T]`.
+    """Returns whether each path succeeded, bool `[P]`, or None if the env infos contain no numeric `success` `[T]`.
 
-    A path succeeds if its `success` is true, or above zero, at any step. NaN, which samplers put where a step lacks the
-    info, counts as no success.
+    A path succeeds if `success` is true or above zero in at least one step. NaN, which samplers use for steps without
+    the info, does not count as success.
     """
     success = task.env_infos.get("success")
     if success is None or success.ndim != 1 or success.dtype.kind not in "biuf":

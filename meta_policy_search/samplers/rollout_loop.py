@@ -1,4 +1,4 @@
-"""Collects the paths of some tasks, wherever their environments are stepped."""
+"""Collects the paths of some tasks with any executor."""
 import functools
 import itertools
 import time
@@ -13,35 +13,37 @@ from meta_policy_search.types import BatchedStep, Infos, Path, Rows
 from meta_policy_search.utils.threads import divide, run_in_threads
 
 Steps = Union[int, np.ndarray]
-"""Which step of each of these paths."""
+"""Current step of each path: an int if all paths are at the same step, otherwise int `[k]`."""
 
 MANY_STEPS = 4096
-"""There is room for so many steps of a path at first, and twice as many each time that one takes more."""
+"""Initial number of steps per path in the buffers. The buffers double when a path exceeds them."""
 
 
 def draw_path_noise(actor: Actor, rng: np.random.Generator, max_path_length: int, out: np.ndarray) -> None:
-    """Draws the policy's noise of the first steps of a path; all else is to be drawn from `rng` afterwards.
+    """Draws the policy's noise for the first steps of a path.
 
-    Where paths may take more than `MANY_STEPS`, most are expected to end before. The noise then comes from a stream of
-    its own, so that `rng` need not go through that of steps which are never taken; otherwise it comes from `rng`.
+    All other random numbers of the path must be drawn from `rng` afterwards. If paths may be longer than `MANY_STEPS`,
+    most paths are expected to end earlier. Then the noise comes from a separate stream, so that noise of unused steps
+    is not drawn from `rng`. Otherwise it comes from `rng`.
 
     Args:
-        actor: draws it.
-        rng: the path's random numbers.
-        max_path_length: most steps of a path.
-        out: float32 `[T, noise_dim]`, is filled; `T` is `max_path_length`, or any number if that is above `MANY_STEPS`.
+        actor: actor that draws the noise.
+        rng: generator of the path.
+        max_path_length: maximum number of steps of a path.
+        out: float32 `[T, noise_dim]`, filled with the noise. `T` is `max_path_length`; above `MANY_STEPS`, it may be
+            any number.
     """
     if max_path_length > MANY_STEPS:
-        rng = np.random.Generator(rng.bit_generator.jumped())  # type: ignore[attr-defined]  # the default one has it
+        rng = np.random.Generator(rng.bit_generator.jumped())  # type: ignore[attr-defined]  # NumPy's default has it
     actor.draw_noise(rng, out)
 
 
 PathRng = Callable[[int, int], np.random.Generator]
-"""Returns the generator that path `rollout` of task `task` draws everything from, in any process; can be pickled."""
+"""Function `(task, rollout) -> numpy.random.Generator` with the generator of each path. It can be pickled."""
 
 
 class Environments(Protocol):
-    """What the loop asks of an executor; see `MetaEnvExecutor`."""
+    """Interface that the rollout loop requires of an executor; see `MetaEnvExecutor`."""
 
     envs_per_task: int
     max_path_length: int
@@ -51,16 +53,16 @@ class Environments(Protocol):
     max_threads: int
 
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Starts a new path in some of the environments."""
+        """Starts new paths in the selected environments."""
 
     def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        """Takes one step in some of the environments."""
+        """Takes one step in the selected environments."""
 
 
 class Share(NamedTuple):
-    """The paths of some tasks, task after task, with the steps of all paths concatenated; `P` counts all paths."""
+    """Paths of some tasks, ordered by task, with all steps concatenated; `P` is the total number of paths."""
 
-    num_rollouts: int  # paths of each task
+    num_rollouts: int  # paths per task
     lengths: np.ndarray  # int [P]
     path: Infos  # observations [N, O], actions [N, A], rewards [N]
     env_infos: Infos  # each [N, ...]
@@ -72,22 +74,23 @@ class Share(NamedTuple):
 
 
 class Collection(NamedTuple):
-    """The paths of a round of sampling."""
+    """The paths of one round of sampling."""
 
-    paths: Dict[int, List[Path]]  # by task index; arrays are writable and belong to the caller
-    policy_time: float  # seconds that the policy took, mean over threads or workers
-    env_time: float  # seconds that the environments took, likewise
-    num_steps: int  # of all paths
+    paths: Dict[int, List[Path]]  # by task index; the arrays are writable and not used elsewhere
+    policy_time: float  # time spent in the policy, s; mean over threads or workers
+    env_time: float  # time spent in the environments, s; mean over threads or workers
+    num_steps: int  # total number of steps
 
 
 def join_shares(shares: Sequence[Share]) -> Collection:
-    """Makes the path dicts of a round from the shares of threads or workers, in the order of their tasks.
+    """Joins the shares of threads or workers, ordered by task, to the path dicts of a round.
 
-    An info that only some shares have is NaN in the others (None if it is not numeric), and has the same type in all.
+    An info that only some shares have is NaN in the others (None if it is not numeric). It has the same type in all
+    shares.
     """
     num_steps = [int(share.lengths.sum()) for share in shares]
-    env_infos = _in_agreement([share.env_infos for share in shares], num_steps)
-    agent_infos = _in_agreement([share.agent_infos for share in shares], num_steps)
+    env_infos = _unify_infos([share.env_infos for share in shares], num_steps)
+    agent_infos = _unify_infos([share.agent_infos for share in shares], num_steps)
     paths: Dict[int, List[Path]] = {}
     for share, of_envs, of_agents in zip(shares, env_infos, agent_infos):
         split = split_paths(share.lengths, share.path, of_envs, of_agents, share.last_observations, share.terminated)
@@ -98,14 +101,14 @@ def join_shares(shares: Sequence[Share]) -> Collection:
                       sum(num_steps))
 
 
-def _in_agreement(shares: Sequence[Infos], num_steps: Sequence[int]) -> List[Infos]:
-    """Returns the infos of each share, with the keys and types that all shares have together."""
+def _unify_infos(shares: Sequence[Infos], num_steps: Sequence[int]) -> List[Infos]:
+    """Returns the infos of each share, with the keys and common types of all shares."""
     infos: List[Infos] = [{} for _ in shares]
     for key in dict.fromkeys(key for share in shares for key in share):
         given = [share[key] for share in shares if key in share]
         shapes = sorted({values.shape[1:] for values in given})
         if len(shapes) > 1:
-            raise ValueError(f"{key}: expected an info of the same shape in all tasks, got {shapes}")
+            raise ValueError(f"{key}: expected an info with the same shape in all tasks, got {shapes}")
         dtypes = [values.dtype for values in given] + [np.dtype(np.float64)] * (len(given) < len(shares))
         dtype = functools.reduce(np.promote_types, dtypes)
         for share, steps, agreeing in zip(shares, num_steps, infos):
@@ -115,24 +118,25 @@ def _in_agreement(shares: Sequence[Infos], num_steps: Sequence[int]) -> List[Inf
 
 
 def missing_value(dtype: np.dtype) -> Optional[float]:
-    """Returns the value of an info at steps that lack it."""
+    """Returns the value of an info in steps that do not have it."""
     return None if dtype.kind == "O" else np.nan
 
 
 def collect_shares(executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range
                    ) -> List[Share]:
-    """Collects the paths of tasks, divided among as many threads as the executor wants.
+    """Collects the paths of `tasks`, in up to `executor.max_threads` threads.
 
     Args:
-        executor: has environments for these tasks; the first one is its `first_task`.
-        num_rollouts: paths of each task.
-        path_rng: makes the generator of each path.
-        actor: acts in all of these tasks; in one thread, unless it can be divided.
-        tasks: numbers of the tasks.
+        executor: executor with environments for these tasks; the first task is `executor.first_task`.
+        num_rollouts: number of paths per task.
+        path_rng: function that returns the generator of each path.
+        actor: actor for these tasks. One thread is used if it cannot be divided.
+        tasks: indices of the tasks.
 
     Raises:
-        ValueError: an observation, reward or action is not finite; names task, path and step.
-        EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
+        ValueError: an observation, reward or action is not finite; the message names task, path and step.
+        EnvWorkerError: the environment raised an error, or a worker process died; the message names task, path and
+            step.
     """
     if actor.can_divide:
         divided = [(actor.for_tasks(share.start - tasks.start, share.stop - tasks.start), share)
@@ -149,17 +153,17 @@ def collect_shares(executor: Environments, num_rollouts: int, path_rng: PathRng,
 
 
 class RolloutLoop:
-    """Steps policy and environments of some tasks until all their paths are collected.
+    """Steps the policy and the environments of some tasks until all their paths are collected.
 
-    Each of the tasks has `P` paths to collect and `E <= P` environments (`executor.envs_per_task`). An environment
-    begins with one path; when that ends, it takes the next one of its task that waits. A step of the loop
+    Each task has `P` paths to collect and `E <= P` environments (`executor.envs_per_task`). When the path of an
+    environment ends, the environment starts the next waiting path of its task. Each step of the loop
 
-    1. lets the policy act on the present observation of every path. It computes all rows, whichever paths are under
-       way: the numbers that a matrix product gives for a row may depend on the number of rows.
-    2. steps the environments under way with their paths' actions,
+    1. computes the policy's actions for the current observations of all paths, including paths that are not active. The
+       number of rows is constant because the rounding of a matrix product may depend on it.
+    2. steps the active environments with the actions of their paths.
     3. stores observations, actions, rewards and infos at `[path, step]` of the buffers.
 
-    Within the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to the `i`th of the tasks.
+    In the loop, path `p = i * P + rollout` and environment `e = i * E + j` belong to task `tasks[i]`.
     """
 
     def __init__(self, executor: Environments, num_rollouts: int, path_rng: PathRng, actor: Actor, tasks: range
@@ -168,12 +172,12 @@ class RolloutLoop:
         self._tasks, self._num_tasks, self._num_rollouts = tasks, len(tasks), num_rollouts
         self._first_env = tasks.start * executor.envs_per_task
         self._max_path_length = executor.max_path_length
-        self._room = min(self._max_path_length, MANY_STEPS)  # steps of a path that buffers hold
+        self._capacity = min(self._max_path_length, MANY_STEPS)  # steps per path in the buffers
         self._is_stopped = False
         self._action_shape = executor.action_shape
         num_paths = self._num_tasks * self._num_rollouts
-        self._noise = np.empty((num_paths, self._room, actor.noise_dim), np.float32)
-        self._last_observations = np.zeros((num_paths, *executor.observation_shape))  # also: what the policy sees now
+        self._noise = np.empty((num_paths, self._capacity, actor.noise_dim), np.float32)
+        self._last_observations = np.zeros((num_paths, *executor.observation_shape))  # the policy's current input
         self._noise_now = np.zeros((num_paths, actor.noise_dim), np.float32)
         self._buffers: Dict[str, Infos] = {"path": {}, "env_infos": {}, "agent_infos": {}}
         self._lengths = np.zeros(num_paths, int)
@@ -182,7 +186,7 @@ class RolloutLoop:
         self.policy_time = self.env_time = 0.0
 
     def stop(self) -> None:
-        """Makes `run`, in another thread, return after the current step, or at once if it has not begun."""
+        """Stops `run`, called in another thread, after the current step, or immediately if it has not started."""
         self._is_stopped = True
 
     def run(self) -> Share:
@@ -205,7 +209,7 @@ class RolloutLoop:
         return self._share()
 
     def _start(self, env_ids: np.ndarray, paths: np.ndarray) -> None:
-        """Starts paths; the policy's noise is drawn first, all else comes from the same generator afterwards."""
+        """Starts paths. The policy's noise is drawn first; the environment continues with the same generator."""
         rngs = [self._start_noise(p) for p in paths]
         started = time.perf_counter()
         observations = self._in_env(lambda ids: self._executor.reset_envs(ids, rngs), env_ids, paths)
@@ -214,31 +218,31 @@ class RolloutLoop:
         self._last_observations[paths] = observations
 
     def _start_noise(self, path: int) -> np.random.Generator:
-        """Draws the noise of a path, of as many steps as there is room for; returns the generator for all else."""
+        """Draws the noise of a path for all steps in the buffers; returns the generator for the environment."""
         task, rollout = divmod(int(path), self._num_rollouts)
         rng = self._path_rng(self._tasks[task], rollout)
         draw_path_noise(self._actor, rng, self._max_path_length, self._noise[path])
         return rng
 
-    def _make_room(self, paths: np.ndarray) -> None:
-        """Makes room for twice as many steps; the paths under way get the noise of these."""
-        self._room = min(2 * self._room, self._max_path_length)
-        self._noise = np.empty((len(self._lengths), self._room, self._actor.noise_dim), np.float32)
+    def _grow_buffers(self, paths: np.ndarray) -> None:
+        """Doubles the capacity of the buffers and draws the noise of the active paths again, for more steps."""
+        self._capacity = min(2 * self._capacity, self._max_path_length)
+        self._noise = np.empty((len(self._lengths), self._capacity, self._actor.noise_dim), np.float32)
         for p in paths:
             self._start_noise(p)
         for buffers in self._buffers.values():
             for key, buffer in buffers.items():
-                buffers[key] = np.empty((len(buffer), self._room, *buffer.shape[2:]), buffer.dtype)
+                buffers[key] = np.empty((len(buffer), self._capacity, *buffer.shape[2:]), buffer.dtype)
                 buffers[key][:, :buffer.shape[1]] = buffer
 
     def _step(self, env_ids: np.ndarray, paths: np.ndarray) -> np.ndarray:
-        """Takes one step of each path under way; returns which of them ended."""
+        """Takes one step in each active path; returns which of them ended, bool `[k]`."""
         lengths = self._lengths[paths]
-        if self._room < self._max_path_length and lengths.max() == self._room:
-            self._make_room(paths)
+        if self._capacity < self._max_path_length and lengths.max() == self._capacity:
+            self._grow_buffers(paths)
         rows: Rows = paths
         steps: Steps = lengths
-        if len(paths) == len(self._lengths):  # all are under way, and so in step: slices are faster than index arrays
+        if len(paths) == len(self._lengths):  # all paths are at the same step, and slices are faster than index arrays
             rows, steps = slice(None), int(lengths[0])
         observations = self._last_observations[rows]
         actions, agent_infos = self._act(paths, rows, steps)
@@ -272,10 +276,10 @@ class RolloutLoop:
         return actions, infos
 
     def _store(self, kind: str, values: Dict[str, np.ndarray], rows: Rows, steps: Steps) -> None:
-        """Writes one step of the paths under way.
+        """Writes one step of the active paths to the buffers.
 
-        An info that any step lacks is NaN there (None, if it is not numeric), and of type float64 in all steps. So
-        the data do not depend on which paths are under way together.
+        Steps without an info get NaN (None if it is not numeric), and the info becomes float64 in all steps. Therefore
+        the data do not depend on which paths are active concurrently.
         """
         buffers = self._buffers[kind]
         lacking = {key: missing_value(buffer.dtype) for key, buffer in buffers.items() if key not in values}
@@ -288,17 +292,17 @@ class RolloutLoop:
             buffers[key][rows, steps] = value
 
     def _new_buffer(self, value: np.ndarray) -> np.ndarray:
-        """Returns a buffer for rows like those of `value`, which the steps taken so far lack."""
+        """Returns a buffer for rows like `value`; previous steps have missing values."""
         is_late = self._num_steps > 0
         dtype = np.promote_types(value.dtype, np.float64) if is_late else value.dtype
-        buffer = np.empty((len(self._lengths), self._room, *value.shape[1:]), dtype)
+        buffer = np.empty((len(self._lengths), self._capacity, *value.shape[1:]), dtype)
         if is_late:
             buffer[:] = missing_value(dtype)
         return buffer
 
     def _in_env(self, call: Callable[[np.ndarray], Any], env_ids: np.ndarray, paths: np.ndarray) -> Any:
-        """Calls the executor with its own numbers of the environments; an error then also names path and step."""
-        env_ids = self._first_env + env_ids  # among those of all tasks, as errors have them
+        """Calls the executor with its own indices of the environments, and adds path and step to its errors."""
+        env_ids = self._first_env + env_ids  # indices among the environments of all tasks, as in errors
         try:
             return call(env_ids - self._executor.first_task * self._executor.envs_per_task)
         except EnvWorkerError as error:
@@ -308,19 +312,18 @@ class RolloutLoop:
             raise type(error)(f"{error} [while sampling {where}]", error.env_ids) from error
 
     def _place(self, path: int) -> str:
-        """Says where something happened, for error messages."""
+        """Returns task, path and step of a path as text for error messages."""
         task, rollout = divmod(int(path), self._num_rollouts)
         return f"task {self._tasks[task]}, path {rollout}, step {self._lengths[path]}"
 
     def _check_infos(self, kind: str, infos: Infos, paths: np.ndarray) -> None:
-        """Raises `ValueError` unless each info has a row for each path, of the same shape as in earlier steps."""
+        """Raises `ValueError` unless each info has a row for each path, with the same shape as in earlier steps."""
         for key, value in infos.items():
             shape, before = np.shape(value), self._buffers[kind].get(key)
             expected = (len(paths), *(shape[1:] if before is None else before.shape[2:]))
             if shape != expected:
                 raise ValueError(f"{self._place(paths[0])}: {kind}[{key!r}]: expected shape {expected}, a row for each "
-                                 f"path as in earlier steps, got {shape}; an info that changes its size may be given "
-                                 "in a dict")
+                                 f"path as in earlier steps, got {shape}; put an info of variable size into a dict")
 
     def _check_finite(self, what: str, values: np.ndarray, paths: np.ndarray) -> None:
         finite = np.isfinite(values)
@@ -329,7 +332,7 @@ class RolloutLoop:
             raise ValueError(f"{what}: expected finite numbers, got {values[row]} in {self._place(paths[row])}")
 
     def _share(self) -> Share:
-        """Returns the paths; frees each buffer once its steps are copied."""
+        """Returns the collected paths. Each buffer is freed after its steps are copied."""
         longest = int(self._lengths.max(initial=0))
         mask = np.arange(longest) < self._lengths[:, None]
         is_full = bool(mask.all())

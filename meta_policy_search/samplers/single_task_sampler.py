@@ -1,4 +1,4 @@
-"""Collects paths of one policy, or of a population of policies that differ in their parameters alone."""
+"""Samplers for one task, with one policy or a population of policies that differ only in their parameters."""
 import functools
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -18,26 +18,29 @@ from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_positive_int
 from meta_policy_search.utils.serializable import Configurable
 
-_EVALUATION = 1  # purpose of paths, see `_collect`
+_EVALUATION = 1  # value of the argument `purpose` of `_collect`
 
 
 class SingleTaskSampler(Configurable):
-    """Collects paths for the algorithms that a `LocalRunner` runs, in one task of one environment.
+    """Collects paths in one task of one environment, for algorithms that a `LocalRunner` runs.
 
-    A batch of `batch_size` environment steps is as many paths as it would hold if none ended early: `batch_size /
-    max_path_length`, rounded up. Every path that is started is finished and returned, so early ends do not bias the
-    samples; they make the batch smaller.
+    A batch of `batch_size` environment steps consists of `batch_size / max_path_length` paths, rounded up. Every
+    started path is finished and returned, so early ends do not bias the samples. They reduce the number of steps of the
+    batch.
 
-    The candidates of a population act together, in environments that all have the same task. Candidate `i` of a
-    population that begins at iteration `itr` draws every random number for iteration `itr + i`. So its paths are the
-    same, bit for bit, whether it acts alone or with others.
+    The candidates of a population act concurrently, in environments with the same task. Candidate `i` of a population
+    that starts at iteration `itr` uses the random numbers of iteration `itr + i`. Therefore its paths are
+    bit-identical, whether it acts alone or with other candidates.
 
     Args:
-        algo (RLAlgorithm): whose `policy` acts, in paths of at most `max_path_length` steps.
-        env: environment of gym, Gymnasium or the classic form; one with tasks (`MetaEnv`) is sampled in the task that
-            it has when samples are obtained.
-        parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
-        executor (str, callable or None): forces an executor; see `MetaSampler`.
+        algo (RLAlgorithm): algorithm whose `policy` acts in paths of at most `max_path_length` steps.
+        env: environment with the gym 0.26, Gymnasium or classic gym API. A `MetaEnv` is sampled in the task that is set
+            when samples are obtained.
+        parallel (bool): whether environments run in worker processes, see `MetaSampler`; default False.
+        executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
+
+    Raises:
+        TypeError, ValueError: `env` is not an environment, or its spaces do not match the policy.
     """
 
     def __init__(self, algo: Any, env: Any, parallel: bool = False,
@@ -50,10 +53,10 @@ class SingleTaskSampler(Configurable):
         check_spaces(algo.policy, self._env)
 
     def start_worker(self) -> None:
-        """Does nothing: environments and worker processes are made when they are first needed."""
+        """Does nothing. Environments and worker processes are created when they are first needed."""
 
     def shutdown_worker(self) -> None:
-        """Closes environments and worker processes; they are made anew if samples are obtained again."""
+        """Closes environments and worker processes. Obtaining more samples creates new ones."""
         for executor in self._executors.values():
             executor.close()
         self._executors.clear()
@@ -61,35 +64,35 @@ class SingleTaskSampler(Configurable):
     close = shutdown_worker
 
     def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
-        """Collects paths with the algorithm's policy as it is now.
+        """Collects paths with the current policy of the algorithm.
 
         Args:
-            itr: iteration that random numbers are drawn for, at least 0.
-            batch_size: environment steps, at least 1, if no path ends early; rounded up to whole paths.
+            itr: iteration that determines the random numbers, at least 0.
+            batch_size: number of environment steps if no path ends early, at least 1; rounded up to whole paths.
 
         Returns:
             List of path dicts, see `types.Path`.
 
         Raises:
-            ValueError: an observation, reward or action is not finite; names path and step.
-            EnvWorkerError: the environment failed, or a worker process died.
+            ValueError: an observation, reward or action is not finite; the message names path and step.
+            EnvWorkerError: the environment raised an error, or a worker process died.
         """
         policy, length = self._algo.policy, self._algo.max_path_length
         return self._collect_paths(policy, itr, count_paths(batch_size, length), length)
 
     def obtain_population_samples(self, itr: int, batch_size: int, flat_params: np.ndarray) -> List[List[Path]]:
-        """Collects paths with the algorithm's policy, once for each of several sets of parameters.
+        """Collects paths with the policy of the algorithm for each of several parameter vectors.
 
-        A policy without `make_actors`, or for which it returns None, takes one set of parameters after the other
-        (`set_flat_params`), and keeps the last.
+        If the policy has no `make_actors`, or `make_actors` returns None, the candidates are sampled sequentially with
+        `set_flat_params`. The policy keeps the parameters of the last candidate.
 
         Args:
-            itr: iteration that the first candidate's random numbers are drawn for.
-            batch_size: environment steps of each candidate, as in `obtain_samples`.
-            flat_params: `[n, D]`, the candidates.
+            itr: iteration that determines the random numbers of the first candidate.
+            batch_size: number of environment steps per candidate, see `obtain_samples`.
+            flat_params: `[n, D]`, parameters of the candidates.
 
         Returns:
-            For each candidate a list of path dicts. Errors call candidate `i` `task i`.
+            A list of path dicts for each candidate. Error messages name candidate `i` as `task i`.
         """
         policy, length = self._algo.policy, self._algo.max_path_length
         num_paths = count_paths(batch_size, length)
@@ -103,17 +106,17 @@ class SingleTaskSampler(Configurable):
         return population
 
     def _collect_paths(self, policy: Any, itr: int, num_paths: int, length: int, **arguments: int) -> List[Path]:
-        """Collects paths with a policy as it is."""
-        is_meta_policy = sizes_of(policy).meta_batch_size is not None  # it acts with its parameters before adaptation
+        """Collects paths with the current parameters of a policy."""
+        is_meta_policy = sizes_of(policy).meta_batch_size is not None  # acts with its pre-update parameters
         actor = actors_of(policy, policy.get_flat_params()[None]) if is_meta_policy else actor_of(policy)
         return self._collect(policy, actor, itr, 1, num_paths, length, **arguments)[0]
 
     def _collect(self, policy: Any, actor: Actor, itr: int, num_candidates: int, num_paths: int, length: int,
                  envs_at_once: Optional[int] = None, purpose: int = 0) -> List[List[Path]]:
-        """Collects `num_paths` paths of each candidate, for all of which `actor` acts.
+        """Collects `num_paths` paths of each candidate; `actor` acts for all candidates.
 
-        `envs_at_once` paths of a candidate are under way at the same time, by default all. Paths for different purposes
-        have random numbers of their own.
+        `envs_at_once` paths of a candidate are sampled concurrently, by default all. Different values of `purpose` give
+        separate random numbers.
         """
         check_int_at_least("itr", itr, 0)
         check_spaces(policy, self._env)
@@ -127,22 +130,22 @@ class SingleTaskSampler(Configurable):
 
 
 class OffPolicySampler(SingleTaskSampler):
-    """Collects paths for an `OffPolicyRLAlgorithm`, each from its start to its end.
+    """Collects complete paths for an `OffPolicyRLAlgorithm`.
 
     Args:
-        algo (OffPolicyRLAlgorithm): its `exploration_policy` (if None, its `policy`) explores, in `rollout_batch_size`
-            environments that step together; its `policy` is evaluated.
-        env: as for `SingleTaskSampler`. Where `max_path_length` is None, one with a time limit of its own
+        algo (OffPolicyRLAlgorithm): algorithm whose `exploration_policy` (`policy` if it is None) explores, in up to
+            `rollout_batch_size` environments concurrently. Its `policy` is evaluated.
+        env: see `SingleTaskSampler`. If `max_path_length` is None, the environment must have a time limit
             (`env.spec.max_episode_steps`).
-        parallel (bool): whether environments are stepped in worker processes; see `MetaSampler`. Default: False.
-        executor (str, callable or None): forces an executor; see `MetaSampler`.
+        parallel (bool): whether environments run in worker processes, see `MetaSampler`; default False.
+        executor (str, callable or None): selects an executor, see `MetaSampler`; default None.
     """
 
     def obtain_samples(self, itr: int, batch_size: int) -> List[Path]:
-        """Collects paths that explore; see `SingleTaskSampler.obtain_samples`.
+        """Collects paths with the exploration policy; see `SingleTaskSampler.obtain_samples`.
 
         Raises:
-            ValueError: also if the length of paths is not known.
+            ValueError: also if neither the algorithm nor the environment limits the length of paths.
         """
         algo = self._algo
         policy = algo.policy if algo.exploration_policy is None else algo.exploration_policy
@@ -151,9 +154,9 @@ class OffPolicySampler(SingleTaskSampler):
         return self._collect_paths(policy, itr, num_paths, length, envs_at_once=min(algo.rollout_batch_size, num_paths))
 
     def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
-        """Collects `num_paths` paths of the policy itself, of at most `max_eval_path_length` steps.
+        """Collects `num_paths` paths of `policy`, of at most `max_eval_path_length` steps.
 
-        Random numbers belong to the iteration `itr`, and are not those of `obtain_samples`.
+        The random numbers depend on the iteration `itr` and differ from the random numbers of `obtain_samples`.
         """
         algo = self._algo
         limit = algo.max_path_length if algo.max_eval_path_length is None else algo.max_eval_path_length
@@ -164,16 +167,16 @@ class OffPolicySampler(SingleTaskSampler):
     def _length(self, name: str, length: Optional[int]) -> int:
         limit = getattr(getattr(self._env, "spec", None), "max_episode_steps", None) if length is None else length
         if limit is None:
-            raise ValueError(f"{name}: expected a number of steps, as {type(self._env.unwrapped).__name__} has no time "
-                             "limit of its own (env.spec.max_episode_steps), got None")
+            raise ValueError(f"{name}: expected a number of steps, because {type(self._env.unwrapped).__name__} has no "
+                             "time limit (env.spec.max_episode_steps), got None")
         return limit
 
 
 def _candidate_rng(root: int, itr: int, purpose: int, candidate: int, rollout: int) -> np.random.Generator:
-    """Returns the generator of a path: candidate `i` has those of task 0 in iteration `itr + i`."""
+    """Returns the generator of a path. Candidate `i` uses the generators of task 0 in iteration `itr + i`."""
     return seeding.rng_for(seeding.Stream.ROLLOUT, itr + candidate, purpose, 0, rollout, root=root)
 
 
 def count_paths(batch_size: int, max_path_length: int) -> int:
-    """Returns how many paths of `max_path_length` steps a batch of environment steps is, rounded up."""
+    """Returns the number of paths of `max_path_length` steps in a batch of environment steps, rounded up."""
     return -(-check_positive_int("batch_size", batch_size) // max_path_length)

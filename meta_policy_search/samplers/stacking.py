@@ -1,4 +1,4 @@
-"""Stacks the processed samples of a meta-batch to arrays `[M, N, ...]`, which are fed to the graph."""
+"""Stacks the processed samples of a meta-batch to arrays `[M, N, ...]`, the inputs of the TensorFlow graph."""
 from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -7,28 +7,27 @@ from meta_policy_search.types import TaskSamples
 
 
 def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[str, np.ndarray]:
-    """Stacks entries of all tasks' samples as they are now.
+    """Stacks entries of the samples of all tasks.
 
-    Tasks with fewer samples than others are padded by repeating their first sample, where the mask is zero. Samples of
-    a `DiceSampleProcessor`, `[P, T, ...]`, are flattened to the steps that their `mask` marks, and
-    `adjusted_rewards_after_end` is added to the last adjusted reward of each path: the magic box is the same. Entries
-    that are not asked for are ignored.
+    Tasks with fewer samples than others are padded with copies of their first sample, where the mask is zero. Padded
+    samples of a `DiceSampleProcessor`, `[P, T, ...]`, are flattened to the steps with mask one. Then
+    `adjusted_rewards_after_end` is added to the last adjusted reward of each path, whose magic box is the same.
 
     Args:
-        samples: `M` dicts, see `TaskSamples`.
-        keys: names of entries, such as `advantages` or `agent_infos/mean`, and of these:
+        samples: `M` dicts, see `TaskSamples`. Entries that are not in `keys` are ignored.
+        keys: names of entries, such as `advantages` or `agent_infos/mean`, and any of these:
 
-            * `mask`, float32 `[M, N]`: one for samples, zero on padding;
+            * `mask`, float32 `[M, N]`: 1 for samples, 0 for padding;
             * `path_starts`, int32 `[M, N]`: index of the first sample of the same path;
-            * `longest_path`, int: steps of the longest path of all tasks.
+            * `longest_path`, int: number of steps of the longest path of all tasks.
 
     Returns:
-        Dict of these keys; entries are float32 `[M, N, ...]`.
+        A dict with these keys. Entries are float32 `[M, N, ...]`, unless specified above.
 
     Raises:
-        ValueError: an entry is missing, does not have one value per observation, differs in shape between tasks, or is
-            not finite in float32; `path_lengths` do not add up to the samples, or `mask` and `path_lengths` of DiCE
-            samples do not agree. The message names task and entry.
+        ValueError: an entry is missing, does not have one value per observation, has different shapes in different
+            tasks, or is not finite in float32; the sum of `path_lengths` is not the number of samples; or `mask` and
+            `path_lengths` of DiCE samples are inconsistent. The message names task and entry.
     """
     masks = [_mask_of(task, m) for m, task in enumerate(samples)]
     counts = [_num_samples(task, m, mask) for m, (task, mask) in enumerate(zip(samples, masks))]
@@ -50,9 +49,9 @@ def stack_samples(samples: Sequence[TaskSamples], keys: Iterable[str]) -> Dict[s
 
 
 def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.ndarray:
-    """Stacks `M` arrays `[N_m, ...]` of at least one sample to `[M, max N_m, ...]`.
+    """Stacks `M` arrays `[N_m, ...]` with `N_m >= 1` to `[M, max N_m, ...]`.
 
-    The shorter ones are padded by repeating their first sample: a real sample keeps likelihood ratios finite.
+    Shorter arrays are padded with copies of their first sample, because real samples keep likelihood ratios finite.
     """
     longest = max(len(array) for array in arrays)
     stacked: np.ndarray = np.empty((len(arrays), longest) + np.shape(arrays[0])[1:], dtype)
@@ -63,7 +62,7 @@ def stack_tasks(arrays: Sequence[np.ndarray], dtype: type = np.float32) -> np.nd
 
 
 def task_mask(lengths: Sequence[int]) -> np.ndarray:
-    """Returns float32 `[M, max length]`: one for samples, zero on padding.
+    """Returns float32 `[M, max length]`: 1 for samples, 0 for padding.
 
     Example:
         >>> task_mask([3, 1])
@@ -74,7 +73,7 @@ def task_mask(lengths: Sequence[int]) -> np.ndarray:
 
 
 def path_starts(path_lengths: Union[np.ndarray, Sequence[int]]) -> np.ndarray:
-    """Returns the index of the first sample of each sample's path, int `[N]`, for paths of these lengths, int `[P]`."""
+    """Returns for each sample the index of the first sample of its path, int `[N]`, for path lengths int `[P]`."""
     lengths = np.asarray(path_lengths)
     return np.repeat(np.cumsum(lengths) - lengths, lengths)
 
@@ -86,7 +85,7 @@ def _stack_entry(key: str, arrays: Sequence[np.ndarray], counts: Sequence[int]) 
         if array.shape[1:] != arrays[0].shape[1:]:
             raise ValueError(f"task {m}, {key}: expected shape {arrays[0].shape[1:]} after the sample axis, "
                              f"as in task 0, got {array.shape[1:]}")
-    with np.errstate(over="ignore"):  # the result is checked
+    with np.errstate(over="ignore"):  # infinities raise an error below
         stacked = stack_tasks(arrays)
     finite = np.isfinite(stacked)
     if not finite.all():
@@ -96,7 +95,7 @@ def _stack_entry(key: str, arrays: Sequence[np.ndarray], counts: Sequence[int]) 
 
 
 def _read(task: Mapping[str, Any], m: int, key: str, mask: Optional[np.ndarray]) -> np.ndarray:
-    """Returns an entry of task `m` as an array of numbers `[N, ...]`."""
+    """Returns an entry of task `m` as a numeric array `[N, ...]`."""
     if mask is None:
         return _array(task, m, key)
     values = _array(task, m, key, mask.shape)[mask]
@@ -106,15 +105,15 @@ def _read(task: Mapping[str, Any], m: int, key: str, mask: Optional[np.ndarray])
 
 
 def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = ()) -> np.ndarray:
-    """Returns an entry of task `m` as an array of numbers, whose first axes must have the given shape."""
+    """Returns an entry of task `m` as a numeric array; raises `ValueError` unless its shape starts with `shape`."""
     kind, _, info = key.partition("/")
     if kind not in task or info and info not in task[kind]:
         lacking = key if kind in task else kind
-        raise ValueError(f"the samples of task {m} lack the entry {lacking!r}")
+        raise ValueError(f"task {m}: expected samples with an entry {lacking!r}, got none")
     array = np.asarray(task[kind][info] if info else task[kind])
     if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:
-        expected = f"of shape {shape} and possibly more axes" if shape else "with an axis of samples"
-        raise ValueError(f"task {m}, {key}: expected an array of numbers {expected}, got one of shape "
+        expected = f"whose shape starts with {shape}" if shape else "with a sample axis"
+        raise ValueError(f"task {m}, {key}: expected a numeric array {expected}, got an array of shape "
                          f"{array.shape} and dtype {array.dtype}")
     return array
 
@@ -136,12 +135,16 @@ def _checked_lengths(task: Mapping[str, Any], m: int, count: int) -> np.ndarray:
 
 
 def _unequal(m: int, key: str, count: int, given: int) -> ValueError:
-    return ValueError(f"expected equally many samples, at least one, of task {m}, got {count} observations "
-                      f"and {given} of {key}")
+    return ValueError(f"task {m}: expected the same number of samples, at least 1, in all entries, got {count} "
+                      f"observations and {given} of {key}")
 
 
 def _mask_of(task: Mapping[str, Any], m: int) -> Optional[np.ndarray]:
-    """Returns the mask of padded samples, bool `[P, T]`, which must agree with their path lengths; None of others."""
+    """Returns the mask of padded samples, bool `[P, T]`, or None for samples without a mask.
+
+    Raises:
+        ValueError: mask and path lengths are inconsistent.
+    """
     if "mask" not in task:
         return None
     mask, lengths = _array(task, m, "mask"), _array(task, m, "path_lengths")

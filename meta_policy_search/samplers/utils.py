@@ -1,4 +1,4 @@
-"""Single paths of a single environment, for looking at what a policy does."""
+"""Runs single paths of a single environment, to inspect the behavior of a policy."""
 import contextlib
 import time
 from typing import Any, Callable, Iterator, Optional
@@ -18,25 +18,25 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
     """Runs one path with `agent.get_action`.
 
     Args:
-        env: environment, with its task already set.
-        agent: policy; a meta-policy acts with the parameters of its first task. Where it has a method `reset`, as those
-            that explore have, it is told that a path begins.
-        max_path_length: steps after which the path is cut off; default 1000.
-        animated: whether to call `env.render()` after every step.
-        speedup: when animated, and in the video, how many times faster than real time (`env.dt`, 0.05 s if it has none)
-            to show.
-        ignore_done: whether to go on after the environment ends the path.
-        save_video: whether to write a video, with a picture of the start and one after each step; takes the extra
-            `video`, and an environment made with `render_mode="rgb_array"`.
-        video_filename: its file, which is replaced if there is one; default `sim_out.mp4`.
+        env: environment; its task must be set.
+        agent: policy. A meta-policy acts with the parameters of its first task. If the agent has a method `reset`, as
+            exploration policies have, it is called at the start of the path.
+        max_path_length: maximum number of steps; default 1000.
+        animated: whether to call `env.render()` after every step; default False.
+        speedup: playback speed of the animation and the video, relative to real time (`env.dt` per step; 0.05 s if the
+            environment has no `dt`); default 1.
+        ignore_done: whether to continue after the environment ends the path; default False.
+        save_video: whether to write a video with an image of the start and of each step; default False. Requires the
+            extra `video` and an environment created with `render_mode="rgb_array"`.
+        video_filename: file of the video; an existing file is replaced. Default: `sim_out.mp4`.
 
     Returns:
         A path dict, see `types.Path`.
 
     Raises:
-        ValueError: a number out of range, a video of an environment that gives no pictures, or an info whose shape
-            changes; names the step.
-        ImportError: a video without the extra `video`; says what to run.
+        ValueError: a number is out of range; `save_video` is set and the environment has another render mode; or the
+            shape of an info changes between steps (the message names the step).
+        ImportError: the extra `video` is required and not installed; the message contains the command that installs it.
         OSError: the video cannot be written.
     """
     max_path_length = check_positive_int("max_path_length", max_path_length)
@@ -70,25 +70,25 @@ def rollout(env: Any, agent: Any, max_path_length: int = 1000, animated: bool = 
 
 @contextlib.contextmanager
 def _camera(env: Any, is_on: bool, filename: Optional[str], speedup: float) -> Iterator[Callable[[], None]]:
-    """Gives a function that appends a picture to the video, or does nothing where there is to be none."""
+    """Yields a function that appends an image to the video, or does nothing if `is_on` is False."""
     if not is_on:
         yield lambda: None
         return
     render_mode = getattr(env, "render_mode", None)
     if render_mode != "rgb_array":
-        raise ValueError('save_video: expected an environment made with render_mode="rgb_array", as pictures are what '
-                         f"a video is made of, got one with render_mode={render_mode!r}")
+        raise ValueError('save_video: expected an environment created with render_mode="rgb_array", got '
+                         f"render_mode={render_mode!r}")
     with mp4_file("sim_out.mp4" if filename is None else filename, speedup / _duration(env)) as append:
         yield lambda: append(env.render())
 
 
 def _duration(env: Any) -> float:
-    """Returns how long a step takes in real time, s."""
+    """Returns the duration of a step in real time, s."""
     return getattr(env, "dt", 0.05)
 
 
 def _copied(value: Any) -> Any:
-    """Returns a value with copies of the arrays in it: environments and agents may write to theirs later."""
+    """Returns `value` with copies of its arrays, because environments and agents may overwrite their arrays later."""
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     return value.copy() if isinstance(value, np.ndarray) else value

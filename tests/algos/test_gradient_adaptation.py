@@ -160,5 +160,5 @@ def test_mistakes():
     with pytest.raises(TypeError, match="exploration_trajectories: expected a TrajectoryBatch, got list"):
         adaptation.adapt_policy(policy, trajectories.to_paths())
     paths = [{**path, "agent_infos": {}} for path in trajectories.to_paths()]
-    with pytest.raises(ValueError, match="lack the entry 'agent_infos/mean'"):
+    with pytest.raises(ValueError, match="expected samples with an entry 'agent_infos/mean'"):
         adaptation.adapt_policy(policy, TrajectoryBatch.from_paths(EnvSpec.of(env), paths))

@@ -161,9 +161,9 @@ def test_what_is_no_vector_is_flattened_and_choices_count_from_0():
 
 
 @pytest.mark.parametrize("name, space, complaint", [
-    ("action_space", spaces.MultiDiscrete([2, 3]), "expected actions of a box with one axis, or discrete ones, got"),
-    ("action_space", spaces.Box(0.0, 1.0, (2, 2)), "expected actions of a box with one axis, or discrete ones, got"),
-    ("observation_space", spaces.Sequence(spaces.Discrete(2)), "expected observations that can be flattened to a"),
+    ("action_space", spaces.MultiDiscrete([2, 3]), "expected a 1-D Box or a Discrete action space, got"),
+    ("action_space", spaces.Box(0.0, 1.0, (2, 2)), "expected a 1-D Box or a Discrete action space, got"),
+    ("observation_space", spaces.Sequence(spaces.Discrete(2)), "expected an observation space that can be flattened"),
 ])
 def test_other_spaces_are_refused(name, space, complaint):
     env = type("Odd", (Drift,), {name: space})
@@ -330,10 +330,10 @@ def test_data_do_not_depend_on_the_executor(make, wrap):
 
 
 @pytest.mark.parametrize("env, error, complaint", [
-    (None, TypeError, "env: expected the id of an environment or a function that makes one, got None"),
+    (None, TypeError, "env: expected an environment id or a function that creates an environment, got None"),
     (dict, TypeError, "env: expected an environment with the methods reset and step, got {}"),
     ("Pendulumm-v1", gymnasium.error.NameNotFound, "`Pendulumm` doesn't exist. Did you mean: `Pendulum`"),
-    (Choices, TypeError, r"set_task: expected a function \(env, task\), as Choices has no method set_task, got None"),
+    (Choices, TypeError, r"set_task: expected a function \(env, task\), got None; Choices has no method set_task"),
 ])
 def test_what_is_no_environment_is_refused(env, error, complaint):
     with pytest.raises(error, match=complaint):

@@ -159,7 +159,7 @@ def test_goals_are_uniform_in_a_disc():
 
 @pytest.mark.parametrize("env_class, argument, value, complaint", [
     (AntRandDirecEnv, "goal_direction", 0.5, "expected one of -1.0, 1.0, got 0.5"),
-    (AntRandDirec2DEnv, "goal_direction", (1.0, 1.0), r"expected a vector \(x, y\) of length one, got \(1.0, 1.0\)"),
+    (AntRandDirec2DEnv, "goal_direction", (1.0, 1.0), r"expected a unit vector \(x, y\), got \(1.0, 1.0\)"),
     (AntRandDirec2DEnv, "goal_direction", 1.0, r"expected two finite numbers \(x, y\), got 1.0"),
     (AntRandGoalEnv, "goal", (np.inf, 1.0), r"expected two finite numbers \(x, y\), got \(inf, 1.0\)"),
 ])

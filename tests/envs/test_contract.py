@@ -406,7 +406,7 @@ def test_what_is_no_task_is_refused_among_others_and_changes_nothing(name):
     for task in NO_TASKS:
         with pytest.raises((TypeError, ValueError), match="task 1.*: .*expected"):
             batched.set_tasks([before, task])
-    with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 3"):
+    with pytest.raises(ValueError, match="tasks: expected 2 tasks, one per environment, got 3"):
         batched.set_tasks([before] * 3)
     np.testing.assert_equal(batched.get_tasks(), [before] * 2)
 

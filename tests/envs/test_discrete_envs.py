@@ -61,7 +61,7 @@ def test_probabilities_of_arms_are_uniform_and_independent():
     ([0.5, 0.5], r"task 0: expected finite numbers of shape \(3,\)"),
     ([0.5, 0.5, np.nan], "task 0: expected finite numbers"),
     (["a", "b", "c"], "task 0: expected finite numbers"),
-    ([0.5, -0.1, 0.5], r"task 0: expected probabilities, from 0 to 1, got \[0.5, -0.1, 0.5\]"),
+    ([0.5, -0.1, 0.5], r"task 0: expected probabilities in \[0, 1\], got \[0.5, -0.1, 0.5\]"),
     ([0.5, 0.5, 1.1], "task 0: expected probabilities"),
 ])
 def test_probabilities_are_checked(task, complaint):

@@ -107,9 +107,9 @@ def test_step_takes_four_and_five(answer, expected):
 @pytest.mark.parametrize("answer, complaint", [
     (("obs", 1.0, False), "step of Scripted: expected .* got \\('obs', 1.0, False\\)"),
     (None, "step of Scripted: expected .* got None"),
-    (("obs", None, False, {}), "step of Scripted: expected one number as reward, got None"),
-    (("obs", np.zeros(2), False, {}), r"step of Scripted: expected one number as reward, got array\(\[0., 0.\]\)"),
-    (("obs", "high", False, {}), "step of Scripted: expected one number as reward, got 'high'"),
+    (("obs", None, False, {}), "step of Scripted: expected a single number as reward, got None"),
+    (("obs", np.zeros(2), False, {}), r"step of Scripted: expected a single number as reward, got array\(\[0., 0.\]\)"),
+    (("obs", "high", False, {}), "step of Scripted: expected a single number as reward, got 'high'"),
 ])
 def test_step_says_what_is_wrong(answer, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -212,12 +212,12 @@ def test_check_meta_env_accepts_what_has_tasks():
 
 
 @pytest.mark.parametrize("env, complaint", [
-    (GymnasiumEnv(), "GymnasiumEnv has no sample_tasks and no set_task"),
-    (MetaEnv(), "MetaEnv has no sample_tasks and no set_task"),
-    (None, "NoneType has no sample_tasks and no set_task"),
-    (type("HalfDone", (MetaEnv,), {"sample_tasks": lambda self, n_tasks: []})(), "HalfDone has no set_task"),
-    (gym.Wrapper(MetaEnv()), "Wrapper has no sample_tasks and no set_task"),
-    (MetaPointEnvCorner, "got the class MetaPointEnvCorner itself; call it first"),
+    (GymnasiumEnv(), "GymnasiumEnv without sample_tasks and set_task"),
+    (MetaEnv(), "MetaEnv without sample_tasks and set_task"),
+    (None, "NoneType without sample_tasks and set_task"),
+    (type("HalfDone", (MetaEnv,), {"sample_tasks": lambda self, n_tasks: []})(), "HalfDone without set_task"),
+    (gym.Wrapper(MetaEnv()), "Wrapper without sample_tasks and set_task"),
+    (MetaPointEnvCorner, "got the class MetaPointEnvCorner; create an instance first"),
 ])
 def test_check_meta_env_names_what_is_missing(env, complaint):
     with pytest.raises(TypeError, match=f"task_env: expected .*{complaint}"):

@@ -138,7 +138,7 @@ def test_a_bad_task_is_named_and_changes_nothing(env_class, task):
     before = batched.get_tasks()
     with pytest.raises((TypeError, ValueError), match="task 1: expected"):
         batched.set_tasks([1.0, task])
-    with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 3"):
+    with pytest.raises(ValueError, match="tasks: expected 2 tasks, one per environment, got 3"):
         batched.set_tasks([1.0, 1.0, 1.0])
     assert batched.get_tasks() == before
 

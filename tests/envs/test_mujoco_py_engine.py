@@ -283,7 +283,7 @@ def test_it_loads_quietly_without_the_official_package(tmp_path):
 @needs_mujoco_py
 def test_what_has_been_built_is_not_built_again(capsys):
     assert build_mujoco_py.main([]) == 0
-    assert capsys.readouterr().out == "mujoco-py: already built (--force builds it anew)\n"
+    assert capsys.readouterr().out == "mujoco-py: already built (use --force to rebuild)\n"
 
 
 # The choice
@@ -355,8 +355,8 @@ def stand_in(monkeypatch, tmp_path):
 def test_without_it_the_error_says_what_to_run(monkeypatch):
     hide(monkeypatch)
     monkeypatch.setitem(sys.modules, "mujoco_py", None)
-    with pytest.raises(ImportError, match=r"mujoco-py is not installed \(.*mujoco_py.*\): run `make mujoco-py`, or "
-                                          r'without make `pip install "meta_policy_search\[mujoco-py\]"` and then'):
+    with pytest.raises(ImportError, match=r"mujoco-py is not installed \(.*mujoco_py.*\): run `make mujoco-py` or, "
+                                          r'without make, `pip install "meta_policy_search\[mujoco-py\]"` and then'):
         make_env("HalfCheetahRandDirecEnv", engine="mujoco-py")
     make_env("HalfCheetahRandDirecEnv")
 
@@ -414,9 +414,9 @@ def test_the_build_says_what_is_missing(monkeypatch, tmp_path, stand_in, capsys)
 def test_the_build_says_where_it_cannot_be_done(monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setattr(build_mujoco_py.platform, "system", lambda: "Darwin")
-        assert "for Linux on x86_64 alone, and this is Darwin on" in complaint_of(capsys)
+        assert "expected Linux on x86_64, got Darwin on" in complaint_of(capsys)
     monkeypatch.setattr(build_mujoco_py, "_NEWEST_PYTHON", (3, 9))
-    assert f"mujoco-py does not support Python {build_mujoco_py._PYTHON} (it" in complaint_of(capsys)
+    assert f"Python: expected version 3.10 to 3.12, got {build_mujoco_py._PYTHON} (" in complaint_of(capsys)
 
 
 def test_half_a_build_is_none(stand_in):

@@ -423,11 +423,11 @@ def test_bad_arguments_are_refused(arguments, error, complaint):
 
 
 def test_environments_that_cannot_be_wrapped():
-    with pytest.raises(TypeError, match="env: expected a meta-environment .* CartPoleEnv has no sample_tasks"):
+    with pytest.raises(TypeError, match="env: expected a meta-environment .* CartPoleEnv without sample_tasks"):
         normalize(gymnasium.make("CartPole-v1").unwrapped)
     unbounded = Echo()
     unbounded.action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     with pytest.raises(ValueError, match="env: expected an action box with finite bounds"):
         normalize(unbounded)
-    with pytest.raises(ValueError, match="normalize_obs: expected an environment that observes a box"):
+    with pytest.raises(ValueError, match="normalize_obs: expected an environment with a Box observation space"):
         normalize(Coins(), normalize_obs=True)

@@ -284,8 +284,8 @@ def test_walls_gaps_are_uniform_on_their_walls():
     ((2.0, 2.0), "task 0: expected a dict with the keys goal, gap_1 and gap_2"),
     ({"goal": (2.0, 2.0)}, "task 0: expected a dict with the keys goal, gap_1 and gap_2"),
     (walls_task(goal=(2.0, 1.0)), r"task 0, goal: expected one of the corners .*got \(2.0, 1.0\)"),
-    (walls_task(gap_1=(0.5, 0.0)), "task 0, gap_1: expected a point at distance 1.0"),
-    (walls_task(gap_2=(1.0, 0.0)), "task 0, gap_2: expected a point at distance 2.0"),
+    (walls_task(gap_1=(0.5, 0.0)), "task 0, gap_1: expected a point on the wall, at distance 1.0"),
+    (walls_task(gap_2=(1.0, 0.0)), "task 0, gap_2: expected a point on the wall, at distance 2.0"),
     (walls_task(gap_2=(np.nan, 0.0)), r"task 0, gap_2: expected two finite numbers"),
 ])
 def test_walls_tasks_are_checked(task, complaint):
@@ -352,7 +352,7 @@ def test_bad_tasks_are_refused(env_class, task):
     batched = env.make_batched(2)
     with pytest.raises(ValueError, match="task 1: expected two finite numbers"):
         batched.set_tasks([env.get_task(), task])
-    with pytest.raises(ValueError, match="tasks: expected one for each of 2 environments, got 1"):
+    with pytest.raises(ValueError, match="tasks: expected 2 tasks, one per environment, got 1"):
         batched.set_tasks([env.get_task()])
 
 

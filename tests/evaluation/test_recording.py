@@ -101,7 +101,7 @@ def test_worlds_that_are_not_in_the_plane_are_named():
     for name in ("HalfCheetahRandVelEnv", "HopperRandParamsEnv", "Walker2DRandDirecEnv"):
         assert make_env(name).position is None
     recording = make_evaluator(normalize(make_env("HalfCheetahRandDirecEnv")), length=2).record(1, num_steps=1)
-    with pytest.raises(ValueError, match=r"expected a world in the plane.*\(x, y\).*got HalfCheetahRandDirecEnv"):
+    with pytest.raises(ValueError, match=r"expected a planar environment.*\(x, y\).*got HalfCheetahRandDirecEnv"):
         recording.trajectories(0, 0)
 
 

@@ -160,7 +160,7 @@ def test_a_policy_with_get_actions_alone_samples():
 
 def test_policies_are_reset_and_one_for_a_single_task_is_refused():
     assert make_policy().reset() is None and make_policy().reset(dones=[True]) is None
-    with pytest.raises(TypeError, match="policy: expected one for several tasks"):
+    with pytest.raises(TypeError, match="policy: expected a policy for several tasks"):
         make_sampler(GaussianMLPPolicy(2, 2))
 
 

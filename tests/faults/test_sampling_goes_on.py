@@ -103,7 +103,7 @@ def test_after_ctrl_c_workers_are_started_again_and_give_the_same_data(tmp_path)
             sampler.obtain_samples()
         timer.wait()
         path.touch()
-        with pytest.raises(RuntimeError, match="paths with them; reset"):
+        with pytest.raises(RuntimeError, match="paths have ended: reset"):
             sampler.vec_env.step_envs(np.zeros((1, 2)), [0])
         assert_same(paths_of(sampler), expected)  # with the tasks that the others had
 

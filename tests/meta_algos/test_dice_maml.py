@@ -37,7 +37,7 @@ def test_samples_padded_to_another_length_are_refused():
 def test_a_policy_gradient_on_advantages_needs_them():
     data = padded_data()
     del data[1][2]["advantages"]
-    with pytest.raises(ValueError, match="^step1: the samples of task 2 lack the entry 'advantages'"):
+    with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'advantages'"):
         make_algo(VPG_DICEMAML).optimize_policy(data)
 
 
@@ -45,10 +45,10 @@ def test_dice_as_inner_loss_needs_path_lengths():
     data = draw_data()
     algo = VPGMAML(make_policy(), meta_batch_size=M, inner_type="dice")
     data[0][1]["path_lengths"] = data[0][1]["path_lengths"][:-1]
-    with pytest.raises(ValueError, match="step0: expected equally many samples, at least one, of task 1"):
+    with pytest.raises(ValueError, match="step0: task 1: expected the same number of samples, at least 1"):
         algo.optimize_policy(data)
     del data[0][1]["path_lengths"]
-    with pytest.raises(ValueError, match="^step0: the samples of task 1 lack the entry 'path_lengths'"):
+    with pytest.raises(ValueError, match="^step0: task 1: expected samples with an entry 'path_lengths'"):
         algo.optimize_policy(data)
 
 

@@ -338,14 +338,14 @@ def with_entry(key, value):
     "change, message",
     [
         (lambda samples: samples[:-1], "expected samples of 3 tasks, got 2"),
-        (without("advantages"), "the samples of task 1 lack the entry 'advantages'"),
-        (without("agent_infos"), "the samples of task 1 lack the entry 'agent_infos'"),
+        (without("advantages"), "task 1: expected samples with an entry 'advantages'"),
+        (without("agent_infos"), "task 1: expected samples with an entry 'agent_infos'"),
         (with_entry("agent_infos", {"mean": np.zeros((8, A))}),
-         "the samples of task 1 lack the entry 'agent_infos/log_std'"),
-        (with_entry("actions", np.zeros((7, A))), "equally many samples, at least one, of task 1"),
+         "task 1: expected samples with an entry 'agent_infos/log_std'"),
+        (with_entry("actions", np.zeros((7, A))), "task 1: expected the same number of samples"),
         (lambda samples: [{**samples[0], **{key: samples[0][key][:0] for key in ("observations", "actions",
                           "advantages")}, "agent_infos": {"mean": np.zeros((0, A)), "log_std": np.zeros((0, A))}},
-                          *samples[1:]], "at least one, of task 0"),
+                          *samples[1:]], "task 0: expected the same number of samples, at least 1"),
     ],
 )
 def test_samples_are_checked(nothing, change, message):
@@ -366,7 +366,7 @@ def test_the_exploration_term_needs_its_samples():
     algo = VPGMAML(make_policy(), meta_batch_size=M, exploration=True)
     data = draw_data()
     del data[1][2]["adj_avg_rewards"]
-    with pytest.raises(ValueError, match="^step1: the samples of task 2 lack the entry 'adj_avg_rewards'"):
+    with pytest.raises(ValueError, match="^step1: task 2: expected samples with an entry 'adj_avg_rewards'"):
         algo.optimize_policy(data)
 
 

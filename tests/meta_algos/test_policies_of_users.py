@@ -140,7 +140,7 @@ def test_a_policy_that_leaves_out_part_of_its_distribution_is_refused():
 def test_agent_infos_that_lack_an_entry_are_named_where_they_are_needed():
     trainer = trainer_of(VPGMAML(make(Taciturn), meta_batch_size=M))
     before = trainer.policy.get_flat_params()
-    with pytest.raises(ValueError, match="^adaptation: the samples of task 0 lack the entry 'agent_infos/log_std'$"):
+    with pytest.raises(ValueError, match="^adaptation: task 0: expected samples with an entry 'agent_infos/log_std'"):
         trainer.train()
     np.testing.assert_array_equal(trainer.policy.get_flat_params(), before)
     assert not {"Step_0-AveragePolicyStd", "Step_0-AveragePolicyEntropy"} & set(logger.getkvs())

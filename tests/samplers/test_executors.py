@@ -544,7 +544,7 @@ def test_an_exception_in_an_environment_names_environment_and_task(kind):
             assert message.startswith("worker process 1 (tasks 2 to 4): ")
             assert 'raise ZeroDivisionError("the wheel came off")' in message and "Traceback" in message
             assert not workers_of()
-            with pytest.raises(RuntimeError, match="worker processes have ended.*reset"):
+            with pytest.raises(RuntimeError, match="worker processes .* have ended: reset"):
                 ex.step(np.zeros((N, 1)))
             ex.reset()  # starts others
             assert len(workers_of()) == 2

@@ -296,7 +296,7 @@ def test_given_tasks_are_an_iteration_like_sampled_ones():
         assert_same(flat_paths(one.obtain_samples()), flat_paths(other.obtain_samples()))
         one.update_tasks(), other.update_tasks()
         assert one.tasks == other.tasks
-        with pytest.raises(ValueError, match=f"tasks: expected meta_batch_size={M} of them, got 2"):
+        with pytest.raises(ValueError, match=f"tasks: expected meta_batch_size={M} tasks, got 2"):
             other.update_tasks([0.0, 1.0])
 
 
@@ -565,7 +565,7 @@ def test_an_error_names_the_paths_to_blame_and_their_steps(executor, orders, env
         ({"parallel": "yes"}, ValueError, "parallel: expected one of False, True, 'ray', got 'yes'"),
         ({"executor": 3}, TypeError, "executor: expected one of"),
         ({"executor": "fast"}, ValueError, "executor: expected one of 'iterative', 'batched', 'parallel', got 'fast'"),
-        ({"env": gym.Env()}, TypeError, "env: expected a meta-environment with sample_tasks and set_task"),
+        ({"env": gym.Env()}, TypeError, "env: expected a meta-environment with the methods sample_tasks"),
         ({"env": MetaPointEnvCorner}, TypeError, "env: expected an environment, got the class"),
     ],
 )

@@ -181,7 +181,7 @@ def test_so_are_those_of_a_policy_of_another_make():
     types.SimpleNamespace(meta_batch_size=M, obs_dim=2, action_dim=2, make_actor=lambda: None),
 ], ids=["without a NumPy form", "whose NumPy form is None"])
 def test_a_policy_that_cannot_be_sent_is_an_error(policy):
-    with pytest.raises(TypeError, match="policy: expected one whose make_actor.* for_tasks, as Ray's workers act"):
+    with pytest.raises(TypeError, match="policy: expected a policy whose make_actor.* because Ray workers act"):
         ray_sampler_of(Wanderer(), policy).obtain_samples()
 
 
@@ -239,7 +239,7 @@ def test_samplers_share_workers_and_close_apart():
     assert len(pids) == 2
     one.close()
     one.close()
-    with pytest.raises(RuntimeError, match="this RayExecutor is closed"):
+    with pytest.raises(RuntimeError, match="RayExecutor is closed"):
         one.obtain_samples()
     other.obtain_samples()
     other.close()
@@ -324,7 +324,7 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
 
 @pytest.mark.parametrize("flags, error", [
     (("--ray_workers", 2), "ray_workers: expected none without --parallel ray, got {'ray_workers': 2}"),
-    (("--parallel", "ray", "--ray_workers", CPUS + 1), "num_workers: expected at most 4, as the cluster has 4 CPU"),
+    (("--parallel", "ray", "--ray_workers", CPUS + 1), "num_workers: expected at most 4, because the cluster has 4"),
     (("--parallel", "ray", "--ray_address", "host"), "address: expected 'host:port' of a Ray cluster"),
     (("--parallel", "dask"), "argument --parallel: invalid choice: 'dask'"),
     (("--no-parallel", "ray"), "unrecognized arguments: ray"),
@@ -388,15 +388,15 @@ def test_tasks_of_a_worker_that_is_killed_are_sampled_again_with_the_same_data(t
         assert sampler.total_timesteps_sampled == 4 * M * P * T
     assert_same(batches, expected)
     assert len(messages) == 2
-    assert re.match(r"Ray worker \d+ \(process \d+ on \S+\) was lost while it sampled task 1; another one samples them "
-                    r"again, with the same random numbers\. ActorDiedError: The actor died", messages[0])
+    assert re.match(r"Ray worker \d+ \(process \d+ on \S+\) was lost while it sampled task 1; another worker samples "
+                    r"them again, with the same random numbers\. ActorDiedError: The actor died", messages[0])
 
 
 def test_an_environment_that_always_ends_its_process_is_not_tried_for_ever(tmp_path, messages):
     lives = lives_left(tmp_path / "lives", 100)
     with ray_sampler_of(Fatal(lives), num_workers=2) as sampler:
-        with pytest.raises(EnvWorkerError, match="was lost while it sampled tasks 1 to 2, and is the last of 3 lost "
-                                                 "over these tasks: the environment may end its process"):
+        with pytest.raises(EnvWorkerError, match="was lost while it sampled tasks 1 to 2; 3 workers were lost while "
+                                                 "sampling these tasks: the environment may end its process"):
             sampler.obtain_samples()
         lives_left(lives, 0)
         assert list(sampler.obtain_samples()) == list(range(M))  # it can be used again
@@ -433,7 +433,7 @@ def test_a_task_that_the_environment_refuses_and_an_environment_that_cannot_be_l
     with ray_sampler_of(Picky(), num_workers=1) as sampler:
         with pytest.raises(ValueError, match=r"task 1: 2\) raised ValueError in set_task: not two"):
             sampler.obtain_samples()
-        with pytest.raises(ValueError, match="tasks: expected meta_batch_size=3 of them, got 1"):
+        with pytest.raises(ValueError, match="tasks: expected meta_batch_size=3 tasks, got 1"):
             sampler.update_tasks([0])
     with ray_sampler_of(Unloadable()) as sampler:
         with pytest.raises(EnvWorkerError, match="(?s)FileNotFoundError.*The worker's traceback"):
@@ -462,15 +462,15 @@ def test_after_ctrl_c_the_sampler_can_be_used_again():
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"num_workers": CPUS + 1}, ValueError, r"num_workers: expected at most 4, as the cluster has 4 CPUs and each "
-                                            r"worker takes cpus_per_worker=1, got 5"),
+    ({"num_workers": CPUS + 1}, ValueError, r"num_workers: expected at most 4, because the cluster has 4 CPUs and "
+                                            r"each worker uses cpus_per_worker=1, got 5"),
     ({"num_workers": 0}, ValueError, "num_workers: expected an integer of at least 1, got 0"),
     ({"cpus_per_worker": 0.0}, ValueError, "cpus_per_worker"),
-    ({"cpus_per_worker": 2.0}, ValueError, "cpus_per_worker: expected 1 or None, as other samplers .* share .*, got 2"),
+    ({"cpus_per_worker": 2.0}, ValueError, "cpus_per_worker: expected 1 or None, because .* share .*, got 2"),
     ({"worker_timeout": -1.0}, ValueError, "worker_timeout"),
     ({"address": 6379}, TypeError, "address: expected a string such as 'host:6379', got 6379"),
     ({"address": "http://host"}, ValueError, "address: expected 'host:port' of a Ray cluster, 'auto' or 'local', got"),
-    ({"address": "127.0.0.1:1"}, ValueError, "address: expected .* as this process is connected to that cluster"),
+    ({"address": "127.0.0.1:1"}, ValueError, r"address: expected .*\(the cluster this process is connected to\)"),
 ])
 def test_options_are_checked(arguments, error, message):
     with pytest.raises(error, match=message):
@@ -510,13 +510,13 @@ UNCONNECTED = """
 
 def test_a_cluster_that_is_not_there_too_few_cpus_and_ray_not_installed_are_errors_at_once(tmp_path):
     lines = run_script(tmp_path, UNCONNECTED, META_POLICY_SEARCH_NUM_THREADS="2").splitlines()
-    assert re.match(r"ConnectionError: address: expected that of a Ray cluster, but nothing answers at 127\S+: timed",
+    assert re.match(r"ConnectionError: address: expected the address of a Ray cluster, got no answer at 127\S+: timed",
                     lines[0])
-    assert re.match(r"ConnectionError: .*nothing answers at 127.0.0.1:1: .*refused", lines[1])
-    assert lines[2] == ("ValueError: num_workers: expected at most 2, as the cluster has 2 CPUs and each worker "
-                        "takes cpus_per_worker=1, got 3")
-    assert lines[3] == "ValueError: cpus_per_worker: expected at most 2, as the cluster has 2 CPUs, got 5"
-    assert lines[4] == ('ImportError: sampling on Ray needs the package ray: run `pip install '
+    assert re.match(r"ConnectionError: .*got no answer at 127.0.0.1:1: .*refused", lines[1])
+    assert lines[2] == ("ValueError: num_workers: expected at most 2, because the cluster has 2 CPUs and each worker "
+                        "uses cpus_per_worker=1, got 3")
+    assert lines[3] == "ValueError: cpus_per_worker: expected at most 2, the number of CPUs of the cluster, got 5"
+    assert lines[4] == ('ImportError: sampling on Ray requires the package ray: run `pip install '
                         '"meta_policy_search[ray]"`')
 
 
@@ -670,4 +670,4 @@ def test_training_goes_on_without_a_machine_that_is_lost_and_ends_when_none_is_l
     error, same, warnings = [json.loads(line) for line in out.splitlines() if line[:1] in ("[", "\"")]
     assert same == [True, True, True]
     assert re.match(r"Ray worker \d+ \(process \d+ on \S+\) was lost while it sampled tasks \d to \d", warnings[0])
-    assert re.match(r"all Ray workers were lost, and none could be started again within 15 s \(worker_timeout\)", error)
+    assert re.match(r"all Ray workers were lost and none could be restarted within 15 s \(worker_timeout\)", error)

@@ -153,7 +153,7 @@ def test_a_video_shows_the_start_and_every_step(filename, tmp_path, monkeypatch)
 def test_videos_that_cannot_be_made(tmp_path, monkeypatch):
     with pytest.raises(TypeError, match="save_video: expected True or False, got 'yes'"):
         rollout(EndsAtThree(), Right(), save_video="yes")
-    with pytest.raises(ValueError, match='save_video: expected an environment made with render_mode="rgb_array"'):
+    with pytest.raises(ValueError, match='save_video: expected an environment created with render_mode="rgb_array"'):
         rollout(EndsAtThree(), Right(), save_video=True)
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(ImportError, match=r'run `pip install "meta_policy_search\[video\]"`$'):

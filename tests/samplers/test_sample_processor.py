@@ -315,11 +315,11 @@ BAD_PATHS = [
     (broken(2, "rewards", np.zeros(0)), ValueError,
      "path 2: rewards: expected shape [T] with T of at least 1, got (0,)"),
     (broken(1, "observations", np.zeros((4, 3))), ValueError,
-     "path 1: observations: expected 5 steps, as many as rewards, got shape (4, 3)"),
+     "path 1: observations: expected 5 steps, the number of rewards, got shape (4, 3)"),
     (broken(1, "observations", np.zeros((5, 2))), ValueError,
-     "path 1: observations: expected (3,) after the axis of steps, as in path 0, got shape (5, 2)"),
+     "path 1: observations: expected shape (3,) after the step axis, as in path 0, got shape (5, 2)"),
     (broken(2, "agent_infos", {"mean": np.zeros((6, 2))}), ValueError,
-     "path 2: agent_infos: expected the same keys in all paths, got ['mean'] here and ['log_std', 'mean'] in path 0"),
+     "path 2: agent_infos: expected the same keys in all paths, got ['mean'], but ['log_std', 'mean'] in path 0"),
     (broken(1, "env_infos", {"forward": np.zeros(3)}), ValueError, "path 1: env_infos['forward']: expected 5 steps"),
     (broken(0, "actions", np.array([["left", "up"]] * 4)), TypeError,
      "actions: expected real numbers, got an array of dtype <U"),
@@ -331,7 +331,7 @@ BAD_PATHS = [
     (spoiled(1, 2, "baseline", np.nan), ValueError,
      "path 1, step 2: baseline.predict: expected finite numbers, got nan"),
     (broken(1, "baseline", np.zeros((5, 1))), ValueError,
-     "path 1: baseline.predict: expected an array of shape (5,), one value for each step, got shape (5, 1)"),
+     "path 1: baseline.predict: expected an array of shape (5,), one value per step, got shape (5, 1)"),
     (broken(1, "rewards", np.full(5, 1e308)), ValueError,
      "path 1, step 0: returns: expected finite numbers, got inf"),
 ]
@@ -354,7 +354,7 @@ def test_advantages_that_overflow_name_the_path():
 
 @pytest.mark.parametrize("paths, error, message", [
     ({}, ValueError, "paths_meta_batch: expected the paths of at least one task, got an empty dict"),
-    ([make_paths()], TypeError, "paths_meta_batch: expected a dict of task index to a list of paths, got list"),
+    ([make_paths()], TypeError, "paths_meta_batch: expected a dict from task index to a list of paths, got list"),
 ])
 def test_meta_processor_wants_a_dict_of_tasks(paths, error, message):
     with pytest.raises(error, match=message):

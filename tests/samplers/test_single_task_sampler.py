@@ -181,7 +181,7 @@ def test_an_environment_without_tasks_has_a_single_one():
     env = SingleTaskEnv(pendulum())
     assert env.sample_tasks(3) == [None] * 3 and env.get_task() is None
     env.set_task(None)
-    with pytest.raises(ValueError, match="task: expected None, as TimeLimit has no tasks, got 1"):
+    with pytest.raises(ValueError, match=r"task: expected None \(TimeLimit has no tasks\), got 1"):
         env.set_task(1)
     observation, info = env.reset(seed=3)
     assert observation.shape == (3,) and info == {}

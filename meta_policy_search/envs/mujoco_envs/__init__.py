@@ -1,4 +1,4 @@
-"""Simulated robots, one file per robot and task; `engines` is the only place that knows a physics binding."""
+"""Simulated robots, one file per environment; only the package `engines` imports physics bindings."""
 from meta_policy_search.envs.mujoco_envs.ant_rand_direc import AntRandDirecEnv
 from meta_policy_search.envs.mujoco_envs.ant_rand_direc_2d import AntRandDirec2DEnv
 from meta_policy_search.envs.mujoco_envs.ant_rand_goal import AntRandGoalEnv

@@ -1,4 +1,7 @@
-"""MuJoCo meta-environments: a robot (`robots.py`), a family of tasks (`tasks.py`) and a physics engine (`engines`)."""
+"""Base classes of MuJoCo environments, which combine a robot, a family of tasks and a physics engine.
+
+Robots are defined in `robots.py`, families of tasks in `tasks.py`, physics engines in `engines`.
+"""
 import copy
 from typing import Dict, List, Optional, Sequence
 
@@ -13,25 +16,25 @@ from meta_policy_search.types import BatchedStep, Path, Task
 from meta_policy_search.utils.gym_import import gym
 
 MAX_THREADS = 4
-"""Number of Python threads that may step one multithreaded engine. More threads cost Python more time than they save
-by keeping the engine's threads busy."""
+"""Maximum number of Python threads that step one multithreaded engine. Additional threads cost more Python time than
+they save."""
 
 
 class BatchedMujocoEnv(BatchedEnv):
-    """`num_envs` copies of a MuJoCo environment, stepped together.
+    """Vectorized environment of `num_envs` copies of a MuJoCo environment.
 
-    A step clips the actions to the action space and holds them for `robot.frame_skip` simulation steps. Observation,
-    reward and end depend on the states before and after it, row by row.
+    A step clips the actions to the action space and holds them for `robot.frame_skip` simulation steps. The
+    observation, reward and end of each copy depend only on its states before and after the step.
 
     Args:
-        num_envs: number of copies, at least one.
+        num_envs: number of copies, at least 1.
         robot: the robot.
         tasks: the family of tasks.
         engine, inertials, num_threads: see `MujocoMetaEnv`.
 
     Attributes:
-        engine: the `Engine` that holds the states.
-        dt: duration of a step, s.
+        engine: the `Engine` that stores and simulates the states.
+        dt: duration of an environment step, s.
     """
 
     def __init__(self, num_envs: int, robot: Robot, tasks: TaskFamily, *, engine: Optional[str] = None,
@@ -51,7 +54,7 @@ class BatchedMujocoEnv(BatchedEnv):
         return self.tasks.sample(n_tasks, rng, self.engine)
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """See `BatchedEnv.set_tasks`; environments that are given the same object share it."""
+        """See `BatchedEnv.set_tasks`. Copies that receive the same object share one checked task."""
         self._check_count(tasks)
         tasks = list(tasks)
         checked: Dict[int, Task] = {}
@@ -95,7 +98,7 @@ class BatchedMujocoEnv(BatchedEnv):
         self.robot.log_diagnostics(paths, prefix)
 
     def _keep_tasks(self, tasks: List[Task]) -> None:
-        self._tasks, self._goals = tasks, np.array(tasks)  # the array has one row per environment, for `step`
+        self._tasks, self._goals = tasks, np.array(tasks)  # `step` needs an array with one row per copy
 
 
 class MujocoMetaEnv(BatchableMetaEnv):
@@ -104,13 +107,13 @@ class MujocoMetaEnv(BatchableMetaEnv):
     Args:
         robot: the robot.
         tasks: the family of tasks.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
-            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
-        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
-            the installed MuJoCo computes.
-        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
-            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` for images by `render`, or None.
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
+            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
+        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
+            (computed by the installed MuJoCo).
+        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
+            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     Raises:
         TypeError, ValueError: an argument is invalid; also raised by `set_task` for an invalid task.
@@ -129,7 +132,7 @@ class MujocoMetaEnv(BatchableMetaEnv):
 
     @property
     def dt(self) -> float:
-        """Duration of a step, s."""
+        """Duration of an environment step, s."""
         return self._batched.dt
 
     @property
@@ -138,11 +141,11 @@ class MujocoMetaEnv(BatchableMetaEnv):
         return self._batched.engine.get_state().qpos[0, :2] if self._batched.robot.moves_in_plane else None
 
     def scenery(self) -> Scenery:
-        """Returns what is drawn of the world besides the robot, seen from above."""
+        """Returns the elements of the world, in addition to the robot, for drawings seen from above."""
         return self._batched.tasks.scenery(self.get_task())
 
     def close(self) -> None:
-        """Ends the process that renders images. The environment can still be used, and rendered."""
+        """Ends the rendering process. The environment, including `render`, can still be used."""
         self._batched.engine.close_camera()
 
     def _draw(self) -> np.ndarray:
@@ -152,42 +155,43 @@ class MujocoMetaEnv(BatchableMetaEnv):
 class RandomEnv(MujocoMetaEnv):
     """Base class of environments whose tasks are masses, inertias, damping and friction of a robot.
 
-    The reward is that for velocity along x. A subclass passes a robot of `envs.mujoco_envs.robots`, or a robot of its
-    own, to the constructor::
+    The robot is rewarded for its velocity along x. A subclass passes a robot of `envs.mujoco_envs.robots`, or a custom
+    `Robot`, to the constructor::
 
         class HopperRandParamsEnv(RandomEnv):
             def __init__(self, log_scale_limit=3.0):
                 super().__init__(HOPPER, log_scale_limit)
 
     Tasks:
-        Dicts of parameter arrays, which are not observed. Each number is the one of the model times `base ** u`, where
-        `u` is drawn from the uniform distribution over [-`log_scale_limit`, `log_scale_limit`] for each number.
+        A dict of physical parameters, which are not observed. Each number in the model is multiplied by `base ** u`
+        with a separate `u`, uniform in [-`log_scale_limit`, `log_scale_limit`].
 
         =============  ==================  ====  ==========================================================
         parameter      shape               base  meaning
         =============  ==================  ====  ==========================================================
-        body_mass      `[bodies]`          1.5   masses of the bodies, kg; the first is the world's, zero
-        dof_damping    `[nv]`              1.3   damping of the joints, N s/m or N m s/rad
-        body_inertia   `[bodies, 3]`       1.5   principal moments of inertia, kg m^2
-        geom_friction  `[geometries, 3]`   1.5   friction: sliding (no unit), torsional (m), rolling (m)
+        body_mass      `[bodies]`          1.5   mass of each body, kg; zero for the first body (world)
+        dof_damping    `[nv]`              1.3   damping of each joint coordinate, N s/m or N m s/rad
+        body_inertia   `[bodies, 3]`       1.5   principal moments of inertia of each body, kg m^2
+        geom_friction  `[geometries, 3]`   1.5   friction: sliding (unitless), torsional (m), rolling (m)
         =============  ==================  ====  ==========================================================
 
-        A task may lack parameters: they are those of the model. Quantities that MuJoCo derives from masses and inertias
-        are recomputed for each task (the public code leaves them unchanged). Moments of inertia are scaled one by one,
-        so they need not belong to a solid body; the equations of motion are well defined nevertheless.
+        Parameters that a task does not contain keep the values of the model. Constants that MuJoCo derives from masses
+        and inertias are recomputed for each task (the public code does not recompute them). The three moments of
+        inertia of a body are scaled independently. They may be impossible for a solid body, but the equations of
+        motion are still well defined.
 
     Args:
         robot: the robot.
-        log_scale_limit: half-width of the distribution of the exponents, at least zero. The published value
-            3.0 scales masses by factors between 0.30 and 3.4.
-        rand_params: names of the parameters that a task changes; all by default.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
-            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
-        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
-            the installed MuJoCo computes.
-        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
-            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` for images by `render`, or None.
+        log_scale_limit: half-width of the distribution of the exponents `u`, at least 0. The default, 3.0, is the
+            published value and scales masses by factors between 0.30 and 3.4.
+        rand_params: names of the parameters that a task changes; default all.
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
+            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
+        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
+            (computed by the installed MuJoCo).
+        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
+            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     Raises:
         TypeError, ValueError: an argument is invalid. `set_task`: the task has an unknown parameter, or one of the

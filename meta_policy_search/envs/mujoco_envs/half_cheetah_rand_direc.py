@@ -1,4 +1,4 @@
-"""Half cheetah, running forward or backward."""
+"""Half cheetah that runs forward or backward."""
 from typing import Optional
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
@@ -7,18 +7,18 @@ from meta_policy_search.envs.mujoco_envs.tasks import Directions
 
 
 class HalfCheetahRandDirecEnv(MujocoMetaEnv):
-    """A half cheetah is rewarded for running forward in half of the tasks and backward in the other half.
+    """A half cheetah runs forward or backward, as the task requires.
 
-    The direction is not observed, so a policy that does not adapt cannot do better than stand still. The task is that
-    of MAML (arXiv:1703.03400, section 5.3) and ProMP (arXiv:1810.06784).
+    The direction is not observed, so the best policy without adaptation stands still. MAML (arXiv:1703.03400, section
+    5.3) and ProMP (arXiv:1810.06784) use these tasks.
 
     Observation:
-        float64 `[17]`: `qpos[1:]`, then `qvel`. The distance from the start, `qpos[0]`, is not observed.
+        float64 `[17]`: `qpos[1:]`, then `qvel`. The position along x, `qpos[0]`, is not observed.
 
         =====  ==================================================  =====
         index  observation                                         unit
         =====  ==================================================  =====
-        0      height of the torso relative to the model           m
+        0      height of the torso relative to the model file      m
         1      pitch of the torso                                  rad
         2-4    angle of the back thigh, shin and foot              rad
         5-7    angle of the front thigh, shin and foot             rad
@@ -40,34 +40,34 @@ class HalfCheetahRandDirecEnv(MujocoMetaEnv):
         =====  ==========================================================================
 
     Reward:
-        `direction * (x' - x) / 0.05 s - 0.05 * |action|^2` per step, where `x` and `x'` are the positions of the torso
-        before and after the step in m, and the action is clipped (under `normalize`, as in the published experiments,
-        the clipped action equals the given one). `env_infos` contain the two terms: `reward_run`, the mean velocity in
-        the direction of the task, m/s, and `reward_ctrl`.
+        `direction * (x' - x) / 0.05 s - 0.05 * |action|^2` per step. `x` and `x'` are the positions of the torso before
+        and after the step, m; `action` is the clipped action. `env_infos` contain the terms `reward_run` (mean velocity
+        in the direction of the task, m/s) and `reward_ctrl`. The `normalize` wrapper, which published experiments use,
+        passes only actions within [-1, 1], so clipping has no effect there.
 
     Tasks:
-        -1.0 (backward) or 1.0 (forward), with equal probability.
+        Direction along x, -1.0 (backward) or 1.0 (forward), with equal probability.
 
     Start:
-        Positions of the model plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with standard deviation
-        0.1 (m/s, rad/s).
+        Positions of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with mean 0 and
+        standard deviation 0.1 (m/s, rad/s).
 
     End:
-        Never. The sampler ends a path; published experiments use 100 or 200 steps.
+        Never. The sampler ends a path after `max_path_length` steps; published experiments use 100 or 200.
 
     Logs:
-        `AvgForwardVel` and `AvgFinalForwardVel`: `reward_run`, m/s, averaged over all steps and over the last steps of
-        the paths. `AvgCtrlCost`: mean of `-reward_ctrl`.
+        `AvgForwardVel`: mean of `reward_run` over all steps, m/s. `AvgFinalForwardVel`: mean of `reward_run` over the
+        last steps of the paths, m/s. `AvgCtrlCost`: mean of `-reward_ctrl`.
 
     Args:
-        goal_direction: the first task, -1.0 or 1.0; None for 1.0.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
-            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
-        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
-            the installed MuJoCo computes.
-        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
-            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` for images by `render`, or None.
+        goal_direction: task before the first call of `set_task`, -1.0 or 1.0; default None, which means 1.0.
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
+            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
+        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
+            (computed by the installed MuJoCo).
+        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
+            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` to enable `render`; default None.
     """
 
     def __init__(self, goal_direction: Optional[float] = None, *, engine: Optional[str] = None,

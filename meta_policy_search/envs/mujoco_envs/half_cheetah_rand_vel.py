@@ -1,4 +1,4 @@
-"""Half cheetah, running at a given velocity."""
+"""Half cheetah that runs at a task-specific velocity."""
 from typing import Optional
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
@@ -7,18 +7,18 @@ from meta_policy_search.envs.mujoco_envs.tasks import Velocities
 
 
 class HalfCheetahRandVelEnv(MujocoMetaEnv):
-    """A half cheetah is rewarded for running at a task-specific velocity.
+    """A half cheetah runs at a task-specific velocity.
 
-    The target velocity is not observed. The task is that of MAML (arXiv:1703.03400, section 5.3, there up to 2 m/s) and
-    ProMP (arXiv:1810.06784, up to 3 m/s).
+    The target velocity is not observed. MAML (arXiv:1703.03400, section 5.3; up to 2 m/s) and ProMP (arXiv:1810.06784;
+    up to 3 m/s) use these tasks.
 
     Observation:
-        float64 `[17]`: `qpos[1:]`, then `qvel`. The distance from the start, `qpos[0]`, is not observed.
+        float64 `[17]`: `qpos[1:]`, then `qvel`. The position along x, `qpos[0]`, is not observed.
 
         =====  ==================================================  =====
         index  observation                                         unit
         =====  ==================================================  =====
-        0      height of the torso relative to the model           m
+        0      height of the torso relative to the model file      m
         1      pitch of the torso                                  rad
         2-4    angle of the back thigh, shin and foot              rad
         5-7    angle of the front thigh, shin and foot             rad
@@ -40,33 +40,34 @@ class HalfCheetahRandVelEnv(MujocoMetaEnv):
         =====  ==========================================================================
 
     Reward:
-        `-|v - goal| - 0.05 * |action|^2` per step, with the mean velocity `v = (x' - x) / 0.05 s`, where `x` and `x'`
-        are the positions of the torso before and after the step in m, and the action is clipped. `env_infos` contain
-        `forward_vel` (`v`, m/s) and the two terms, `reward_run` and `reward_ctrl`.
+        `-|v - goal| - 0.05 * |action|^2` per step, with the mean velocity `v = (x' - x) / 0.05 s`. `x` and `x'` are the
+        positions of the torso before and after the step, m; `action` is the clipped action. `env_infos` contain
+        `forward_vel` (`v`, m/s) and the terms `reward_run` and `reward_ctrl`.
 
     Tasks:
-        Target velocity, m/s, uniform in [0, `max_velocity`). `set_task` accepts any finite number.
+        Target velocity along x, m/s, uniform in [0, `max_velocity`). `set_task` accepts any finite number.
 
     Start:
-        Positions of the model plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with standard deviation
-        0.1 (m/s, rad/s).
+        Positions of the model file plus uniform noise in [-0.1, 0.1] (m, rad). Velocities are normal with mean 0 and
+        standard deviation 0.1 (m/s, rad/s).
 
     End:
-        Never. The sampler ends a path; published experiments use 100 or 200 steps.
+        Never. The sampler ends a path after `max_path_length` steps; published experiments use 100 or 200.
 
     Logs:
-        `AvgForwardVel` and `AvgFinalForwardVel`: `forward_vel`, m/s, averaged over all steps and over the last steps of
-        the paths. `AvgCtrlCost`: mean of `-reward_ctrl`.
+        `AvgForwardVel`: mean of `forward_vel` over all steps, m/s. `AvgFinalForwardVel`: mean of `forward_vel` over the
+        last steps of the paths, m/s. `AvgCtrlCost`: mean of `-reward_ctrl`.
 
     Args:
-        max_velocity: upper end of the task distribution, m/s, above zero. The first task is half of it.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
-            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
-        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
-            the installed MuJoCo computes.
-        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
-            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` for images by `render`, or None.
+        max_velocity: upper bound of the target velocities, m/s, above 0; default 3.0. The task before the first call of
+            `set_task` is half of it.
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
+            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
+        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
+            (computed by the installed MuJoCo).
+        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
+            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` to enable `render`; default None.
     """
 
     def __init__(self, max_velocity: float = 3.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",

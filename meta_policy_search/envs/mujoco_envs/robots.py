@@ -1,4 +1,4 @@
-"""The simulated robots: model, start, observation, end of a path, and the parts of the reward that no task changes."""
+"""Simulated robots: model, start state, observation, termination, and the task-independent terms of the reward."""
 import dataclasses
 import math
 from typing import Sequence, Tuple
@@ -10,32 +10,35 @@ from meta_policy_search.types import Infos, Path
 from meta_policy_search.utils import logger
 from meta_policy_search.utils.checks import check_bool
 
-NUM_BODIES = 14  # of the ant and of the humanoid, the world included
+NUM_BODIES = 14  # number of bodies of the ant and of the humanoid, including the world
 TORSO = 1  # index of the torso among the bodies
 
 
 @dataclasses.dataclass(frozen=True)
 class Robot:
-    """A robot and the part of an environment that does not depend on its task.
+    """A robot and all parts of an environment that do not depend on the task.
 
-    The default methods describe a planar robot that is rewarded for progress, pays for its actions and ends a path when
-    it falls; by default, its limits are infinite. Subclasses override what differs. A robot holds no state, so that
-    environments can share it. In all methods, `k` is the number of simulated copies.
+    The default methods describe a planar robot. It receives a reward for progress, pays a cost for its actions, and
+    terminates a path when it leaves its limits, which are infinite by default. Subclasses override what differs. A
+    robot has no mutable state, so environments can share it. In all methods, `k` is the number of simulated copies.
 
     Args:
         model: name of the model, one of `engines.base.ROBOTS`.
         frame_skip: simulation steps per environment step.
-        moves_in_plane: whether positions begin with x and y on the ground, instead of with x only.
-        first_observed: index of the first position coordinate that is observed.
-        velocity_limit: observed velocities are clipped to +-`velocity_limit` (m/s, rad/s).
-        start_noise: half-width of the uniform noise of start positions (m, rad) and start velocities (m/s, rad/s).
-        normal_start_velocity: whether start velocities are normal instead, with standard deviation `start_noise`.
-        control_cost: reward lost per squared unit of action, per step.
-        survival_reward: reward per step.
-        progress_info: key of the reward for progress in the `env_infos`.
-        heights: a path ends when the height of the torso leaves this range, m.
-        pitches: a path ends when the pitch of the torso leaves this range, rad.
-        state_limit: a path ends when a coordinate other than the position leaves +-`state_limit` (rad, m/s, rad/s).
+        moves_in_plane: whether positions start with x and y on the ground; default False (x only).
+        first_observed: index of the first observed position coordinate; default 1.
+        velocity_limit: observed velocities are clipped to +-`velocity_limit` (m/s, rad/s); default infinity.
+        start_noise: half-width of the uniform noise of start positions (m, rad) and start velocities (m/s, rad/s);
+            default 0.
+        normal_start_velocity: whether start velocities are normal instead of uniform, with standard deviation
+            `start_noise`; default False.
+        control_cost: cost per squared unit of action and step; default 0.
+        survival_reward: constant reward per step; default 0.
+        progress_info: key in `env_infos` of the reward for progress; default `"reward_run"`.
+        heights: range of the height of the torso, m; a path terminates outside it. Default unbounded.
+        pitches: range of the pitch of the torso, rad; a path terminates outside it. Default unbounded.
+        state_limit: a path terminates when a coordinate other than the position leaves +-`state_limit` (rad, m/s,
+            rad/s); default infinity.
     """
 
     model: str
@@ -54,15 +57,15 @@ class Robot:
 
     @property
     def derived(self) -> Tuple[str, ...]:
-        """The quantities of `engines.base.DERIVED` that the robot's states contain."""
+        """Names of the quantities of `engines.base.DERIVED` that the robot's states contain."""
         return ()
 
     def start_state(self, init_qpos: np.ndarray, num_velocities: int,
                     rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        """Draws the state in which a path starts.
+        """Draws the start state of a path.
 
         Args:
-            init_qpos: float64 `[nq]`, the position in the model file.
+            init_qpos: float64 `[nq]`, the positions in the model file.
             num_velocities: number of velocity coordinates, `nv`.
             rng: generator to draw from.
 
@@ -76,16 +79,16 @@ class Robot:
         return qpos, rng.uniform(-noise, noise, num_velocities)
 
     def observations(self, state: State) -> np.ndarray:
-        """Returns the observations, a new array float64 `[k, O]`."""
+        """Returns the observations as a new array, float64 `[k, O]`."""
         velocities = np.clip(state.qvel, -self.velocity_limit, self.velocity_limit)
         return np.concatenate((state.qpos[:, self.first_observed:], velocities), axis=1)
 
     def position(self, state: State) -> np.ndarray:
-        """Returns the position whose change is the robot's motion, float64 `[k, 1]` (x) or `[k, 2]` (x, y), m."""
+        """Returns the position that defines the robot's motion, float64 `[k, 1]` (x) or `[k, 2]` (x, y), m."""
         return state.qpos[:, :2 if self.moves_in_plane else 1]
 
     def terminated(self, state: State) -> np.ndarray:
-        """Returns which states end a path, bool `[k]`."""
+        """Returns whether each state terminates its path, bool `[k]`."""
         height, pitch = state.qpos[:, 1], state.qpos[:, 2]
         is_up = (self.heights[0] < height) & (height < self.heights[1])
         is_up &= (self.pitches[0] < pitch) & (pitch < self.pitches[1])
@@ -94,25 +97,25 @@ class Robot:
         return ~(is_up & in_bounds)
 
     def control_reward(self, actions: np.ndarray) -> np.ndarray:
-        """Returns the negative cost of clipped actions `[k, A]`, float64 `[k]`."""
+        """Returns the negative cost of the clipped actions `[k, A]`, float64 `[k]`."""
         return -self.control_cost * np.square(actions).sum(axis=1)
 
     def rewards(self, progress: np.ndarray, actions: np.ndarray, after: State) -> Tuple[np.ndarray, Infos]:
         """Returns the rewards of a step and its `env_infos`.
 
         Args:
-            progress: float64 `[k]`, reward of the task for the motion during the step.
+            progress: float64 `[k]`, task-dependent reward for the motion during the step.
             actions: float64 `[k, A]`, clipped to the action space.
             after: states after the step.
 
         Returns:
-            `(rewards [k], env_infos)`, each entry of `env_infos` float64 `[k]`.
+            `(rewards [k], env_infos)`; each entry of `env_infos` is float64 `[k]`.
         """
         control = self.control_reward(actions)
         return progress + control + self.survival_reward, {self.progress_info: progress, "reward_ctrl": control}
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs means of velocity (m/s) and control cost, if the `env_infos` contain both."""
+        """Logs mean velocity (m/s) and mean control cost, if the `env_infos` contain both."""
         infos = paths[0]["env_infos"]
         velocity_info = "forward_vel" if "forward_vel" in infos else "reward_run"
         control_info = "reward_ctrl" if "reward_ctrl" in infos else "reward_quadctrl"
@@ -148,14 +151,17 @@ HOPPER = Robot("hopper", frame_skip=4, velocity_limit=10.0, start_noise=0.005, c
 class Ant(Robot):
     """A torso on four legs (Schulman et al. 2015, arXiv:1506.02438). A step takes 5 * 0.01 s = 0.05 s.
 
-    The mean velocity during a step is that of the frame of the torso. The public code takes the frame from the last
-    stage of the last Runge-Kutta step, which differs from the frame after the step in the fourth order.
+    The velocity of a step is the mean velocity of the frame of the torso. The public code uses the frame of the last
+    stage of the last Runge-Kutta step. It differs from the frame after the step only in the fourth order of the time
+    step.
+
+    The other arguments are documented in `Robot`.
 
     Args:
-        contact_forces: whether contact forces are computed; otherwise they count as zero.
-        contact_cost: reward lost per squared unit of clipped contact force and torque, per step.
-        contact_limit: contact forces (N) and torques (N m) are clipped to +-`contact_limit`.
-        heights: a path ends when the height of the torso leaves this range, m.
+        contact_forces: whether to compute contact forces; otherwise they are zero. Default False.
+        contact_cost: cost per squared unit of clipped contact force and torque, per step; default 0.0005.
+        contact_limit: contact forces (N) and torques (N m) are clipped to +-`contact_limit`; default 1.
+        heights: range of the height of the torso, m; a path terminates outside it. Default (0, 1).
     """
 
     model: str = "ant"
@@ -197,7 +203,7 @@ class Ant(Robot):
         return sum(infos.values(), np.zeros(len(actions))), infos
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs statistics of `reward_forward` and the mean control cost, per step."""
+        """Logs statistics of `reward_forward` and the mean control cost, both per step."""
         means = [np.mean(path["env_infos"]["reward_forward"]) for path in paths]
         for name, statistic in (("Average", np.mean), ("Max", np.max), ("Min", np.min), ("Std", np.std)):
             logger.logkv(f"{prefix}{name}ForwardReturn", statistic(means))
@@ -212,16 +218,20 @@ class Ant(Robot):
 class Humanoid(Robot):
     """A torso with legs and arms (Tassa, Erez and Todorov 2012, doi:10.1109/IROS.2012.6386025).
 
-    A step takes 5 * 0.003 s = 0.015 s. Its motion is that of the center of mass. Observed quantities other than
-    positions and velocities are those of the state after the step. The public code takes them from the last stage of
-    the last Runge-Kutta step, which differs from that state in the fourth order.
+    A step takes 5 * 0.003 s = 0.015 s. The position of the robot is the position of its center of mass. All observed
+    quantities are computed from the state after the step. The public code takes quantities other than positions and
+    velocities from the last stage of the last Runge-Kutta step. They differ from those after the step only in the
+    fourth order of the time step.
+
+    The other arguments are documented in `Robot`.
 
     Args:
-        contact_forces: whether contact forces are computed; otherwise they count as zero.
-        velocity_reward: reward per m/s: a quarter of the distance per simulation step, divided by its duration.
-        impact_cost: reward lost per squared unit of contact force and torque, per step.
-        max_impact_cost: upper bound of that loss, per step.
-        heights: a path ends when the height of the torso leaves this range, m.
+        contact_forces: whether to compute contact forces; otherwise they are zero. Default False.
+        velocity_reward: reward per m/s; default 1.25. The public code defines it as 0.25 times the distance moved in a
+            step, divided by the duration of a simulation step.
+        impact_cost: cost per squared unit of contact force and torque, per step; default 5e-7.
+        max_impact_cost: upper bound of the impact cost per step; default 10.
+        heights: range of the height of the torso, m; a path terminates outside it. Default (1, 2).
     """
 
     model: str = "humanoid"
@@ -270,14 +280,14 @@ class Humanoid(Robot):
 
 
 def _contact_forces(state: State) -> np.ndarray:
-    """Returns the contact torques and forces of all bodies, float64 `[k, 6 * bodies]`; zero if not computed."""
+    """Returns contact torques and forces on all bodies, float64 `[k, 6 * bodies]`; zero if not computed."""
     if "cfrc_ext" in state.derived:
         return _flattened(state.derived["cfrc_ext"])
     return np.zeros((len(state.qpos), 6 * NUM_BODIES))
 
 
 def _flattened(values: np.ndarray) -> np.ndarray:
-    """Returns `values`, `[k, ...]`, as `[k, n]`; works for `k = 0`, too."""
+    """Returns `values` `[k, ...]` with shape `[k, n]`, also for `k = 0`."""
     return values.reshape(len(values), math.prod(values.shape[1:]))
 
 

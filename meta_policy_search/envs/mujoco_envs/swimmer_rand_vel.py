@@ -1,4 +1,4 @@
-"""Swimmer, swimming at a given velocity."""
+"""Swimmer that swims at a task-specific velocity."""
 from typing import Optional
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
@@ -7,11 +7,10 @@ from meta_policy_search.envs.mujoco_envs.tasks import Velocities
 
 
 class SwimmerRandVelEnv(MujocoMetaEnv):
-    """A chain of three links in a viscous fluid is rewarded for swimming along x at a task-specific velocity.
+    """A swimmer, a chain of three links in a viscous fluid, swims along x at a task-specific velocity.
 
-    The robot is that of Coulom 2002 ("Reinforcement learning using neural networks, with applications to motor
-    control"). Its links lie in a plane and do not collide. The target velocity is not observed. The environment is one
-    of those of ProMP's public code (arXiv:1810.06784).
+    The target velocity is not observed. The robot was introduced by Coulom 2002 ("Reinforcement learning using neural
+    networks, with applications to motor control"). Its links move in a plane and do not collide.
 
     Observation:
         float64 `[8]`: `qpos[2:]`, then `qvel`.
@@ -29,43 +28,48 @@ class SwimmerRandVelEnv(MujocoMetaEnv):
         =====  =====================================================  =====
 
     Action:
-        float64 `[2]`, clipped to [-1, 1], held for 4 simulation steps of 0.01 s: torques on the second and the third
-        link, in units of 150 N m.
+        float64 `[2]`, clipped to [-1, 1], held for 4 simulation steps of 0.01 s.
+
+        =====  ============================================================
+        index  action
+        =====  ============================================================
+        0-1    torque on the second and third link, in units of 150 N m
+        =====  ============================================================
 
     Reward:
-        `-|v - goal| - 0.0001 * |action|^2` per step, with the mean velocity `v = (x' - x) / 0.04 s`, where `x` and `x'`
-        are the positions of the first link before and after the step in m, and the action is clipped. `env_infos`
-        contain `forward_vel` (`v`, m/s) and the two terms, `reward_fwd` and `reward_ctrl`. (In the public code of ProMP
-        the first term lacks its minus sign, so it rewards missing the velocity.)
+        `-|v - goal| - 0.0001 * |action|^2` per step, with the mean velocity `v = (x' - x) / 0.04 s`. `x` and `x'` are
+        the positions of the first link before and after the step, m; `action` is the clipped action. `env_infos`
+        contain `forward_vel` (`v`, m/s) and the terms `reward_fwd` and `reward_ctrl`. The public code of ProMP omits
+        the minus sign of the first term, which rewards deviations from the target velocity.
 
     Tasks:
-        Target velocity, m/s, uniform in [`min_velocity`, `max_velocity`). `set_task` accepts any finite number.
+        Target velocity along x, m/s, uniform in [`min_velocity`, `max_velocity`). `set_task` accepts any finite number.
 
     Start:
-        Positions of the model (stretched along x) and zero velocities, plus uniform noise in [-0.1, 0.1] (m, rad, m/s,
-        rad/s).
+        Positions of the model file (stretched along x) and zero velocities, plus uniform noise in [-0.1, 0.1] (m, rad,
+        m/s, rad/s).
 
     End:
-        Never. The sampler ends a path; published experiments use 200 steps.
+        Never. The sampler ends a path after `max_path_length` steps; published experiments use 200.
 
     Logs:
-        `AvgForwardVel` and `AvgFinalForwardVel`: `forward_vel`, m/s, averaged over all steps and over the last steps of
-        the paths. `AvgCtrlCost`: mean of `-reward_ctrl`.
+        `AvgForwardVel`: mean of `forward_vel` over all steps, m/s. `AvgFinalForwardVel`: mean of `forward_vel` over the
+        last steps of the paths, m/s. `AvgCtrlCost`: mean of `-reward_ctrl`.
 
     Args:
-        min_velocity: lower end of the task distribution, m/s.
-        max_velocity: upper end of the task distribution, m/s, above `min_velocity`. The first task is the
-            mean of both.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
-            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
-        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
-            the installed MuJoCo computes.
-        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
-            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` for images by `render`, or None.
+        min_velocity: lower bound of the target velocities, m/s; default 0.1.
+        max_velocity: upper bound of the target velocities, m/s, above `min_velocity`; default 0.2. The task before the
+            first call of `set_task` is the mean of both bounds.
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
+            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
+        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
+            (computed by the installed MuJoCo).
+        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
+            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     References:
-        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which it is `SwimmerRandVelEnv`.
+        `SwimmerRandVelEnv` in the public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
     def __init__(self, min_velocity: float = 0.1, max_velocity: float = 0.2, *, engine: Optional[str] = None,

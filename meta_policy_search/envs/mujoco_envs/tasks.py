@@ -1,4 +1,4 @@
-"""Families of tasks: directions, velocities and places to reach, and randomized physical parameters."""
+"""Families of tasks: directions, velocities, goal positions and randomized physical parameters."""
 import abc
 import math
 from typing import Dict, List, Mapping, Sequence, Tuple
@@ -13,25 +13,25 @@ from meta_policy_search.types import Infos, Task
 from meta_policy_search.utils.checks import check_choice, check_finite, check_non_negative
 
 DIRECTIONS = (-1.0, 1.0)
-"""Backward and forward."""
+"""Directions along x: backward and forward."""
 
 SCALE_BASES = {"body_mass": 1.5, "dof_damping": 1.3, "body_inertia": 1.5, "geom_friction": 1.5}
-"""Physical parameters that can differ between tasks, each with the base of its random multipliers."""
+"""Physical parameters that tasks can change, and the base of the random multipliers of each."""
 
 
 class TaskFamily(abc.ABC):
-    """The task distribution of a robot, and the reward for the robot's motion under a task.
+    """Task distribution and task-dependent reward of a robot.
 
-    A family holds no state, so that environments can share it.
+    A family has no mutable state, so environments can share it.
 
     Attributes:
-        first: the task of an environment until `set_task` is called.
+        first: the task of an environment before the first call of `set_task`.
     """
 
     first: Task
 
     def first_task(self, engine: Engine) -> Task:
-        """Returns the task of an environment until `set_task` is called."""
+        """Returns the task of an environment before the first call of `set_task`."""
         return self.first
 
     @abc.abstractmethod
@@ -41,19 +41,19 @@ class TaskFamily(abc.ABC):
         Args:
             n_tasks: number of tasks.
             rng: generator to draw from.
-            engine: the engine that simulates the robot, for families that depend on its physical parameters.
+            engine: engine that simulates the robot; used by families that depend on physical parameters.
         """
 
     @abc.abstractmethod
     def check(self, name: str, task: Task, engine: Engine) -> Task:
-        """Returns a copy of a task in the form that `sample` returns.
+        """Checks a task and returns a copy in the format of `sample`.
 
         Raises:
-            TypeError, ValueError: `task` is invalid; the message names it by `name`.
+            TypeError, ValueError: `task` is invalid; `name` is its name in the message.
         """
 
     def apply(self, tasks: Sequence[Task], engine: Engine) -> None:
-        """Changes the simulated robots, if the tasks are about them; `tasks` has one checked task per robot."""
+        """Applies checked tasks, one per robot, to the simulated robots. By default does nothing."""
 
     @abc.abstractmethod
     def progress(self, velocity: np.ndarray, position: np.ndarray, goals: np.ndarray) -> Tuple[np.ndarray, Infos]:
@@ -62,22 +62,24 @@ class TaskFamily(abc.ABC):
         Args:
             velocity: float64 `[k, 1]` (along x) or `[k, 2]`, mean velocity during the step, m/s.
             position: float64 `[k, 1]` or `[k, 2]`, position after the step, m.
-            goals: `[k, ...]`, the tasks of the robots as an array.
+            goals: `[k, ...]`, array of the tasks of the robots.
 
         Returns:
             `(progress [k], env_infos)`.
         """
 
     def scenery(self, task: Task) -> Scenery:
-        """Returns what is drawn of the world besides the robot."""
+        """Returns the elements of the world, in addition to the robot, for drawings."""
         return Scenery()
 
 
 class Directions(TaskFamily):
-    """Tasks are directions along x, -1.0 or 1.0 with equal probability; the reward is the velocity in that direction.
+    """Tasks are directions along x: -1.0 or 1.0, with equal probability.
+
+    The reward is the velocity in this direction, m/s.
 
     Args:
-        goal_direction: the first task, -1.0 (backward) or 1.0 (forward).
+        goal_direction: task before the first call of `set_task`, -1.0 (backward) or 1.0 (forward, default).
     """
 
     def __init__(self, goal_direction: float = 1.0) -> None:
@@ -97,10 +99,12 @@ class Directions(TaskFamily):
 
 
 class PlanarDirections(TaskFamily):
-    """Tasks are unit vectors `(x, y)`, uniform over all angles; the reward is the velocity in that direction.
+    """Tasks are unit vectors `(x, y)` with uniform angle.
+
+    The reward is the velocity in this direction, m/s.
 
     Args:
-        goal_direction: the first task.
+        goal_direction: task before the first call of `set_task`; default (1, 0).
     """
 
     def __init__(self, goal_direction: Sequence[float] = (1.0, 0.0)) -> None:
@@ -121,14 +125,14 @@ class PlanarDirections(TaskFamily):
 
 
 class Velocities(TaskFamily):
-    """Tasks are velocities along x, m/s, uniform in [`min_velocity`, `max_velocity`).
+    """Tasks are target velocities along x, m/s, uniform in [`min_velocity`, `max_velocity`).
 
-    The reward is minus the absolute difference between the robot's velocity and the task. The first task is the middle
-    of the range. `env_infos` contain `forward_vel`, the velocity along x, m/s.
+    The reward is the negative absolute difference between the robot's velocity and the target. The task before the
+    first call of `set_task` is the middle of the range. `env_infos` contain `forward_vel`, the velocity along x, m/s.
 
     Args:
-        min_velocity: lower end of the range, m/s.
-        max_velocity: upper end of the range, m/s; above `min_velocity`.
+        min_velocity: lower bound of the range, m/s.
+        max_velocity: upper bound of the range, m/s; above `min_velocity`.
     """
 
     def __init__(self, min_velocity: float, max_velocity: float) -> None:
@@ -149,12 +153,12 @@ class Velocities(TaskFamily):
 
 
 class Goals(TaskFamily):
-    """Tasks are places `(x, y)`, m, uniform in a disc around the origin.
+    """Tasks are goal positions `(x, y)`, m, uniform in a disc around the origin.
 
-    The reward is minus the L1 distance between the robot and the place after the step, m.
+    The reward is the negative L1 distance between the robot and the goal after the step, m.
 
     Args:
-        goal: the first task, any place.
+        goal: task before the first call of `set_task`, any finite position.
         radius: radius of the disc, m.
     """
 
@@ -178,11 +182,11 @@ class Goals(TaskFamily):
 
 
 class RandomParameters(TaskFamily):
-    """Tasks are dicts of physical parameters, see `RandomEnv`; the reward is the velocity along x.
+    """Tasks are dicts of physical parameters (see `RandomEnv`); the reward is the velocity along x, m/s.
 
     Args:
-        log_scale_limit: half-width of the uniform distribution of the exponents, at least zero.
-        rand_params: names of the parameters that a task changes, one or more of `SCALE_BASES`.
+        log_scale_limit: half-width of the uniform distribution of the exponents, at least 0.
+        rand_params: names of the parameters that a task changes, one or more of `SCALE_BASES`; default all.
     """
 
     def __init__(self, log_scale_limit: float, rand_params: Sequence[str] = tuple(SCALE_BASES)) -> None:
@@ -207,7 +211,7 @@ class RandomParameters(TaskFamily):
             check_choice(f"{name}: parameter", parameter, SCALE_BASES)
             values = as_array(f"{name}: {parameter}", values, engine.get_parameter(parameter).shape)
             if (values < 0.0).any():
-                raise ValueError(f"{name}: {parameter}: expected numbers of at least 0, got {values.tolist()}")
+                raise ValueError(f"{name}: {parameter}: expected non-negative numbers, got {values.tolist()}")
             checked[parameter] = values
         return checked
 
@@ -225,5 +229,5 @@ class RandomParameters(TaskFamily):
 def _unit_vector(name: str, value: Sequence[float]) -> np.ndarray:
     direction = as_point(name, value)
     if abs(math.hypot(*direction) - 1.0) > 1e-6:
-        raise ValueError(f"{name}: expected a vector (x, y) of length one, got {value!r}")
+        raise ValueError(f"{name}: expected a unit vector (x, y), got {value!r}")
     return direction

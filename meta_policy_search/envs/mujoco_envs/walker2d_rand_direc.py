@@ -1,4 +1,4 @@
-"""Walker, walking forward or backward."""
+"""Walker that walks forward or backward."""
 from typing import Optional
 
 from meta_policy_search.envs.mujoco_envs.base import MujocoMetaEnv
@@ -7,9 +7,9 @@ from meta_policy_search.envs.mujoco_envs.tasks import Directions
 
 
 class Walker2DRandDirecEnv(MujocoMetaEnv):
-    """A walker is rewarded for walking forward in half of the tasks and backward in the other half.
+    """A walker walks forward or backward, as the task requires.
 
-    The direction is not observed. The task is one of those of ProMP (arXiv:1810.06784).
+    The direction is not observed. ProMP (arXiv:1810.06784) uses these tasks.
 
     Observation:
         float64 `[17]`: `qpos[1:]`, then `qvel` clipped to [-10, 10].
@@ -39,36 +39,36 @@ class Walker2DRandDirecEnv(MujocoMetaEnv):
         =====  =============================================================
 
     Reward:
-        `direction * (x' - x) / 0.016 s - 0.001 * |action|^2 + 1` per step, where `x` and `x'` are the positions of the
-        torso before and after the step in m, and the action is clipped. `env_infos` contain the first two terms:
-        `reward_run`, the mean velocity in the direction of the task, m/s, and `reward_ctrl`.
+        `direction * (x' - x) / 0.016 s - 0.001 * |action|^2 + 1` per step. `x` and `x'` are the positions of the torso
+        before and after the step, m; `action` is the clipped action. `env_infos` contain the first two terms,
+        `reward_run` (mean velocity in the direction of the task, m/s) and `reward_ctrl`.
 
     Tasks:
-        -1.0 (backward) or 1.0 (forward), with equal probability.
+        Direction along x, -1.0 (backward) or 1.0 (forward), with equal probability.
 
     Start:
-        Positions of the model (upright, 1.25 m) and zero velocities, plus uniform noise in [-0.005, 0.005] (m, rad,
-        m/s, rad/s).
+        Positions of the model file (upright, torso at a height of 1.25 m) and zero velocities, plus uniform noise in
+        [-0.005, 0.005] (m, rad, m/s, rad/s).
 
     End:
-        When the height of the torso is outside of (0.8, 2) m, or its pitch outside of (-1, 1) rad.
+        The path terminates when the height of the torso is outside (0.8, 2) m or its pitch is outside (-1, 1) rad.
 
     Logs:
-        `AvgForwardVel` and `AvgFinalForwardVel`: `reward_run`, m/s, averaged over all steps and over the last steps of
-        the paths. `AvgCtrlCost`: mean of `-reward_ctrl`.
+        `AvgForwardVel`: mean of `reward_run` over all steps, m/s. `AvgFinalForwardVel`: mean of `reward_run` over the
+        last steps of the paths, m/s. `AvgCtrlCost`: mean of `-reward_ctrl`.
 
     Args:
-        goal_direction: the first task, -1.0 or 1.0.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
-            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
-        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
-            the installed MuJoCo computes.
-        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
-            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` for images by `render`, or None.
+        goal_direction: task before the first call of `set_task`, -1.0 or 1.0 (default).
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
+            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
+        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
+            (computed by the installed MuJoCo).
+        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
+            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     References:
-        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which the class has the same name.
+        `Walker2DRandDirecEnv` in the public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
     def __init__(self, goal_direction: float = 1.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",

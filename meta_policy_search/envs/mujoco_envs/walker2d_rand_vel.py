@@ -1,4 +1,4 @@
-"""Walker, walking at a given velocity."""
+"""Walker that walks at a task-specific velocity."""
 import dataclasses
 from typing import Optional
 
@@ -8,9 +8,9 @@ from meta_policy_search.envs.mujoco_envs.tasks import Velocities
 
 
 class Walker2DRandVelEnv(MujocoMetaEnv):
-    """A walker is rewarded for walking at a task-specific velocity.
+    """A walker walks at a task-specific velocity.
 
-    The target velocity is not observed. The environment is one of those of ProMP's public code (arXiv:1810.06784).
+    The target velocity is not observed.
 
     Observation:
         float64 `[17]`: `qpos[1:]`, then `qvel` clipped to [-10, 10].
@@ -40,37 +40,38 @@ class Walker2DRandVelEnv(MujocoMetaEnv):
         =====  =============================================================
 
     Reward:
-        `-|v - goal| - 0.001 * |action|^2 + 15` per step, with the mean velocity `v = (x' - x) / 0.016 s`, where `x` and
-        `x'` are the positions of the torso before and after the step in m, and the action is clipped. `env_infos`
-        contain `forward_vel` (`v`, m/s) and the first two terms, `reward_run` and `reward_ctrl`. The constant 15 is so
-        large that falling never pays, whatever the velocity.
+        `-|v - goal| - 0.001 * |action|^2 + 15` per step, with the mean velocity `v = (x' - x) / 0.016 s`. `x` and `x'`
+        are the positions of the torso before and after the step, m; `action` is the clipped action. `env_infos` contain
+        `forward_vel` (`v`, m/s) and the first two terms, `reward_run` and `reward_ctrl`. The constant 15 is large
+        enough that falling early never increases the return.
 
     Tasks:
-        Target velocity, m/s, uniform in [0, `max_velocity`). `set_task` accepts any finite number.
+        Target velocity along x, m/s, uniform in [0, `max_velocity`). `set_task` accepts any finite number.
 
     Start:
-        Positions of the model (upright, 1.25 m) and zero velocities, plus uniform noise in [-0.005, 0.005] (m, rad,
-        m/s, rad/s).
+        Positions of the model file (upright, torso at a height of 1.25 m) and zero velocities, plus uniform noise in
+        [-0.005, 0.005] (m, rad, m/s, rad/s).
 
     End:
-        When the height of the torso is outside of (0.8, 2) m, or its pitch outside of (-1, 1) rad.
+        The path terminates when the height of the torso is outside (0.8, 2) m or its pitch is outside (-1, 1) rad.
 
     Logs:
-        `AvgForwardVel` and `AvgFinalForwardVel`: `forward_vel`, m/s, averaged over all steps and over the last steps of
-        the paths. `AvgCtrlCost`: mean of `-reward_ctrl`.
+        `AvgForwardVel`: mean of `forward_vel` over all steps, m/s. `AvgFinalForwardVel`: mean of `forward_vel` over the
+        last steps of the paths, m/s. `AvgCtrlCost`: mean of `-reward_ctrl`.
 
     Args:
-        max_velocity: upper end of the task distribution, m/s, above zero. The first task is half of it.
-        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None: the value of
-            the environment variable `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
-        inertials: masses and inertias of the robot: `"mujoco210"`, those of MuJoCo 2.1.0, or `"modern"`, those that
-            the installed MuJoCo computes.
-        num_threads: native threads that step the copies of `make_batched`. None: all cores that the process may use.
-            Results do not depend on it. The engine `"mujoco-py"` always uses one thread.
-        render_mode: `"rgb_array"` for images by `render`, or None.
+        max_velocity: upper bound of the target velocities, m/s, above 0; default 10.0. The task before the first call
+            of `set_task` is half of it.
+        engine: physics engine, `"mujoco"` (the official package) or `"mujoco-py"` (MuJoCo 2.1.0). None (default): the
+            value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
+        inertials: source of the robot's masses and inertias: `"mujoco210"` (default; MuJoCo 2.1.0) or `"modern"`
+            (computed by the installed MuJoCo).
+        num_threads: number of native threads that step a vectorized environment. None (default): all cores available
+            to the process. It does not affect the results. The engine `"mujoco-py"` always uses one thread.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     References:
-        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784), in which the class has the same name.
+        `Walker2DRandVelEnv` in the public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
     def __init__(self, max_velocity: float = 10.0, *, engine: Optional[str] = None, inertials: str = "mujoco210",

@@ -1,7 +1,7 @@
-"""Point environments: a point in the plane has to find its goal, in worlds small enough to watch adaptation in.
+"""Point environments: a point in the plane searches for its goal; small enough to visualize adaptation.
 
-Existing scripts find the classes of the modules `point_env_2d`, `point_env_2d_v2` and `corner_goals_point_env_2d` there
-as `MetaPointEnv`. In this package that is another name of `MetaPointEnvNavigation`.
+In earlier scripts, the classes of the modules `point_env_2d`, `point_env_2d_v2` and `corner_goals_point_env_2d` are
+named `MetaPointEnv`. These names still work. In this package, `MetaPointEnv` is an alias of `MetaPointEnvNavigation`.
 """
 from meta_policy_search.envs.point_envs.corner_goals_point_env_2d import MetaPointEnvCornerGoals
 from meta_policy_search.envs.point_envs.point_env_2d import MetaPointEnvOrigin

@@ -1,6 +1,6 @@
-"""What the 2D point environments share: a point in the plane, pushed by its actions, that does not see its goal.
+"""Base classes of the 2D point environments: actions move a point in the plane, and the goal is not observed.
 
-The goal can only be found from rewards: a policy has to adapt to it. Lengths have no unit.
+The agent can find the goal only from rewards, so a policy has to adapt. Lengths have no unit.
 """
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -22,21 +22,22 @@ REWARD_TYPES = ("dense", "dense_squared", "sparse")
 
 
 class PointMetaEnv(WorldMetaEnv):
-    """One point, and the rules of its world. Pictures by `render` show the point, its path and its goal.
+    """Base class of point environments. Images by `render` show the point, its path and the goal.
 
-    Subclasses change its rules by attributes and protected methods (see `WorldMetaEnv`). By default a point starts at
-    the origin, a push moves it, all of the state is observed, the task is a goal in a square, and the reward minus the
-    distance to it.
+    Subclasses change the rules with attributes and protected methods (see `WorldMetaEnv`). By default, a point starts
+    at the origin and moves by the action, the observation is the whole state, the task is a goal in a square, and the
+    reward is the negative distance to the goal.
 
     Args:
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     Attributes:
-        max_push: largest absolute value of each coordinate of a push; actions beyond are clipped to it.
+        max_push: bound of the absolute value of each action coordinate; larger actions are clipped.
         goal_range: goals are in `[-goal_range, goal_range]^2`.
-        goal_tolerance: a path ends when both coordinates are closer to the goal than this; 0 for never.
-        start_range: paths start in `[-start_range, start_range]^2`, uniformly.
-        state_size: length of a state, which begins with the coordinates x and y; 2 or more.
+        goal_tolerance: a path terminates when both coordinates are closer to the goal than this value; 0 disables
+            termination.
+        start_range: start positions are uniform in `[-start_range, start_range]^2`.
+        state_size: length of a state, at least 2; the first two entries are x and y.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
@@ -50,7 +51,7 @@ class PointMetaEnv(WorldMetaEnv):
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float64)
         self.action_space = gym.spaces.Box(-self.max_push, self.max_push, (2,), np.float64)
         super().__init__(render_mode=render_mode)
-        self._trail: List[np.ndarray] = []  # positions since the last reset, if there is a render mode
+        self._trail: List[np.ndarray] = []  # positions since the last reset, if `render_mode` is set
 
     def reset(self, *, seed: Optional[int] = None, options: Optional[dict] = None) -> Tuple[np.ndarray, Dict[str, Any]]:
         observation, info = super().reset(seed=seed, options=options)
@@ -66,16 +67,16 @@ class PointMetaEnv(WorldMetaEnv):
 
     @replaces("reset", "step", "set_task")
     def make_batched(self, num_envs: int) -> BatchedEnv:
-        """Returns `num_envs` copies of this environment that step together; tasks are not copied."""
+        """Returns a vectorized environment of `num_envs` copies. The current task is not copied."""
         return super().make_batched(num_envs)
 
     @property
     def position(self) -> np.ndarray:
-        """Where the point is, float64 `[2]`."""
+        """Current position of the point, float64 `[2]`."""
         return self._batched.states[0, :2].copy()
 
     def scenery(self) -> Scenery:
-        """Returns what is to be drawn of the world besides the point."""
+        """Returns the elements of the world, in addition to the point, for drawings."""
         return Scenery(half_width=max(self.goal_range, self.start_range), goal=self._batched.task_rows[0, 0])
 
     def _draw(self) -> np.ndarray:
@@ -84,7 +85,7 @@ class PointMetaEnv(WorldMetaEnv):
         return draw(np.array(self._trail), self.scenery())
 
     def _draw_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Draws `n_tasks` tasks; by default goals, each a float64 `[2]`, uniform in their square."""
+        """Draws `n_tasks` tasks; by default goals, float64 `[2]`, uniform in the square of goals."""
         return list(rng.uniform(-self.goal_range, self.goal_range, size=(n_tasks, 2)))
 
     def _check_task(self, name: str, task: Task) -> np.ndarray:
@@ -106,22 +107,22 @@ class PointMetaEnv(WorldMetaEnv):
         return after, self._rewards(states[:, :2], moved[:, :2], goals), self._terminated(after[:, :2], goals)
 
     def _push(self, states: np.ndarray, pushes: np.ndarray) -> np.ndarray:
-        """Returns the states `[k, state_size]` that pushes `[k, 2]` lead to, a new array."""
+        """Returns the states `[k, state_size]` after the pushes `[k, 2]` as a new array."""
         return states + pushes
 
     def _stop(self, states: np.ndarray, moved: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Returns where walls let pushes lead that would move `states` to `moved`; by default there is no wall.
+        """Returns the states after a move from `states` to `moved`, limited by walls; by default `moved`.
 
-        The points `[k, n, 2]` are those of the tasks.
+        `points` `[k, n, 2]` are the points of the tasks.
         """
         return moved
 
     def _rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        """Returns the rewards `[k]` of moves from `before` to `after`, without walls (positions, each `[k, 2]`)."""
+        """Returns the rewards `[k]` of moves from `before` to `after`, positions `[k, 2]` as if there were no walls."""
         return -distances(after, goals)
 
     def _terminated(self, positions: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        """Returns which paths end here, bool `[k]`."""
+        """Returns whether each path terminates at its position, bool `[k]`."""
         if not self.goal_tolerance:
             return np.zeros(len(positions), dtype=bool)
         apart = np.abs(positions - goals)
@@ -129,12 +130,12 @@ class PointMetaEnv(WorldMetaEnv):
 
 
 class CornerTaskEnv(PointMetaEnv):
-    """Point environments whose goal is one of the four corners (+-2, +-2), each as likely as the others.
+    """Base class of point environments whose goal is one of the corners (+-2, +-2), with equal probability.
 
     Args:
-        reward_type: `"dense"`: minus the distance to the goal; `"dense_squared"`: minus its square;
-            `"sparse"`: what the subclass says.
-        sparse_reward_radius: length that the sparse reward depends on, above 0.
+        reward_type: `"dense"`: the negative distance to the goal; `"dense_squared"`: the negative squared distance;
+            `"sparse"`: defined by the subclass.
+        sparse_reward_radius: length used by the sparse reward, above 0.
         render_mode: see `PointMetaEnv`.
     """
 
@@ -164,7 +165,7 @@ class CornerTaskEnv(PointMetaEnv):
         return -distance if self.reward_type == "dense" else -distance * distance
 
     def _sparse_rewards(self, before: np.ndarray, after: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        """Returns the rewards `[k]` of `reward_type="sparse"`."""
+        """Returns the rewards `[k]` for `reward_type="sparse"`."""
         raise NotImplementedError
 
     def scenery(self) -> Scenery:
@@ -178,5 +179,5 @@ def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def as_point(name: str, value: Any) -> np.ndarray:
-    """Returns `value` as a new float64 `[2]`; raises `ValueError` unless it is two finite numbers."""
+    """Converts `value` to a new float64 `[2]`; raises `ValueError` unless it is two finite numbers."""
     return as_array(name, value, (2,), "two finite numbers (x, y)")

@@ -1,4 +1,4 @@
-"""2D navigation with four possible goals: the corners of the square of `point_env_2d_navigation`."""
+"""2D navigation with four goals, the corners of the square of `MetaPointEnvNavigation`."""
 from typing import List
 
 import numpy as np
@@ -9,24 +9,24 @@ from meta_policy_search.types import Task
 
 
 class MetaPointEnvCornerGoals(PointMetaEnv):
-    """A point that starts in the middle of a square and has to find out which corner it is to go to.
+    """A point starts at the center of a square and moves to a task-specific corner.
 
     ===============  ============================================================================
-    observation      position `(x, y)`
-    action           displacement `(dx, dy)`, each clipped to `[-0.1, 0.1]`
-    task             goal, one of `(+-0.5, +-0.5)` with equal probability; any finite goal may be set;
-                     at first (0.5, 0.5)
+    observation      float64 `[2]`: position `(x, y)`
+    action           float64 `[2]`: displacement `(dx, dy)`, each clipped to [-0.1, 0.1]
+    task             goal, one of `(+-0.5, +-0.5)` with equal probability; `set_task` accepts any
+                     finite goal; default (0.5, 0.5)
     start            the origin
-    reward           minus the distance between the new position and the goal (a length, at most 0)
-    end of episode   terminates when both coordinates are within 0.01 of the goal's
+    reward           the negative distance between the new position and the goal
+    end of episode   terminates when both coordinates are within 0.01 of the goal
     ===============  ============================================================================
 
-    The rules of `MetaPointEnvNavigation` with four tasks: the smallest test of adaptation whose reward is informative
-    everywhere. Without adaptation nothing is better on average than staying at the start, for `-sqrt(0.5)` a step in
-    every task. (In `MetaPointEnvCorner` the corners are farther away and the default reward is sparse.)
+    This is `MetaPointEnvNavigation` with only four goals, the smallest test of adaptation whose reward is informative
+    at every position. The best policy without adaptation stays at the start and earns `-sqrt(0.5)` per step in every
+    task. In `MetaPointEnvCorner`, the corners are farther away and the default reward is sparse.
 
     Args:
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        render_mode: `"rgb_array"` to enable `render`; default None.
     """
 
     max_push = 0.1
@@ -44,4 +44,4 @@ class MetaPointEnvCornerGoals(PointMetaEnv):
         return np.sign(CORNERS) * self.goal_range
 
 
-MetaPointEnv = MetaPointEnvCornerGoals  # the name that existing scripts import from this module
+MetaPointEnv = MetaPointEnvCornerGoals  # name used by earlier scripts

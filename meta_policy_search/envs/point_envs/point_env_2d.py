@@ -1,4 +1,4 @@
-"""The way home: a point that starts anywhere in a square goes to its middle. There is a single task."""
+"""2D navigation from a random position to the origin, the only task."""
 from typing import Any, Dict, List
 
 import numpy as np
@@ -8,21 +8,22 @@ from meta_policy_search.types import Task
 
 
 class MetaPointEnvOrigin(PointMetaEnv):
-    """A point that starts anywhere in a square and has to go to its middle.
+    """A point starts at a random position in a square and moves to its center.
 
     ===============  ============================================================================
-    observation      position `(x, y)`
-    action           displacement `(dx, dy)`, each clipped to `[-0.1, 0.1]`
-    task             an empty dict, the only one: the goal is the origin
+    observation      float64 `[2]`: position `(x, y)`
+    action           float64 `[2]`: displacement `(dx, dy)`, each clipped to [-0.1, 0.1]
+    task             an empty dict, the only task; the goal is the origin
     start            uniform in `[-2, 2]^2`
-    reward           minus the distance between the new position and the origin (a length, at most 0)
+    reward           the negative distance between the new position and the origin
     end of episode   terminates when both coordinates are within 0.01 of zero
     ===============  ============================================================================
 
-    As there is nothing to adapt to, it is a test of everything else: a policy that learns at all learns this.
+    All tasks are equal, so no adaptation is needed. The environment tests the rest of an algorithm: a working algorithm
+    learns it.
 
     Args:
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     References:
         `MetaPointEnv` of this module in the public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
@@ -46,4 +47,4 @@ class MetaPointEnvOrigin(PointMetaEnv):
         return {}
 
 
-MetaPointEnv = MetaPointEnvOrigin  # the name that existing scripts import from this module
+MetaPointEnv = MetaPointEnvOrigin  # name used by earlier scripts

@@ -1,4 +1,4 @@
-"""2D navigation to one of four corners by a point with inertia: actions accelerate it."""
+"""2D navigation to one of four corners by a point with inertia, which actions accelerate."""
 from typing import Optional
 
 import numpy as np
@@ -7,32 +7,33 @@ from meta_policy_search.envs.point_envs.base import CornerTaskEnv, distances
 
 
 class MetaPointEnvMomentum(CornerTaskEnv):
-    """A point without friction that has to be steered, and braked, to one of four corners.
+    """A point without friction accelerates and brakes to reach one of four corners.
 
     ===============  ============================================================================
-    observation      position and velocity `(x, y, vx, vy)`
-    action           change of velocity `(dvx, dvy)`, each clipped to `[-0.1, 0.1]` (lengths a step)
+    observation      float64 `[4]`: position and velocity `(x, y, vx, vy)`
+    action           float64 `[2]`: change of velocity `a = (dvx, dvy)`, length per step, each
+                     clipped to [-0.1, 0.1]
     dynamics         `v' = v + a`, then `p' = p + v'`
-    task             goal, one of the corners `(+-2, +-2)` with equal probability; at first (2, 2)
+    task             goal, one of the corners `(+-2, +-2)` with equal probability; default (2, 2)
     start            position uniform in `[-0.2, 0.2]^2`, velocity uniform in `[-0.1, 0.1]^2`
-    reward           by `reward_type`, below (a length; a squared one for `dense_squared`)
-    end of episode   never; the sampler's path length cuts it off
+    reward           depends on `reward_type`, see below
+    end of episode   never; the sampler ends a path after `max_path_length` steps
     ===============  ============================================================================
 
-    With `p'` the position after the step, `g` the goal and `|.|` Euclidean:
+    Rewards, with the position `p'` after the step, the goal `g` and the Euclidean norm `|.|`:
 
     - `dense`: `-|p' - g|`.
     - `dense_squared`: `-|p' - g|^2`.
     - `sparse`: `max(sparse_reward_radius - |p' - g|, 0)`.
 
-    Nothing slows the point down, and the start velocity alone carries it out of the world within a horizon of 100
-    steps: a policy has to learn to stop at the goal. With the default radius of 2, discs around the corners just touch
-    the axes and do not overlap, so a sparse reward also tells which corner it comes from.
+    Nothing slows the point down. The start velocity alone carries it out of the world within a horizon of 100 steps, so
+    a policy has to learn to stop at the goal. With the default radius of 2, the discs around the corners touch the axes
+    but do not overlap, so a sparse reward identifies the corner.
 
     Args:
         reward_type: `"sparse"` (default), `"dense"` or `"dense_squared"`.
-        sparse_reward_radius: distance to the goal, above 0, at which the sparse reward begins; default 2.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        sparse_reward_radius: distance to the goal, above 0, below which the sparse reward is positive; default 2.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
@@ -40,7 +41,7 @@ class MetaPointEnvMomentum(CornerTaskEnv):
 
     max_push = 0.1
     start_speed_range = 0.1
-    state_size = 4  # x, y, and their velocities
+    state_size = 4  # position and velocity: x, y, vx, vy
 
     def __init__(self, reward_type: str = "sparse", sparse_reward_radius: float = 2.0, *,
                  render_mode: Optional[str] = None) -> None:

@@ -1,27 +1,32 @@
-"""2D navigation in a square of four times the side: goals too far away to meet by chance."""
+"""2D navigation in a large square, whose goals random exploration seldom reaches."""
 from meta_policy_search.envs.point_envs.base import PointMetaEnv
 
 
 class MetaPointEnvV2(PointMetaEnv):
-    """A point that starts in the middle of a square and has to find its goal, up to 20 full steps away.
+    """A point starts at the center of a square and moves to a task-specific goal, up to 20 full steps away.
 
     ===============  ============================================================================
-    observation      position `(x, y)`
-    action           displacement `(dx, dy)`, each clipped to `[-0.1, 0.1]`
-    task             goal `(x, y)`, uniform in `[-2, 2]^2`; any finite goal may be set; at first (2, 2)
+    observation      float64 `[2]`: position `(x, y)`
+    action           float64 `[2]`: displacement `(dx, dy)`, each clipped to [-0.1, 0.1]
+    task             goal `(x, y)`, uniform in `[-2, 2]^2`; `set_task` accepts any finite goal;
+                     default (2, 2)
     start            the origin
-    reward           minus the distance between the new position and the goal (a length, at most 0)
-    end of episode   terminates when both coordinates are within 0.01 of the goal's
+    reward           the negative distance between the new position and the goal
+    end of episode   terminates when both coordinates are within 0.01 of the goal
     ===============  ============================================================================
 
-    The square is that of the corner environments. Its half side is 20 full steps, so exploration around the start
-    seldom meets the goal: the direction has to be read off the slope of the reward.
+    The square has four times the side of the one in `MetaPointEnvNavigation`; its corners are the goals of the corner
+    environments. Exploration around the start seldom reaches the goal, so a policy has to infer the direction from
+    changes of the reward.
 
-    The public code of ProMP (arXiv:1810.06784), which this follows, ends a path within 0.01 of the origin, where an
-    older variant had its goal; here a path ends at the goal.
+    The public code of ProMP (arXiv:1810.06784) terminates a path within 0.01 of the origin, the goal of an earlier
+    variant. Here, a path terminates at its goal.
 
     Args:
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        render_mode: `"rgb_array"` to enable `render`; default None.
+
+    References:
+        The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
     """
 
     max_push = 0.1
@@ -30,4 +35,4 @@ class MetaPointEnvV2(PointMetaEnv):
     goal_tolerance = 0.01
 
 
-MetaPointEnv = MetaPointEnvV2  # the name that existing scripts import from this module
+MetaPointEnv = MetaPointEnvV2  # name used by earlier scripts

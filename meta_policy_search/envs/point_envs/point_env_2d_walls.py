@@ -1,4 +1,4 @@
-"""2D navigation to one of four corners, out of two circular walls whose gaps are part of the task."""
+"""2D navigation to one of four corners through task-specific gaps in two circular walls."""
 from typing import List, Optional
 
 import numpy as np
@@ -11,41 +11,41 @@ _KEYS = ("goal", "gap_1", "gap_2")
 
 
 class MetaPointEnvWalls(CornerTaskEnv):
-    """A point that has to find the gaps of two round walls on its way to one of four corners.
+    """A point passes through the gaps of two circular walls and moves to one of four corners.
 
     ===============  ============================================================================
-    observation      position `(x, y)`
-    action           displacement `(dx, dy)`, each clipped to `[-0.2, 0.2]`
-    walls            circles of radius 1 and 2 around the origin, closed from inside except for one gap
-    task             dict of `goal`, one of the corners `(+-2, +-2)`, and the centers of the gaps, `gap_1` on
-                     the inner and `gap_2` on the outer wall; corner and directions are all independent and
-                     uniform; at first (2, 2), (1, 0) and (2, 0)
+    observation      float64 `[2]`: position `(x, y)`
+    action           float64 `[2]`: displacement `(dx, dy)`, each clipped to [-0.2, 0.2]
+    walls            circles of radius 1 and 2 around the origin, each with one gap
+    task             dict of `goal`, one of the corners `(+-2, +-2)`, `gap_1`, the center of the
+                     gap in the inner wall, and `gap_2`, the center of the gap in the outer wall;
+                     all independent and uniform; default (2, 2), (1, 0) and (2, 0)
     start            uniform in `[-0.2, 0.2]^2`
-    reward           by `reward_type`, below (a length; a squared one for `dense_squared`)
-    end of episode   never; the sampler's path length cuts it off
+    reward           depends on `reward_type`, see below
+    end of episode   never; the sampler ends a path after `max_path_length` steps
     ===============  ============================================================================
 
-    A step that would cross a wall outwards succeeds if it ends within distance 1 of the gap's center. Otherwise it ends
-    where the line from the origin to its intended end meets the wall, just inside. Inwards the walls do not stop. The
-    corners lie outside both walls, at 2.83 from the origin, so both gaps have to be found. A gap is a third of the
-    inner wall, and 29 degrees to either side on the outer one.
+    A step that would cross a wall outward succeeds if its end is within a distance of 1 of the center of the gap.
+    Otherwise the point stops just inside the wall, on the line from the origin to the intended end. Steps inward are
+    not stopped. The corners are outside both walls, 2.83 from the origin, so the point has to find both gaps. The gap
+    covers a third of the inner wall, and 29 degrees to either side of its center in the outer wall.
 
-    With `p` the position before the step, `p'` the one after it without walls, `g` the goal and `|.|` Euclidean:
+    Rewards, with the position `p` before the step, the position `p'` after the step as if there were no walls, the goal
+    `g` and the Euclidean norm `|.|`:
 
     - `dense`: `-|p' - g|`.
     - `dense_squared`: `-|p' - g|^2`.
-    - `sparse`: `|p - g| - |p' - g|`, the decrease of the distance, while `|p' - g| < sparse_reward_radius`;
-      else 0.
+    - `sparse`: `|p - g| - |p' - g|`, the decrease of the distance, if `|p' - g| < sparse_reward_radius`; otherwise 0.
 
-    As in the public code of ProMP, which this follows, the reward is for the position `p'` that the step would have led
-    to without walls; so `sparse` pays for pushing against a wall. (The public code gives None for a sparse reward
-    outside the radius; here it is 0.)
+    As in the public code of ProMP, the reward uses the position `p'` that the step would reach without walls. Therefore
+    the sparse reward also rewards pushing against a wall. Outside the radius, the public code returns None as the
+    sparse reward; this environment returns 0.
 
     Args:
         reward_type: `"dense"` (default), `"dense_squared"` or `"sparse"`.
-        sparse_reward_radius: distance to the goal, above 0, within which the sparse reward is not zero; default 2, so
-            that it begins just inside the inner wall, 0.83 from the origin.
-        render_mode: `"rgb_array"` to draw pictures by `render`; None (default) for none.
+        sparse_reward_radius: distance to the goal, above 0, below which the sparse reward is nonzero. With the default,
+            2, this region begins just inside the inner wall, 0.83 from the origin.
+        render_mode: `"rgb_array"` to enable `render`; default None.
 
     References:
         The public code of ProMP, Rothfuss et al. 2018 (arXiv:1810.06784).
@@ -55,7 +55,7 @@ class MetaPointEnvWalls(CornerTaskEnv):
     first_task = dict(zip(_KEYS, [(2.0, 2.0), (1.0, 0.0), (2.0, 0.0)]))
     wall_radii = (1.0, 2.0)
     gap_radius = 1.0
-    clearance = 1e-6  # a stopped point stays inside its wall by this share of the radius, against rounding
+    clearance = 1e-6  # relative distance of a stopped point from its wall; prevents crossing by rounding
 
     def __init__(self, reward_type: str = "dense", sparse_reward_radius: float = 2.0, *,
                  render_mode: Optional[str] = None) -> None:
@@ -74,7 +74,7 @@ class MetaPointEnvWalls(CornerTaskEnv):
         for key, wall in zip(_KEYS[1:], self.wall_radii, strict=True):
             gap = as_point(f"{name}, {key}", task[key])
             if abs(np.hypot(*gap) - wall) > 1e-6:
-                raise ValueError(f"{name}, {key}: expected a point at distance {wall} from the origin, on its wall, "
+                raise ValueError(f"{name}, {key}: expected a point on the wall, at distance {wall} from the origin, "
                                  f"got {task[key]!r}")
             points.append(gap)
         return np.array(points)
@@ -97,16 +97,16 @@ class MetaPointEnvWalls(CornerTaskEnv):
         return np.where(distance < self.sparse_reward_radius, distances(before, goals) - distance, 0.0)
 
     def scenery(self) -> Scenery:
-        """See `PointMetaEnv.scenery`; a wall is drawn where no step that ends on it gets through."""
+        """See `PointMetaEnv.scenery`. Walls are drawn where they stop every step that ends on them."""
         walls = []
         for radius, (gap_x, gap_y) in zip(self.wall_radii, self._batched.task_rows[0, 1:], strict=True):
-            half_gap = 2.0 * np.arcsin(self.gap_radius / (2.0 * radius))  # rad, of a chord of length `gap_radius`
+            half_gap = 2.0 * np.arcsin(self.gap_radius / (2.0 * radius))  # angle of a chord of length `gap_radius`, rad
             angles = np.arctan2(gap_y, gap_x) + np.linspace(half_gap, 2.0 * np.pi - half_gap, 200)
             walls.append(radius * np.stack((np.cos(angles), np.sin(angles)), axis=1))
         return super().scenery()._replace(walls=walls)
 
 
 def _on_circle(radius: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws `n` points uniformly on a circle around the origin; `[n, 2]`."""
+    """Draws `n` uniform points on a circle around the origin, float64 `[n, 2]`."""
     angles = rng.uniform(-np.pi, np.pi, size=n)
     return radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -1,11 +1,11 @@
-"""Sampling on a Ray cluster: workers that collect whole paths.
+"""Sampling on a Ray cluster, whose workers collect whole paths.
 
-Ray starts the workers, finds out when one is lost, and moves objects between machines; what is done about it is here.
-A worker has no state that matters: each call tells it the environment, the tasks and what to collect, so any worker
-can do any call, and a call whose worker was lost is given to another one. As every random number belongs to its path,
-the paths are the same then, too.
+Ray starts workers, detects lost workers and transfers objects between machines. This package handles lost workers.
+Workers are stateless: each call passes the environment, the tasks and the request, so any worker can execute any call.
+If a worker is lost, another worker repeats its call. Each path has a separate generator, so the repeated call collects
+the same paths.
 
-What a call needs travels through Ray's object store: the environment once for each sampler, the policy's parameters
-once for each round. What it returns comes back as arrays. What the user may have made travels as `cloudpickle` bytes,
-as to the processes of `MetaParallelEnvExecutor`. Workers do not load TensorFlow.
+Ray's object store transfers the environment once per sampler and the policy's parameters once per round of sampling.
+Workers return arrays. Objects defined by the user are transferred as `cloudpickle` bytes, as in
+`MetaParallelEnvExecutor`. Workers do not import TensorFlow.
 """

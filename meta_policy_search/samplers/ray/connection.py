@@ -1,4 +1,4 @@
-"""Where to sample in parallel: the options of a Ray cluster, and the connection of this process to it."""
+"""Options for sampling on a Ray cluster, and the connection of this process to the cluster."""
 import dataclasses
 import logging
 import os
@@ -9,37 +9,40 @@ from typing import Any, Dict, Optional, Union
 from meta_policy_search.utils.checks import check_choice, check_positive, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
-_SETTINGS = 4  # type of the first HTTP/2 frame, and so of gRPC
+_SETTINGS = 4  # type of the first HTTP/2 frame, which gRPC uses
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds that a cluster may take to answer at its address."""
+"""Timeout for the first answer of a cluster, s."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RayOptions:
-    """Which Ray cluster to sample on, and how much of it: `MetaSampler(parallel=RayOptions(...))`.
+    """Options for sampling on a Ray cluster: `MetaSampler(parallel=RayOptions(...))`.
 
-    `parallel="ray"` is short for `RayOptions()`. For one seed the paths are those of sampling in this process, bit for
-    bit, for any number of workers, also where workers are lost and their tasks sampled again. (Processors of different
-    makes may round differently.) The policy must have a NumPy form that can be divided among workers, as the policies
-    of this package do.
+    `parallel="ray"` is equivalent to `RayOptions()`. For the same seed, the paths are bit-identical to sampling in this
+    process, for any number of workers and also after the loss of workers. (Different processor models may round
+    differently.) The policy must provide a NumPy actor that can be divided among workers. All policies of this package
+    provide one.
+
+    The constructor only checks the arguments. A sampler with these options raises `ImportError` if Ray is not
+    installed, `ConnectionError` if there is no cluster at the address, `ValueError` if the cluster has too few CPUs,
+    and `EnvWorkerError` if the workers do not start in time.
 
     Args:
-        address: `host:port` of a cluster, whose machines include this one, or `'auto'` for the one that runs on this
-            machine. Default: the environment variable `RAY_ADDRESS`; without it, Ray is started on this machine for as
-            long as there are samplers. Where the process is connected to Ray already, that is used, and left running.
-        num_workers: number of workers, of which no more are started than there are tasks. Default: as many as the
-            cluster has CPUs for.
-        cpus_per_worker: CPUs that Ray reserves for each; a worker computes on so many threads (at least one).
-            Default: 1.
-        worker_timeout: seconds that workers may take to start, and that a round waits, when all workers are lost, for
-            one that can be started again. Default: 60.
+        address: `host:port` of a cluster that includes this machine, or `'auto'` for a cluster that runs on this
+            machine. None (default): the environment variable `RAY_ADDRESS`; if it is not set, a local Ray is started
+            and runs as long as samplers exist. If this process is already connected to Ray, samplers use this
+            connection and do not close it.
+        num_workers: maximum number of workers; no sampler uses more workers than it has tasks. None (default): the
+            maximum that the CPUs of the cluster permit.
+        cpus_per_worker: number of CPUs that Ray reserves per worker. A worker computes with this number of threads (at
+            least one). None (default): 1.
+        worker_timeout: time limit for the start of workers and, if all workers are lost, for the restart of one, s;
+            default 60.
 
     Raises:
-        ValueError: a number out of range, or an address of another form. The sampler that is given the options raises
-            it too, where the cluster has fewer CPUs than asked for; `ImportError`, where Ray is not installed;
-            `ConnectionError`, where there is no cluster at the address; and `EnvWorkerError`, where the workers did
-            not start in time.
+        TypeError: an argument has the wrong type.
+        ValueError: a number is out of range, or the address is malformed.
     """
 
     address: Optional[str] = None
@@ -58,14 +61,23 @@ class RayOptions:
 
 
 def check_parallel(parallel: Any) -> Union[bool, RayOptions]:
-    """Returns `parallel` with `'ray'` as `RayOptions`; raises `ValueError` unless it is a choice of `MetaSampler`'s."""
+    """Returns the argument `parallel` of `MetaSampler`, with `'ray'` converted to `RayOptions()`.
+
+    Raises:
+        ValueError: `parallel` is not a valid choice.
+    """
     if isinstance(parallel, RayOptions):
         return parallel
     return RayOptions() if check_choice("parallel", parallel, (False, True, "ray")) == "ray" else parallel
 
 
 def check_address(name: str, address: Any) -> str:
-    """Returns an address of a cluster; raises `TypeError` or `ValueError` if it has not the form of one."""
+    """Checks the format of a cluster address and returns it.
+
+    Raises:
+        TypeError: the address is not a string.
+        ValueError: the address is malformed.
+    """
     if not isinstance(address, str):
         raise TypeError(f"{name}: expected a string such as 'host:6379', got {address!r}")
     host, _, port = address.rpartition(":")
@@ -75,22 +87,29 @@ def check_address(name: str, address: Any) -> str:
 
 
 def import_ray() -> Any:
-    """Returns the package ray; raises `ImportError` that says what to install."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray's reports home, which it announces at length
+    """Imports and returns the package `ray`.
+
+    Raises:
+        ImportError: Ray is not installed; the message contains the command that installs it.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # disables usage reports and the long message about them
     try:
         import ray
     except ImportError:
-        raise ImportError('sampling on Ray needs the package ray: run `pip install '
+        raise ImportError('sampling on Ray requires the package ray: run `pip install '
                           '"meta_policy_search[ray]"`') from None
     return ray
 
 
 def connect(ray: Any, options: RayOptions) -> bool:
-    """Connects this process to Ray, unless it is; returns whether that is ours to end.
+    """Connects this process to Ray if it is not connected.
+
+    Returns:
+        True if this call created the connection, so that the caller has to end it.
 
     Raises:
         ConnectionError: there is no cluster at the address.
-        ValueError: the process is connected to another cluster.
+        ValueError: the process is connected to another cluster, or the address is malformed.
     """
     if ray.is_initialized():
         check_cluster(ray, options)
@@ -101,10 +120,10 @@ def connect(ray: Any, options: RayOptions) -> bool:
         check_address("RAY_ADDRESS" if options.address is None else "address", address)
         _join(ray, address, quiet)
         return True
-    # Has Ray listen to this machine alone, as it does by itself on macOS and Windows. Ray has no argument for that: it
-    # takes `_node_ip_address="127.0.0.1"` for the machine's address. It reads the environment variable behind this
-    # constant, `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, when it is imported, and it must not keep this process from joining
-    # clusters later.
+    # Makes Ray listen only on this machine, which is its default on macOS and Windows. Ray has no argument for this:
+    # `_node_ip_address="127.0.0.1"` sets the address of the machine. The environment variable of this constant,
+    # `RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER`, is only read at import. The constant is restored, so that this process can
+    # join clusters later.
     constants = ray._private.ray_constants
     before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
     try:
@@ -116,22 +135,25 @@ def connect(ray: Any, options: RayOptions) -> bool:
 
 
 def _store_size() -> int:
-    """Returns how many bytes the object store of a local Ray may take (Ray's default: 30% of the memory)."""
+    """Returns the size of the object store of a local Ray, bytes (Ray's default: 30% of the memory)."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     room = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else memory
-    return max(80 << 20, min(4 << 30, memory // 5, room * 4 // 5))  # Ray refuses less than 75 MiB
+    return max(80 << 20, min(4 << 30, memory // 5, room * 4 // 5))  # Ray requires at least 75 MiB
 
 
 def check_cluster(ray: Any, options: RayOptions) -> None:
-    """Raises `ValueError` if the address is not that of the cluster that this process is connected to."""
+    """Raises `ValueError` if `options.address` is not the address of the connected cluster."""
     current = ray.get_runtime_context().gcs_address
     if options.address not in (None, "auto", current):
-        raise ValueError(f"address: expected {current!r}, 'auto' or None, as this process is connected to that "
-                         f"cluster, got {options.address!r}")
+        raise ValueError(f"address: expected {current!r} (the cluster this process is connected to), 'auto' or None, "
+                         f"got {options.address!r}")
 
 
 def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
-    """Joins a cluster; raises `ConnectionError` unless HTTP/2 is spoken at its address. Ray retries for minutes."""
+    """Joins the cluster at `address`; raises `ConnectionError` if this fails.
+
+    Checks first that an HTTP/2 server answers at the address, because Ray retries for minutes.
+    """
     if address != "auto":
         host, _, port = address.rpartition(":")
         try:
@@ -139,10 +161,10 @@ def _join(ray: Any, address: str, quiet: Dict[str, Any]) -> None:
                 connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0]))
                 answer = connection.recv(9)
         except OSError as error:
-            raise ConnectionError(f"address: expected that of a Ray cluster, but nothing answers at {address}: "
+            raise ConnectionError(f"address: expected the address of a Ray cluster, got no answer at {address}: "
                                   f"{error}") from error
         if answer[3:4] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS", "0") not in ("1", "true"):
-            raise ConnectionError(f"address: expected that of a Ray cluster, but what answers at {address} is none")
+            raise ConnectionError(f"address: expected the address of a Ray cluster, got another service at {address}")
     try:
         ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError) as error:

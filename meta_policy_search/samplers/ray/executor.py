@@ -1,4 +1,4 @@
-"""Has the paths of one sampler collected on Ray."""
+"""Executor that collects the paths of one sampler on Ray."""
 import copy
 import itertools
 import os
@@ -17,26 +17,26 @@ from meta_policy_search.samplers.vectorized_env_executor.base import pickle_env
 from meta_policy_search.types import Task
 from meta_policy_search.utils.threads import divide
 
-_NUMBERS = itertools.count()  # of samplers
+_NUMBERS = itertools.count()  # ids of samplers
 
 
 class RayExecutor:
-    """Divides the tasks of a sampler among workers of this process's pool, which collect whole paths.
+    """Divides the tasks of a sampler among the Ray workers of this process, which collect whole paths.
 
     Args:
-        env, meta_batch_size, envs_per_task, max_path_length: as for `MetaEnvExecutor`.
-        options: which cluster.
+        env, meta_batch_size, envs_per_task, max_path_length: see `MetaEnvExecutor`.
+        options: options of the cluster.
 
     Attributes:
-        tasks: what `set_tasks` was given last; None before that.
-        num_workers: how many workers it uses.
+        tasks: tasks of the last `set_tasks`; None before the first call.
+        num_workers: number of workers used.
 
     Raises:
         ImportError: Ray is not installed.
         ConnectionError: there is no cluster at the address.
-        ValueError: the cluster has fewer CPUs than asked for.
+        ValueError: the cluster has too few CPUs.
         TypeError: `env` cannot be pickled.
-        EnvWorkerError: the workers did not start.
+        EnvWorkerError: the workers did not start in time.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
@@ -52,39 +52,43 @@ class RayExecutor:
         try:
             self.num_workers = min(self._pool.check_num_workers(options.num_workers), meta_batch_size)
             self._pool.start(self.num_workers, self._timeout)
-            self._env = self._pool.put(pickled)  # once for all workers
+            self._env = self._pool.put(pickled)  # stored once for all workers
         except BaseException:
             self.close()
             raise
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """Sets the tasks of the rounds to come; raises `ValueError` unless there are `meta_batch_size` of them."""
+        """Sets the tasks for the following calls of `collect`.
+
+        Raises:
+            ValueError: the number of tasks is not `meta_batch_size`.
+        """
         if len(tasks) != self._meta_batch_size:
-            raise ValueError(f"tasks: expected meta_batch_size={self._meta_batch_size} of them, got {len(tasks)}")
+            raise ValueError(f"tasks: expected meta_batch_size={self._meta_batch_size} tasks, got {len(tasks)}")
         self.tasks = list(tasks)
 
     def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
         """Collects paths in all tasks.
 
         Args:
-            num_rollouts: paths of each task.
-            path_rng: makes the generator of each path.
-            actor: acts in all tasks.
+            num_rollouts: number of paths per task.
+            path_rng: function that returns the generator of each path.
+            actor: actor for all tasks.
 
         Raises:
             TypeError: the actor cannot be divided among workers.
-            ValueError: an observation, reward or action is not finite; names task, path and step.
-            EnvWorkerError: the environment failed, and names task, path and step; or workers were lost, and could not
-                be started again in time, or again and again over the same tasks.
-            RuntimeError: this is closed, or Ray was shut down.
+            ValueError: an observation, reward or action is not finite; the message names task, path and step.
+            EnvWorkerError: the environment raised an error (the message names task, path and step); several workers
+                were lost while sampling the same tasks; or all workers were lost and none restarted in time.
+            RuntimeError: the executor is closed, or Ray was shut down.
         """
         if not self._release.alive:
-            raise RuntimeError(f"this {type(self).__name__} is closed")
+            raise RuntimeError(f"{type(self).__name__} is closed: create a new one")
         if not actor.can_divide:
-            raise TypeError("policy: expected one whose make_actor() gives an Actor with can_divide and for_tasks, as "
-                            "Ray's workers act without TensorFlow, each for some of the tasks; sampling in this "
-                            "process or in worker processes (parallel=False or True) takes any policy")
-        assert self.tasks is not None, "the sampler sets them"
+            raise TypeError("policy: expected a policy whose make_actor() returns an Actor with can_divide and "
+                            "for_tasks, because Ray workers act without TensorFlow, each for some of the tasks; use "
+                            "parallel=False or parallel=True, which support every policy")
+        assert self.tasks is not None, "samplers call set_tasks first"
         calls = {tasks: (cloudpickle.dumps(self.tasks[tasks.start:tasks.stop]), self._number, [self._env], self._sizes)
                  for tasks in divide(range(self._meta_batch_size), self.num_workers)}
         request = cloudpickle.dumps((num_rollouts, path_rng, actor))
@@ -93,9 +97,9 @@ class RayExecutor:
         for tasks, (number, answer) in answers.items():
             if isinstance(answer, EnvWorkerError):
                 raise answer.by(f"Ray worker {number} ({tasks_text(tasks.start, tasks.stop - 1)})")
-            shares += copy.deepcopy(answer)  # Ray's arrays cannot be written to
+            shares += copy.deepcopy(answer)  # Ray returns read-only arrays
         return join_shares(shares)
 
     def close(self) -> None:
-        """Ends the workers, if no other sampler uses them, and Ray, if it was started for them."""
+        """Ends the workers if no other sampler uses them, and Ray if it was started for them."""
         self._release()

@@ -1,4 +1,4 @@
-"""What runs in a worker."""
+"""Code that runs in Ray workers."""
 import operator
 import os
 import pickle
@@ -13,14 +13,14 @@ from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 
 class Worker:
-    """Collects paths for any sampler of the process that started it."""
+    """Collects paths for all samplers of the process that started the worker."""
 
     def __init__(self) -> None:
-        self._executors: Dict[Tuple[int, range], MetaEnvExecutor] = {}  # by sampler and tasks
-        self._values: Dict[Tuple[int, range], bytes] = {}  # tasks that these have, pickled
+        self._executors: Dict[Tuple[int, range], MetaEnvExecutor] = {}  # by sampler id and tasks
+        self._values: Dict[Tuple[int, range], bytes] = {}  # pickled tasks of each executor
 
     def ready(self) -> str:
-        """Returns where it runs."""
+        """Returns the process id and host name of the worker."""
         return f"process {os.getpid()} on {socket.gethostname()}"
 
     def collect(self, tasks: range, values: bytes, sampler: int, env: List[Any], sizes: Tuple[int, int],
@@ -28,12 +28,14 @@ class Worker:
         """Collects the paths of some tasks.
 
         Args:
-            tasks: their numbers.
-            values: the tasks themselves, pickled.
-            sampler: number of the sampler.
-            env: the reference to the pickled environment, in a list, so that Ray does not fetch it for each call.
-            sizes: environments per task, and maximum steps of a path.
-            request: paths per task, what makes their generators, and what acts in all tasks of the sampler; pickled.
+            tasks: indices of the tasks.
+            values: the tasks, pickled.
+            sampler: id of the sampler.
+            env: list with the reference to the pickled environment. Ray does not resolve references inside a list, so
+                the environment is only fetched when it is needed.
+            sizes: environments per task, and maximum number of steps of a path.
+            request: paths per task, function for the generators of paths, and actor for all tasks of the sampler;
+                pickled.
 
         Returns:
             The paths, or the error.
@@ -47,10 +49,10 @@ class Worker:
 
     def _executor(self, tasks: range, values: bytes, sampler: int, env: List[Any], sizes: Tuple[int, int]
                   ) -> MetaEnvExecutor:
-        """Returns environments that have these tasks."""
+        """Returns an executor whose environments have the given tasks."""
         key = (sampler, tasks)
         if key not in self._executors:
-            import ray  # an extra
+            import ray  # optional dependency
 
             self._executors[key] = make_local_executor(pickle.loads(ray.get(env[0])), len(tasks), *sizes, tasks.start)
         if self._values.get(key) != values:
@@ -59,17 +61,17 @@ class Worker:
         return self._executors[key]
 
     def forget(self, sampler: int) -> None:
-        """Drops the environments of a sampler."""
+        """Closes the environments of a sampler."""
         for key in [key for key in self._executors if key[0] == sampler]:
             self._executors.pop(key).close()
             self._values.pop(key, None)
 
 
 def make_worker_class() -> type:
-    """Returns the class of Ray's actors, a `Worker` each.
+    """Returns the class for Ray actors, each of which holds a `Worker`.
 
-    Ray sends a class that is made in a function by value. So a worker can say how many threads NumPy has before
-    anything loads NumPy, and where modules are before it looks for this one.
+    Ray transfers a class that is defined in a function by value. Therefore the constructor can set the number of NumPy
+    threads before NumPy is imported, and extend the module search path before this module is imported.
     """
     thread_variables, module = THREAD_VARIABLES, __name__
 

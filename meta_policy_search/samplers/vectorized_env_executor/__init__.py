@@ -1,4 +1,4 @@
-"""Executors: many copies of a meta-environment, one group per task, reset and stepped together."""
+"""Executors: reset and step many copies of a meta-environment together, in one group per task."""
 from meta_policy_search.samplers.errors import EnvValueError, EnvWorkerError
 from meta_policy_search.samplers.vectorized_env_executor.base import MetaEnvExecutor
 from meta_policy_search.samplers.vectorized_env_executor.local import MetaBatchedEnvExecutor, MetaIterativeEnvExecutor

@@ -1,17 +1,17 @@
-"""What all executors share: the two layers they are called through, the checks, and the naming of errors.
+"""Base class of executors: the two interfaces, the checks and the error messages.
 
-Environment `e = task * envs_per_task + j` is copy `j` of a task. Each executor has two layers:
+Environment `e = task * envs_per_task + j` is copy `j` of a task. Each executor has two interfaces:
 
-* arrays, for samplers: `set_tasks`, `reset_envs` and `step_envs` act on the environments they are told, draw
-  from the generators they are given and reset nothing by themselves. Actions are not checked again: a sampler has
-  checked them when the policy gave them;
-* lists, as documented for this method's public code: `reset` and `step` act on all environments, and a path
-  that ends is followed by the next one. `step` checks the actions.
+* Arrays, for samplers: `set_tasks`, `reset_envs` and `step_envs` act on the environments in `env_ids` and draw from the
+  given generators. Environments are not reset automatically. Actions are not checked, because samplers check the
+  actions of the policy.
+* Lists, compatible with the public code of ProMP: `reset` and `step` act on all environments. When a path ends, the
+  environment starts the next path automatically. `step` checks the actions.
 
-Use one layer at a time. Given the same generators and actions, all executors return the same numbers, bit for
-bit: `MetaBatchedEnvExecutor` and `MetaIterativeEnvExecutor` run the same environment code, and the processes of
-`MetaParallelEnvExecutor` hold one of these two each. An environment that draws from the global `numpy.random`
-works everywhere, and is reproducible in `MetaIterativeEnvExecutor`.
+Use only one interface at a time. With the same generators and actions, all executors return bit-identical numbers:
+`MetaBatchedEnvExecutor` and `MetaIterativeEnvExecutor` run the same environment code, and each process of
+`MetaParallelEnvExecutor` contains one of these executors. Environments that draw from the global `numpy.random` work
+with all executors. Their paths are reproducible in `MetaIterativeEnvExecutor`.
 """
 import abc
 import reprlib
@@ -32,28 +32,29 @@ from meta_policy_search.utils.seeding import Stream, next_rng
 
 
 class MetaEnvExecutor(abc.ABC):
-    """Many copies of a meta-environment, one group per task; see the module.
+    """Base class of executors, which hold many copies of a meta-environment, one group per task.
 
-    A subclass supplies `_assign`, `reset_envs` and `advance`, and `_close` if there is something to close.
+    Subclasses implement `_assign`, `reset_envs`, `advance` and, if they hold resources, `_close`.
 
     Args:
-        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
-            samples tasks.
-        meta_batch_size: number of tasks, at least one.
-        envs_per_task: number of environments per task, at least one.
-        max_path_length: `step` ends a path after so many steps; at least one.
+        env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original only samples
+            tasks.
+        meta_batch_size: number of tasks, at least 1.
+        envs_per_task: number of environments per task, at least 1.
+        max_path_length: maximum number of steps of a path in `step`, at least 1.
 
     Attributes:
-        tasks: what `set_tasks` was given last, or sampled; None before that, and where it failed.
+        tasks: tasks of the last `set_tasks`; None before the first call and after a failed call.
         observation_shape: `(O,)`.
-        action_shape: `(A,)`, or `()` where actions are discrete.
-        first_task: number that errors give to the first task; not zero in a worker, which holds a share.
-        max_threads: how many threads may call `reset_envs` and `step_envs` at a time, each for tasks of its own;
-            more than one where that is faster.
+        action_shape: `(A,)`, or `()` for a discrete action space.
+        first_task: index of the first task in error messages; nonzero in worker processes, which hold a share of the
+            tasks.
+        max_threads: number of threads that may call `reset_envs` and `step_envs` concurrently, each for different
+            tasks. It is above 1 if threads make sampling faster.
 
     Raises:
-        TypeError: `env` has no `sample_tasks` and `set_task`, or no spaces with a shape; or a size is not an integer.
-        ValueError: a size is smaller than one.
+        TypeError: `env` has no `sample_tasks` or `set_task`, or no spaces with a shape; or a size is not an integer.
+        ValueError: a size is below 1.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
@@ -68,7 +69,7 @@ class MetaEnvExecutor(abc.ABC):
         self.observation_shape = tuple(env.observation_space.shape)
         self.action_shape = tuple(env.action_space.shape)
         self.tasks: Optional[List[Task]] = None
-        self._path_rngs: List[np.random.Generator] = []  # one per environment, which spawns its paths'
+        self._path_rngs: List[np.random.Generator] = []  # one per environment; they spawn the generators of its paths
         self._path_lengths = np.zeros(self.num_envs, dtype=int)
         self._is_closed = False
 
@@ -77,63 +78,65 @@ class MetaEnvExecutor(abc.ABC):
         """Number of environments, `meta_batch_size * envs_per_task`."""
         return self.meta_batch_size * self.envs_per_task
 
-    # ---- arrays
+    # ---- array interface
 
     def set_tasks(self, tasks: Optional[Sequence[Task]]) -> None:
-        """Gives all environments of a task a copy of that task; takes effect before their next reset.
+        """Sets a copy of each task in all environments of the task.
+
+        An environment uses its new task no later than from its next reset.
 
         Args:
-            tasks: `meta_batch_size` tasks; None samples new ones from the environment.
+            tasks: `meta_batch_size` tasks; None: tasks sampled from the environment.
 
         Raises:
-            ValueError: there are not `meta_batch_size` of them.
-            EnvWorkerError: the environment does not accept one; an `EnvValueError` if it says `ValueError`.
+            ValueError: the number of tasks is not `meta_batch_size`.
+            EnvWorkerError: the environment rejects a task (`EnvValueError` if it raises `ValueError`).
         """
         self._check_open()
         if tasks is None:
             tasks = sample_tasks(self._env, self.meta_batch_size, rng=next_rng(Stream.EXECUTOR))
         tasks = list(tasks)
         if len(tasks) != self.meta_batch_size:
-            raise ValueError(f"tasks: expected meta_batch_size={self.meta_batch_size} of them, got {len(tasks)}")
-        self.tasks = tasks  # errors name them
+            raise ValueError(f"tasks: expected meta_batch_size={self.meta_batch_size} tasks, got {len(tasks)}")
+        self.tasks = tasks  # set first, because error messages name tasks
         try:
             self._assign(tasks)
         except BaseException:
-            self.tasks = None  # some environments have them, others have not
+            self.tasks = None  # only some of the environments have the new tasks
             raise
 
     @abc.abstractmethod
     def reset_envs(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Starts a new path in some of the environments.
+        """Starts new paths in the selected environments.
 
         Args:
-            env_ids: int `[k]`, which environments; in any order, no duplicates.
-            rngs: `k` generators; environment `env_ids[i]` draws its start state, and whatever is random in its
-                dynamics until its next reset, from `rngs[i]`. They belong to the environments from now on: a
-                worker process draws from copies of them.
+            env_ids: int `[k]`, indices of the environments, in any order, without duplicates.
+            rngs: `k` generators. Environment `env_ids[i]` draws its start state and all random numbers until its next
+                reset from `rngs[i]`. The caller must not use the generators afterwards; worker processes draw from
+                copies.
 
         Returns:
             The start observations, float64 `[k, O]`.
 
         Raises:
-            EnvWorkerError: an environment failed.
+            EnvWorkerError: an environment raised an error.
         """
 
     def step_envs(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        """Takes one step in some of the environments, without resetting any.
+        """Takes one step in the selected environments. Ended paths are not reset automatically.
 
         Args:
-            actions: `[k, A]`, finite, which is not checked; int `[k]` where the action space is discrete.
-            env_ids: int `[k]`, which environments; in any order, no duplicates.
+            actions: `[k, A]`, finite (not checked); int `[k]` for a discrete action space.
+            env_ids: int `[k]`, indices of the environments, in any order, without duplicates.
 
         Returns:
-            A `BatchedStep` of `k` rows. An info that only some environments give is NaN in the others (None, if
-            it is not numeric); infos that are not numbers come as arrays of objects.
+            A `BatchedStep` with `k` rows. An info that only some environments return is NaN in the others (None if it
+            is not numeric). Infos that are not numeric are arrays of objects.
 
         Raises:
-            EnvWorkerError: an environment failed; an `EnvValueError`, which is a `ValueError` too, if what it
-                returned does not fit its observation space or the interface, or an info has another shape than in
-                other environments.
+            EnvWorkerError: an environment raised an error.
+            EnvValueError: a returned value does not match the observation space or the interface, or an info has
+                different shapes in different environments. It is a subclass of `EnvWorkerError` and `ValueError`.
         """
         answer = self.advance(np.array(actions), env_ids)
         if isinstance(answer.env_infos, list):
@@ -145,33 +148,35 @@ class MetaEnvExecutor(abc.ABC):
 
     @abc.abstractmethod
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
-        """Does what `step_envs` does, and may change `actions`; `env_infos` may be a list of `k` dicts."""
+        """Implements `step_envs`. May modify `actions`, and may return `env_infos` as a list of `k` dicts."""
 
     @abc.abstractmethod
     def _assign(self, tasks: List[Task]) -> None:
-        """Does what `set_tasks` does."""
+        """Implements `set_tasks`."""
 
     def collect(self, num_rollouts: int, path_rng: PathRng, actor: Actor) -> Collection:
-        """Collects paths in all tasks, in `max_threads` threads if the actor can be divided.
+        """Collects paths in all tasks, in up to `max_threads` threads if the actor can be divided.
 
         Args:
-            num_rollouts: paths of each task.
-            path_rng: makes the generator of each path.
-            actor: acts in all tasks.
+            num_rollouts: number of paths per task.
+            path_rng: function that returns the generator of each path.
+            actor: actor for all tasks.
 
         Raises:
-            ValueError: an observation, reward or action is not finite; names task, path and step.
-            EnvWorkerError: the environment failed, or a worker process died; names task, path and step.
+            ValueError: an observation, reward or action is not finite; the message names task, path and step.
+            EnvWorkerError: the environment raised an error, or a worker process died; the message names task, path and
+                step.
         """
         self._check_open()
         return join_shares(collect_shares(self, num_rollouts, path_rng, actor, range(self.meta_batch_size)))
 
-    # ---- lists
+    # ---- list interface
 
     def reset(self) -> List[np.ndarray]:
         """Resets all environments.
 
-        Their generators derive from the seed (`set_seed`), the number of calls of `reset` since, environment and path.
+        Their generators depend on the seed (`set_seed`), the number of calls of `reset` after it, the environment and
+        the path.
 
         Returns:
             List of `num_envs` start observations, each float64 `[O]`.
@@ -183,19 +188,18 @@ class MetaEnvExecutor(abc.ABC):
     def step(
         self, actions: Sequence[np.ndarray]
     ) -> Tuple[List[np.ndarray], List[float], List[bool], List[Dict[str, Any]]]:
-        """Takes one step in all environments; one whose path has ended starts the next path.
+        """Takes one step in all environments. An environment whose path ended starts its next path.
 
         Args:
-            actions: `num_envs` actions, each `[A]`, or an integer where the action space is discrete.
+            actions: `num_envs` actions, each `[A]`, or an integer for a discrete action space.
 
         Returns:
-            Four lists of length `num_envs`: observations, rewards, dones (whether the path ended, by itself or
-            by reaching `max_path_length`) and env_infos (dicts). Where done, the observation is the first of
-            the next path.
+            Four lists of length `num_envs`: observations, rewards, dones (whether the path ended, also at
+            `max_path_length`) and env_infos (dicts). If done, the observation is the first one of the next path.
 
         Raises:
             RuntimeError: `reset` has not been called.
-            ValueError: the actions do not have the shape above, or are not finite.
+            ValueError: the actions have another shape or are not finite.
             EnvWorkerError: an environment failed, see `step_envs`.
         """
         if not self._path_rngs:
@@ -224,16 +228,16 @@ class MetaEnvExecutor(abc.ABC):
         self._path_lengths[env_ids] = 0
         return self.reset_envs(env_ids, [self._path_rngs[e].spawn(1)[0] for e in env_ids])
 
-    # ---- the end
+    # ---- closing
 
     def close(self) -> None:
-        """Closes the environments; the executor cannot be used afterwards. A second call does nothing."""
+        """Closes the environments. The executor cannot be used afterwards. Further calls do nothing."""
         if not self._is_closed:
             self._is_closed = True
             self._close()
 
     def _close(self) -> None:
-        """Does what `close` does; by default nothing."""
+        """Implements `close`; by default does nothing."""
 
     def __enter__(self) -> "MetaEnvExecutor":
         return self
@@ -245,16 +249,16 @@ class MetaEnvExecutor(abc.ABC):
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise RuntimeError(f"this {type(self).__name__} is closed")
+            raise RuntimeError(f"{type(self).__name__} is closed: create a new one")
 
     def _fault(self, error: BaseException, doing: str, env_ids: Sequence[int]) -> EnvWorkerError:
-        """Returns the error to raise from `error`, which came from one of `env_ids`."""
+        """Converts `error`, which one of the environments `env_ids` raised, to the error to raise."""
         kind = EnvValueError if isinstance(error, ValueError) else EnvWorkerError
         return kind(f"{self._who(env_ids)} raised {type(error).__name__} in {doing}: {error}",
                     env_ids=[int(e) + self.first_task * self.envs_per_task for e in env_ids])
 
     def _who(self, env_ids: Sequence[int]) -> str:
-        """Names environments and their tasks by their numbers among all, also in a worker, which holds a share."""
+        """Returns names of environments and their tasks, with indices among all tasks, also in worker processes."""
         first, last = min(env_ids), max(env_ids)
         shift = self.first_task * self.envs_per_task
         first_task, last_task = first // self.envs_per_task, last // self.envs_per_task
@@ -266,19 +270,19 @@ class MetaEnvExecutor(abc.ABC):
 
 
 def pickle_env(env: MetaEnv) -> bytes:
-    """Returns an environment as bytes; raises `TypeError` if it cannot be pickled."""
+    """Pickles an environment; raises `TypeError` if this fails."""
     try:
         return cloudpickle.dumps(env)
     except Exception as error:
-        raise TypeError(f"env: expected an environment that can be pickled, so that it can be copied, but "
-                        f"{type(env).__name__} raised {type(error).__name__}: {error}") from error
+        raise TypeError(f"env: expected an environment that can be pickled (to copy it), got {type(env).__name__}, "
+                        f"which raised {type(error).__name__}: {error}") from error
 
 
 def stack_infos(infos: List[Dict[str, Any]]) -> Infos:
-    """Turns the infos of `k` environments into arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`.
+    """Stacks the infos of `k` environments to arrays `[k, ...]`; see `MetaEnvExecutor.step_envs`.
 
     Raises:
-        EnvValueError: a row, the only one in its `env_ids`, has an info of another shape than the rows before it.
+        EnvValueError: the shape of an info in a row differs from the rows before it; `env_ids` contains this row.
     """
     keys = dict.fromkeys(key for info in infos for key in info)
     return {key: _stacked(key, [info.get(key, _MISSING) for info in infos]) for key in keys}
@@ -291,12 +295,12 @@ def _stacked(key: str, values: List[Any]) -> np.ndarray:
     given = [row for row, value in enumerate(values) if value is not _MISSING]
     try:
         array = np.array([values[row] for row in given])
-    except ValueError:  # values of unequal shapes, or lists that are no arrays
+    except ValueError:  # values of different shapes, or lists that are not arrays
         shapes = [_shape(values[row]) for row in given]
         for row, shape in zip(given, shapes):
             if shape != shapes[0]:
                 raise EnvValueError(f"{key}: expected shape {shapes[0]} as in other environments or steps, got {shape}"
-                                    "; an info that changes its size may be given in a dict", [row]) from None
+                                    "; put an info of variable size into a dict", [row]) from None
         array = None
     if array is None or array.dtype.kind not in "biufc":
         objects = np.empty(len(values), dtype=object)
@@ -313,5 +317,5 @@ def _stacked(key: str, values: List[Any]) -> np.ndarray:
 def _shape(value: Any) -> Tuple[int, ...]:
     try:
         return np.shape(value)
-    except ValueError:  # lists of unequal length: an object
+    except ValueError:  # a list of lists of different lengths is stored as an object
         return ()

@@ -13,19 +13,20 @@ from meta_policy_search.types import BatchedStep, Task
 
 
 class MetaIterativeEnvExecutor(MetaEnvExecutor):
-    """Holds a copy of the environment per path and steps one after the other, in this process.
+    """Holds separate copies of the environment and steps them sequentially in this process.
 
-    Works for every environment.
+    This executor supports every environment.
 
     Args:
-        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
-            samples tasks.
-        meta_batch_size: number of tasks, at least one.
-        envs_per_task: number of environments per task, at least one.
-        max_path_length: `step` ends a path after so many steps; at least one.
+        env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original only samples
+            tasks.
+        meta_batch_size: number of tasks, at least 1.
+        envs_per_task: number of environments per task, at least 1.
+        max_path_length: maximum number of steps of a path in `step`, at least 1.
 
     Raises:
-        TypeError: `env` cannot be copied, that is pickled; else as for `MetaEnvExecutor`.
+        TypeError: `env` cannot be pickled, which is needed to copy it; also see `MetaEnvExecutor`.
+        ValueError: see `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
@@ -61,7 +62,7 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
                 infos.append(dict(info))
             except FAULTS as error:
                 raise self._fault(error, "step", [e]) from error
-        return BatchedStep(observations, rewards, terminated, truncated, infos)  # type: ignore[arg-type]  # a list here
+        return BatchedStep(observations, rewards, terminated, truncated, infos)  # type: ignore[arg-type]  # a list
 
     def _close(self) -> None:
         for env in self._envs:
@@ -69,28 +70,28 @@ class MetaIterativeEnvExecutor(MetaEnvExecutor):
 
 
 class MetaBatchedEnvExecutor(MetaEnvExecutor):
-    """Steps all environments at once as arrays, through `env.make_batched(num_envs)`.
+    """Steps all environments together through the vectorized environment `env.make_batched(num_envs)`.
 
-    Where an exception of the batched environment has an attribute `env_ids`, such as `PhysicsError`, the executor's
-    error names these environments, otherwise all that took part.
+    If an exception of the vectorized environment has an attribute `env_ids`, such as `PhysicsError`, the error of the
+    executor names these environments. Otherwise it names all environments of the call.
 
     Args:
-        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
-            samples tasks.
-        meta_batch_size: number of tasks, at least one.
-        envs_per_task: number of environments per task, at least one.
-        max_path_length: `step` ends a path after so many steps; at least one.
+        env: meta-environment with `make_batched`; it is copied. The original only samples tasks.
+        meta_batch_size: number of tasks, at least 1.
+        envs_per_task: number of environments per task, at least 1.
+        max_path_length: maximum number of steps of a path in `step`, at least 1.
 
     Raises:
-        TypeError: `env` has no batched form, see `envs.gym_compat.make_batched`; else as for `MetaEnvExecutor`.
+        TypeError: `env` cannot be vectorized, see `envs.gym_compat.make_batched`; also see `MetaEnvExecutor`.
+        ValueError: see `MetaEnvExecutor`.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int) -> None:
         super().__init__(env, meta_batch_size, envs_per_task, max_path_length)
         batched = make_batched(env, self.num_envs)
         if batched is None:
-            raise TypeError(f"env: expected an environment with a make_batched that steps as it does itself, got "
-                            f"{type(env).__name__}; MetaIterativeEnvExecutor takes any environment")
+            raise TypeError(f"env: expected an environment that can be vectorized (make_batched), got "
+                            f"{type(env).__name__}; MetaIterativeEnvExecutor supports every environment")
         self._batched: BatchedEnv = batched
         self.max_threads = self._batched.max_threads
 
@@ -123,7 +124,7 @@ class MetaBatchedEnvExecutor(MetaEnvExecutor):
 
 
 def _checked(name: str, values: Any, shape: Tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
-    """Returns what an environment gave as an array; raises `ValueError` if it does not have the shape."""
+    """Converts values of an environment to an array; raises `ValueError` if it has another shape."""
     array: np.ndarray = np.asarray(values, dtype)
     if array.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
@@ -132,7 +133,7 @@ def _checked(name: str, values: Any, shape: Tuple[int, ...], dtype: type = np.fl
 
 def make_local_executor(env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
                         first_task: int = 0) -> Union[MetaBatchedEnvExecutor, MetaIterativeEnvExecutor]:
-    """Returns the fastest executor within this process: the batched one if `env` has a batched form."""
+    """Creates the fastest executor in this process: `MetaBatchedEnvExecutor` if `env` can be vectorized."""
     kind = MetaIterativeEnvExecutor if make_batched(env, 1) is None else MetaBatchedEnvExecutor
     executor = kind(env, meta_batch_size, envs_per_task, max_path_length)
     executor.first_task = first_task

@@ -1,4 +1,4 @@
-"""The executor that steps environments in worker processes."""
+"""Executor that steps environments in worker processes."""
 import os
 import signal
 import weakref
@@ -17,25 +17,26 @@ from meta_policy_search.utils.threads import available_cores
 
 
 class MetaParallelEnvExecutor(MetaEnvExecutor):
-    """Divides the tasks among worker processes, each of which steps its share as `make_local_executor` would.
+    """Divides the tasks among worker processes, each of which steps its share with `make_local_executor`.
 
-    A worker that dies, or in which an environment fails, raises `EnvWorkerError`, which names tasks and exit code, or
-    carries the worker's traceback. All workers end then, and at Ctrl-C during a call; `set_tasks` and `reset_envs`
-    start them again, with the tasks that they had. They also end when the executor is closed or no longer used, and
-    when the interpreter exits or is killed. Needs a POSIX system.
+    If a worker dies or an environment in it fails, the executor raises `EnvWorkerError`. The message names the tasks
+    and the exit code, or contains the worker's traceback. After an error, or Ctrl-C during a call, all workers are
+    ended. `set_tasks` and `reset_envs` restart them with their tasks. The workers also end when the executor is closed
+    or deleted, and when the interpreter exits or is killed. The executor requires a POSIX system.
 
     Args:
-        env: meta-environment, of our own kind, Gymnasium's or the classic one; it is copied. The original only
-            samples tasks.
-        meta_batch_size: number of tasks, at least one.
-        envs_per_task: number of environments per task, at least one.
-        max_path_length: `step` ends a path after so many steps; at least one.
-        num_processes: number of worker processes, of which no more than `meta_batch_size` are started; default:
-            one per core that this process may use. Each computes on one thread.
+        env: meta-environment with the gym 0.26, Gymnasium or classic gym API; it is copied. The original only samples
+            tasks.
+        meta_batch_size: number of tasks, at least 1.
+        envs_per_task: number of environments per task, at least 1.
+        max_path_length: maximum number of steps of a path in `step`, at least 1.
+        num_processes: number of worker processes, at most `meta_batch_size` effectively. None (default): one per core
+            available to this process. Each worker process uses one thread.
 
     Raises:
-        TypeError: `env` cannot be pickled; else as for `MetaEnvExecutor`.
-        EnvWorkerError: a worker could not build its environments.
+        TypeError: `env` cannot be pickled; also see `MetaEnvExecutor`.
+        ValueError: see `MetaEnvExecutor`.
+        EnvWorkerError: a worker could not create its environments.
     """
 
     def __init__(self, env: MetaEnv, meta_batch_size: int, envs_per_task: int, max_path_length: int,
@@ -53,11 +54,11 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         self._start_workers()
 
     def set_tasks(self, tasks: Optional[Sequence[Task]] = None) -> None:
-        """See `MetaEnvExecutor.set_tasks`; new tasks by default."""
+        """See `MetaEnvExecutor.set_tasks`; by default samples new tasks."""
         super().set_tasks(tasks)
 
     def _start_workers(self) -> None:
-        """Starts the workers, in place of such as are in an unknown state."""
+        """Starts new workers and ends existing ones, whose state is unknown."""
         stop_workers(self._workers, self._owner)
         try:
             for _ in self._shares:
@@ -86,7 +87,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
 
     def advance(self, actions: np.ndarray, env_ids: np.ndarray) -> BatchedStep:
         if not self._are_usable:
-            raise RuntimeError("step: the worker processes have ended, and the paths with them; reset the environments")
+            raise RuntimeError("step: the worker processes and their paths have ended: reset the environments first")
         rows = self._rows(env_ids)
         answers = self._exchange({w: ("advance", actions[mine], self._local(env_ids[mine], w))
                                   for w, mine in rows.items()})
@@ -96,20 +97,20 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
         return BatchedStep(observations, rewards, terminated, truncated, _joined(infos, order))
 
     def _rows(self, env_ids: np.ndarray) -> Dict[int, np.ndarray]:
-        """Returns, for each worker that holds some of `env_ids`, the positions of these in `env_ids`."""
+        """Returns for each worker with environments in `env_ids` the positions of these environments in `env_ids`."""
         starts = [share.start for share in self._shares]
         worker_of = np.searchsorted(starts, env_ids // self.envs_per_task, side="right") - 1
         rows = {w: np.flatnonzero(worker_of == w) for w in range(self.num_processes)}
         return {w: mine for w, mine in rows.items() if len(mine)}
 
     def _local(self, env_ids: np.ndarray, w: int) -> np.ndarray:
-        """Returns the numbers by which worker `w` knows `env_ids`."""
+        """Returns the indices of the environments `env_ids` within worker `w`."""
         return env_ids - self._shares[w].start * self.envs_per_task
 
     def _exchange(self, requests: Dict[int, Tuple]) -> List[Any]:
-        """Sends each worker its request, then collects the results, in the order of `requests`.
+        """Sends each worker its request, then returns the results in the order of `requests`.
 
-        Whatever goes wrong, Ctrl-C among it, requests and answers no longer match: the workers end.
+        After any exception, including Ctrl-C, requests and answers may no longer match, so all workers are ended.
         """
         try:
             for w, request in requests.items():
@@ -123,7 +124,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
                 for connection in wait(list(waiting), timeout=1.0):
                     w = waiting.pop(connection)
                     results[w] = self._receive(w)
-                for w in waiting.values():  # dead, while a process of its own making holds its pipe open
+                for w in waiting.values():  # finds dead workers whose child processes keep the pipe open
                     if self._workers[w].has_died():
                         self._raise_death(w)
         except BaseException:
@@ -148,7 +149,7 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
                              self._env_ids(w)) from None
 
     def _env_ids(self, w: int) -> range:
-        """Returns the numbers of the environments that a worker holds."""
+        """Returns the indices of the environments of a worker."""
         return range(self._shares[w].start * self.envs_per_task, self._shares[w].stop * self.envs_per_task)
 
     def _held(self, w: int) -> str:
@@ -159,12 +160,12 @@ class MetaParallelEnvExecutor(MetaEnvExecutor):
 
 
 def _inverse(rows: Dict[int, np.ndarray]) -> np.ndarray:
-    """Returns the order that brings results, collected worker after worker, back to that of the request."""
+    """Returns the order that sorts results, concatenated by worker, in the order of the request."""
     return np.argsort(np.concatenate(list(rows.values())))
 
 
 def _joined(infos: Sequence[Any], order: np.ndarray) -> Any:
-    """Joins the workers' env_infos; a batched environment gives the same keys whatever its number of rows."""
+    """Joins the env_infos of the workers. Vectorized environments return the same keys for any number of rows."""
     if isinstance(infos[0], list):
         rows = [info for part in infos for info in part]
         return [rows[row] for row in order]

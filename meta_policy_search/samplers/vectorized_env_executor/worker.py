@@ -1,14 +1,14 @@
-"""The worker processes of `MetaParallelEnvExecutor`: how they are started and stopped, and what runs in them.
+"""Worker processes of `MetaParallelEnvExecutor`: their start, their end, and the code that runs in them.
 
-A worker is a fresh Python interpreter that imports this module and nothing of the script that started it, so a
-script needs no `__main__` guard, and what a worker needs (NumPy, gym, the environment's own modules; no
-TensorFlow) is loaded in a few tenths of a second. What the user may have made travels as `cloudpickle` bytes
-(environments, tasks, env_infos): they carry classes of a script or a notebook by value, where plain pickle would
-look for them in the other process.
+A worker is a new Python interpreter that imports this module, but not the script that started it. Therefore scripts
+need no `__main__` guard, and a worker starts within a few tenths of a second: it imports NumPy, gym and the modules of
+the environment, but not TensorFlow. Objects that may be defined by the user (environments, tasks, env_infos) are sent
+as `cloudpickle` bytes, which contain classes of scripts and notebooks by value. Plain pickle would have to import them.
 
-The two ends talk over a socket pair, one request and one answer at a time: a request is `(command, *args)`, an
-answer `(True, result)` or `(False, EnvWorkerError)`. The command is "build", "close" or a method of the worker's
-executor. A worker ends when the parent requests it or has ended, for whatever reason. Ctrl-C reaches only the parent.
+Parent and worker communicate over a socket pair, one request and one answer at a time. A request is `(command, *args)`;
+an answer is `(True, result)` or `(False, EnvWorkerError)`. The command is "build", "close" or a method of the worker's
+executor. A worker ends at the command "close", and when the parent has ended for any reason. Ctrl-C reaches only the
+parent.
 """
 import contextlib
 import os
@@ -29,48 +29,48 @@ from meta_policy_search.utils.threads import THREAD_VARIABLES
 
 _START = ("import sys; fd = int(sys.argv[1]); sys.path[:] = sys.argv[2:]; del sys.argv[1:]; "
           f"from {__name__} import main; main(fd)")
-_GRACE = 2.0  # seconds that a worker may take to close its environments before it is killed
+_GRACE = 2.0  # time for a worker to close its environments before it is killed, s
 
 
 class WorkerProcess:
-    """A worker as seen from the parent. Starting one returns at once, before the interpreter is up."""
+    """Handle of a worker in the parent process. The constructor does not wait until the worker has started."""
 
     def __init__(self) -> None:
         self.connection, theirs = Pipe()
         environ = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
         command = [sys.executable, "-c", _START, str(theirs.fileno()), *sys.path]
         try:
-            self.process = subprocess.Popen(  # in a session of its own, which Ctrl-C does not reach
+            self.process = subprocess.Popen(  # a new session, so that Ctrl-C does not reach the worker
                 command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environ, start_new_session=True)
-        except BaseException:  # Ctrl-C among them: a worker that has started ends when its pipe is closed
+        except BaseException:  # also Ctrl-C; a worker that has already started ends when its pipe is closed
             self.connection.close()
             raise
         finally:
             theirs.close()
 
     def send(self, *request: Any) -> None:
-        """Sends `(command, *args)`; raises `OSError` if the worker is gone."""
+        """Sends `(command, *args)`; raises `OSError` if the worker has ended."""
         self.connection.send_bytes(cloudpickle.dumps(request))
 
     def receive(self) -> Any:
-        """Returns `(succeeded, result or EnvWorkerError)`; raises `EOFError` or `OSError` if the worker is gone."""
+        """Returns `(succeeded, result or EnvWorkerError)`; raises `EOFError` or `OSError` if the worker has ended."""
         return pickle.loads(self.connection.recv_bytes())
 
     def has_died(self) -> bool:
-        """Whether the process has ended and left no answer behind."""
+        """Returns whether the process has ended without leaving an answer."""
         return self.process.poll() is not None and not self.connection.poll()
 
     def exit_code(self) -> Optional[int]:
-        """Returns how a process that is ending has ended: a signal is a negative number, None is still running."""
+        """Returns the exit code of an ending process: negative for a signal, None if it is still running after 2 s."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=_GRACE)
         return self.process.returncode
 
 
 def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
-    """Ends all `workers` and empties the list: asks them first, kills those that do not comply within seconds.
+    """Ends all `workers` and empties the list. Workers that do not close within 2 seconds are killed.
 
-    `owner` is the id of the process that started them: in a fork of it, which holds copies, nothing happens.
+    `owner` is the id of the process that started the workers. A call in a fork of this process does nothing.
     """
     if os.getpid() != owner:
         return
@@ -85,18 +85,18 @@ def stop_workers(workers: List[WorkerProcess], owner: int) -> None:
         except subprocess.TimeoutExpired:
             pass
         finally:
-            worker.process.kill()  # without effect on a process that has ended
+            worker.process.kill()  # no effect on an ended process
             worker.process.wait()
             worker.connection.close()
 
 
 def main(fd: int) -> None:
-    """Runs a worker until it is told to end, or its parent is gone; `fd` is its end of the pipe."""
-    os.set_inheritable(fd, False)  # a program that an environment starts must not keep the pipe open
+    """Runs a worker until it receives "close" or its parent ends; `fd` is the worker's end of the pipe."""
+    os.set_inheritable(fd, False)  # programs started by an environment must not keep the pipe open
     threading.Thread(target=exit_after_parent, args=(fd, _GRACE), daemon=True).start()
     connection = Connection(fd)
     executor: Any = None
-    with contextlib.suppress(EOFError, OSError):  # the parent is gone
+    with contextlib.suppress(EOFError, OSError):  # the parent has ended
         while True:
             request = connection.recv_bytes()
             try:
@@ -109,7 +109,7 @@ def main(fd: int) -> None:
                 else:
                     result = getattr(executor, command)(*args)
                 answer = cloudpickle.dumps((True, result))
-            except BaseException as error:  # also SystemExit: the parent is waiting for an answer
+            except BaseException as error:  # also SystemExit, because the parent waits for an answer
                 answer = cloudpickle.dumps((False, worker_error(error)))
             connection.send_bytes(answer)
     if executor is not None:
@@ -117,12 +117,12 @@ def main(fd: int) -> None:
 
 
 def exit_after_parent(fd: int, grace: float) -> None:
-    """Waits until the other end of a pipe is closed; ends a process that goes on for `grace` seconds after that.
+    """Waits until the other end of a pipe is closed; ends this process if it still runs `grace` seconds later.
 
-    One that waits for a request ends by itself; one caught in a step that never returns would stay behind.
+    A worker that waits for a request ends before that. A worker in a step that never returns would otherwise remain.
     """
     hang_up = select.poll()
-    hang_up.register(fd, 0)  # a hang-up is reported whether asked for or not, and nothing else is
+    hang_up.register(fd, 0)  # 0: only hang-ups are reported, which cannot be masked
     hang_up.poll()
     time.sleep(grace)
     os._exit(1)

@@ -1,8 +1,8 @@
-"""Physics engines, the only place that knows their Python bindings.
+"""Physics engines: the only modules that import Python bindings of MuJoCo.
 
-`mujoco`, the default, is the official package with the installed version of MuJoCo, on native threads. `mujoco-py` is
-MuJoCo 2.1.0 through the bindings that published experiments used; `make mujoco-py` builds it. The environments are the
-same with both.
+`mujoco`, the default, uses the official package, the installed version of MuJoCo and native threads. `mujoco-py` uses
+MuJoCo 2.1.0 and the bindings of published experiments; `make mujoco-py` builds it. Both engines provide the same
+environments.
 """
 import os
 from typing import Any, Optional
@@ -13,11 +13,13 @@ from meta_policy_search.utils.checks import check_choice
 ENGINES = ("mujoco", "mujoco-py")
 
 ENGINE_VARIABLE = "META_POLICY_SEARCH_ENGINE"
-"""The environment variable that names the default engine."""
+"""Environment variable with the name of the default engine."""
 
 
 def chosen_engine(engine: Optional[str] = None) -> str:
-    """Returns `engine`, or if it is None the value of `META_POLICY_SEARCH_ENGINE`, or else `"mujoco"`.
+    """Returns `engine` or, if it is None, the default engine.
+
+    The default is the value of the environment variable `META_POLICY_SEARCH_ENGINE`, or `"mujoco"` if it is not set.
 
     Raises:
         ValueError: the name is not in `ENGINES`.
@@ -28,7 +30,7 @@ def chosen_engine(engine: Optional[str] = None) -> str:
 
 
 def make_engine(engine: Optional[str], *args: Any, **kwargs: Any) -> Engine:
-    """Makes an engine by its name (see `chosen_engine`); the other arguments are those of `Engine`."""
+    """Creates an engine by its name (see `chosen_engine`). The other arguments are passed to `Engine`."""
     if chosen_engine(engine) == "mujoco":
         from meta_policy_search.envs.mujoco_envs.engines.mujoco import MujocoEngine
 

@@ -1,8 +1,8 @@
-"""The interface of physics engines: many robots of one kind, stepped together.
+"""Interface of physics engines, which simulate many robots of one kind together.
 
-The next state of a robot depends on its position, velocity and controls only: the constraint solver starts each control
-step without a warm start. Therefore the result for one robot is the same bit for bit alone and among others, for any
-number of threads, and after pickling.
+The next state of a robot depends only on its position, velocity and controls, because the constraint solver starts each
+control step without a warm start. Therefore the result for a robot is bit-identical for any number of other robots, for
+any number of threads, and after pickling.
 """
 import abc
 import contextlib
@@ -19,74 +19,75 @@ from meta_policy_search.utils.checks import check_choice, check_positive_int
 from meta_policy_search.utils.threads import available_cores
 
 ROBOTS = ("ant", "half_cheetah", "hopper", "humanoid", "swimmer", "walker2d")
-"""Robots that can be simulated: names of Gymnasium's model files."""
+"""Robots that can be simulated; the names match Gymnasium's model files."""
 
 INERTIALS = ("mujoco210", "modern")
-"""Sources of masses and inertias: MuJoCo 2.1.0, or the installed `mujoco`."""
+"""Sources of masses and inertias: MuJoCo 2.1.0 or the installed `mujoco` package."""
 
 INERTIAL_ARRAYS = ("body_mass", "body_inertia", "body_ipos", "body_iquat")
-"""The arrays of a model that depend on the source."""
+"""Arrays of a model that depend on the source of masses and inertias."""
 
 DERIVED = ("cfrc_ext", "cinert", "cvel", "qfrc_actuator", "subtree_com")
-"""Quantities that states can contain besides positions and velocities, by MuJoCo's names, each for one robot:
+"""Optional quantities in states, in addition to positions and velocities, with MuJoCo's names; shapes are per robot:
 
 =================  ===============  ================================================================================
 name               shape            meaning
 =================  ===============  ================================================================================
-`cfrc_ext`         `[bodies, 6]`    torque (N m) and force (N) of contacts on each body
-`cinert`           `[bodies, 10]`   inertia of each body: moments (kg m^2), offset times mass (kg m), mass (kg)
+`cfrc_ext`         `[bodies, 6]`    contact torque (N m) and contact force (N) on each body
+`cinert`           `[bodies, 10]`   inertia of each body: moments (kg m^2), mass times offset (kg m), mass (kg)
 `cvel`             `[bodies, 6]`    angular velocity (rad/s) and velocity (m/s) of each body
 `qfrc_actuator`    `[nv]`           force (N) or torque (N m) of the actuators on each velocity coordinate
 `subtree_com`      `[bodies, 3]`    center of mass of each body and its descendants, m
 =================  ===============  ================================================================================
 
-The first body is the world, the second the root of the robot. The first three are in world axes, around the center of
-mass of the robot.
+The first body is the world, the second body is the root of the robot. The first three quantities are expressed in world
+axes, relative to the center of mass of the robot.
 """
 
 START_TIME = -1000.0
-"""The clock at the start of every control step, s: far from zero, the value after a reset by MuJoCo."""
+"""Clock at the start of every control step, s. It differs from zero, the clock after MuJoCo resets a diverged robot."""
 
-_LARGEST = 1e10  # a position or velocity beyond it counts as diverged; MuJoCo's own bound (mjMAXVAL)
+_LARGEST = 1e10  # positions and velocities above this bound count as diverged; the same bound as MuJoCo's mjMAXVAL
 
 
 class State(NamedTuple):
-    """Positions and velocities of `k` robots, and the requested derived quantities."""
+    """Positions, velocities and requested derived quantities of `k` robots."""
 
-    qpos: np.ndarray  # float64 [k, nq], m and rad (unit quaternions for free joints)
+    qpos: np.ndarray  # float64 [k, nq], m and rad; unit quaternions for free joints
     qvel: np.ndarray  # float64 [k, nv], m/s and rad/s
-    derived: Dict[str, np.ndarray]  # float64 [k, ...] each, see `DERIVED`
+    derived: Dict[str, np.ndarray]  # each float64 [k, ...], see `DERIVED`
 
 
 class Engine(abc.ABC):
-    """`num_envs` robots of one kind, whose controls are held for `frame_skip` simulation steps at a time.
+    """Simulates `num_envs` robots of one kind; a control step holds the controls for `frame_skip` simulation steps.
 
-    Copies and pickles contain the states and the changed parameters; the copy rebuilds its model, buffers and threads.
+    Copies and pickles contain the states and the changed parameters. A copy rebuilds its model, buffers and threads.
     Each subclass uses one Python binding of MuJoCo.
 
     Args:
         robot: one of `ROBOTS`.
-        num_envs: number of robots, at least one.
-        frame_skip: simulation steps per control step, at least one.
-        inertials: one of `INERTIALS`.
-        num_threads: native threads that step the robots, at least one; by default all cores that the process may use,
-            and at most `num_envs`. A binding without threads uses one. Results do not depend on it.
-        derived: names of `DERIVED` that states contain; none by default. They are computed under the controls of the
-            last step (zero after `set_state`).
+        num_envs: number of robots, at least 1.
+        frame_skip: simulation steps per control step, at least 1.
+        inertials: one of `INERTIALS`; default `"mujoco210"`.
+        num_threads: number of native threads, at least 1 and effectively at most `num_envs`. None (default): all cores
+            available to the process. Engines without native threads ignore it. It does not affect the results.
+        derived: names of the quantities of `DERIVED` that states contain; default none. They are computed with the
+            controls of the last step (zero after `set_state`).
 
     Attributes:
         name: one of `ENGINES`.
-        model: the compiled model, an object of the binding with MuJoCo's names, shared by all engines of the process
-            with the same robot and inertials. Read-only; `set_parameters` changes the physics.
+        model: the compiled model, an object of the binding with MuJoCo's attribute names. All engines of the process
+            with the same robot and inertials share it, so it must not be modified; `set_parameters` changes the
+            physics.
         dt: duration of a control step, s.
         nq, nv, nu: numbers of position coordinates, velocity coordinates and controls.
         control_low, control_high: float64 `[nu]`, bounds of the controls.
-        init_qpos: float64 `[nq]`, the position in the model file.
-        num_threads: as given; takes effect with the first step.
+        init_qpos: float64 `[nq]`, the positions in the model file.
+        num_threads: the argument; a new value takes effect at the first step.
 
     Raises:
-        ImportError: the engine or the `gymnasium` package is missing or too old.
-        FileNotFoundError: the installed Gymnasium has no model of the robot.
+        ImportError: the package of the engine or `gymnasium` is missing or too old.
+        FileNotFoundError: the installed Gymnasium has no model file of the robot.
     """
 
     name: str
@@ -106,13 +107,13 @@ class Engine(abc.ABC):
         self.control_low, self.control_high = self.model.actuator_ctrlrange.T.copy()
         self.init_qpos = self.model.qpos0.copy()
 
-        self._states = np.zeros((self.num_envs, 1 + self.nq + self.nv))  # rows as MuJoCo has them: time, qpos, qvel
+        self._states = np.zeros((self.num_envs, 1 + self.nq + self.nv))  # MuJoCo's row format: time, qpos, qvel
         self._states[:, 0] = START_TIME
         self._states[:, 1:1 + self.nq] = self.init_qpos
-        self._controls = np.zeros((self.num_envs, self.nu))  # those held last
+        self._controls = np.zeros((self.num_envs, self.nu))  # controls of the last step
         self._parameters: Optional[List[Mapping[str, np.ndarray]]] = None
         self._models = [self._model] * self.num_envs
-        self._idle_simulators: Dict[int, List[Any]] = {}  # by their number of threads
+        self._idle_simulators: Dict[int, List[Any]] = {}  # by number of threads
         self._idle_memory: List[Any] = []
         self._camera: Optional[Camera] = None
         self._derived = {name: np.zeros((self.num_envs, *values.shape))
@@ -121,9 +122,10 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def _compiled(self) -> Tuple[Any, Any, Any]:
-        """Returns the model (the same object for the same robot and inertials) and the binding's functions.
+        """Returns `(model, simulated_model, functions)`.
 
-        Between them is the model for `_simulate`, which may be a changed copy.
+        The model is the same object for the same robot and inertials. The simulated model is used by `_simulate` and
+        may be a modified copy. `functions` is the module with MuJoCo's functions.
         """
 
     @abc.abstractmethod
@@ -132,29 +134,29 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def _new_memory(self) -> Any:
-        """Returns memory for the simulation of one robot, MuJoCo's `mjData`."""
+        """Returns a new `mjData`, MuJoCo's memory for the simulation of one robot."""
 
     @abc.abstractmethod
     def _new_simulator(self, num_threads: int) -> Any:
-        """Returns the threads and the memory that `_simulate` needs for one caller at a time."""
+        """Returns the threads and memory for `_simulate`. Only one caller may use them at a time."""
 
     @abc.abstractmethod
     def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Returns the states of `k` robots after one control step, a new array; see also `_check_converged`.
+        """Returns the states of `k` robots after one control step as a new array; see also `_check_converged`.
 
         Args:
-            simulator: one of `_new_simulator`.
+            simulator: a result of `_new_simulator`.
             models: the model of each robot.
-            states: float64 `[k, 1 + nq + nv]`, their clocks, positions and velocities.
+            states: float64 `[k, 1 + nq + nv]`, clocks, positions and velocities.
             controls: float64 `[k, nu]`, held for the whole step.
         """
 
     @abc.abstractmethod
     def _model_to_draw(self, env_id: int) -> Any:
-        """Returns the `mujoco.MjModel` that images of a robot show."""
+        """Returns the `mujoco.MjModel` for images of a robot."""
 
     def get_state(self, env_ids: Optional[np.ndarray] = None) -> State:
-        """Returns copies of the states of the robots `env_ids` (int `[k]`), by default of all."""
+        """Returns copies of the states of the robots `env_ids` (int `[k]`; default all)."""
         rows = slice(None) if env_ids is None else env_ids
         states = self._states[rows]
         derived = {name: values[rows].copy() for name, values in self._derived.items()}
@@ -164,9 +166,12 @@ class Engine(abc.ABC):
         """Sets the states of robots.
 
         Args:
-            qpos: `[k, nq]`, positions, finite; the quaternion of a free joint, not zero, is normalized.
-            qvel: `[k, nv]`, velocities, finite.
-            env_ids: int `[k]`, which robots; all of them by default.
+            qpos: `[k, nq]`, finite positions. The quaternion of a free joint must not be zero and is normalized.
+            qvel: `[k, nv]`, finite velocities.
+            env_ids: int `[k]`, indices of the robots; default all.
+
+        Raises:
+            ValueError: an array has another shape or is not finite.
         """
         rows, count = (slice(None), self.num_envs) if env_ids is None else (env_ids, len(env_ids))
         qpos = as_array("qpos", qpos, (count, self.nq))
@@ -181,21 +186,22 @@ class Engine(abc.ABC):
     def step(self, controls: np.ndarray, env_ids: Optional[np.ndarray] = None) -> None:
         """Advances robots by one control step of `dt` seconds.
 
-        May be called by several Python threads at a time, for different robots.
+        Several Python threads may call this method concurrently for different robots.
 
         Args:
             controls: float64 `[k, nu]`, finite, within the bounds of the controls.
-            env_ids: int `[k]`, which robots, without duplicates; all of them by default.
+            env_ids: int `[k]`, indices of the robots, without duplicates; default all.
 
         Raises:
-            PhysicsError: the simulation of the robots in its `env_ids` diverged; no robot has moved.
+            PhysicsError: the simulation diverged for the robots in its attribute `env_ids`. No state was changed.
         """
         rows = slice(None) if env_ids is None else env_ids
         states = self._states[rows]
         count = len(states)
         if count == 0:
             return
-        # Other callers may step the rest. Their threads are idle part of the time, hence twice the share of this call.
+        # Concurrent callers may step the other robots. Their threads idle part of the time, so this call uses twice its
+        # proportional share of threads.
         num_threads = min(self.threads(), -(-2 * self.threads() * count // self.num_envs))
         idle = self._idle_simulators.setdefault(num_threads, [])
         with _borrowed(idle, lambda: self._new_simulator(num_threads)) as simulator:
@@ -206,20 +212,20 @@ class Engine(abc.ABC):
         self._derive(env_ids)
 
     def threads(self) -> int:
-        """Returns how many native threads there are at most."""
+        """Returns the maximum number of native threads."""
         return min(self.num_threads or available_cores(), self.num_envs)
 
     def get_parameter(self, name: str) -> np.ndarray:
-        """Returns a copy of a physical parameter of the unchanged robot, such as `body_mass`."""
+        """Returns a copy of a physical parameter, such as `body_mass`, of the robot without changes."""
         return getattr(self.model, name).copy()
 
     def set_parameters(self, parameters: Optional[Sequence[Mapping[str, np.ndarray]]]) -> None:
-        """Sets the physical parameters of each robot and recomputes constants that depend on masses and inertias.
+        """Sets the physical parameters of each robot and recomputes the constants derived from masses and inertias.
 
         Args:
             parameters: one mapping per robot, from parameter names to values in the shape that `get_parameter` returns.
-                Missing parameters are those of the unchanged robot. Robots with the same mapping object share a model.
-                None: all robots unchanged.
+                Missing parameters keep the values of the model. Robots with the same mapping object share a model. None
+                resets all robots to the values of the model.
         """
         if parameters is None:
             self._parameters, self._models = None, [self._model] * self.num_envs
@@ -229,25 +235,28 @@ class Engine(abc.ABC):
         self._derive(None)
 
     def render(self, env_id: int = 0) -> np.ndarray:
-        """Renders the robot `env_id` with a camera that follows it; returns an RGB image, uint8 `[480, 480, 3]`.
+        """Renders the robot `env_id` with a camera that follows it.
+
+        Returns:
+            RGB image, uint8 `[480, 480, 3]`.
 
         Raises:
-            ImportError: the `mujoco` package, which renders for both engines, is missing or too old.
-            RuntimeError: OpenGL is missing; the message says what to install.
+            ImportError: the `mujoco` package, which renders images for all engines, is missing or too old.
+            RuntimeError: OpenGL is missing; the message names the packages to install.
         """
         if self._camera is None:
             self._camera = Camera(self._model_to_draw(env_id))
         return self._camera.picture(self._model_to_draw(env_id), self._states[env_id, 1:1 + self.nq])
 
     def close_camera(self) -> None:
-        """Ends the process that `render` started; the next image starts a new one."""
+        """Ends the rendering process. The next call of `render` starts a new one."""
         self._camera = None
 
     def _models_of(self, env_ids: Optional[np.ndarray]) -> List[Any]:
         return self._models if env_ids is None else [self._models[i] for i in env_ids]
 
     def _derive(self, env_ids: Optional[np.ndarray]) -> None:
-        """Computes the derived quantities of some robots."""
+        """Computes the derived quantities of the robots `env_ids` (default all)."""
         if not self.derived:
             return
         ids = range(self.num_envs) if env_ids is None else env_ids
@@ -267,17 +276,22 @@ class Engine(abc.ABC):
     def _changed_model(self, parameters: Mapping[str, np.ndarray]) -> Any:
         model = self._copy_of_model()
         set_arrays(model, parameters)
-        self._functions.mj_setConst(model, self._new_memory())  # derives constants from masses and inertias
+        self._functions.mj_setConst(model, self._new_memory())  # recomputes constants that depend on masses, inertias
         return model
 
     def _check_converged(self, final: np.ndarray, env_ids: Optional[np.ndarray]) -> None:
-        """Raises `PhysicsError` for the rows of `final` (`[k, S]`) that a simulation without a warning cannot reach.
+        """Raises `PhysicsError` if the simulation of a robot diverged or ended with a warning.
 
-        If a number is not finite or too large, MuJoCo resets the robot to its initial state, clock included. After any
-        other warning the rollout stops that robot. In both cases the clock is wrong at the end, unless the last
-        simulation step gave a warning without a reset; therefore the numbers are checked, too. A warning that leaves
-        valid numbers (a full contact buffer) recurs in the next control step. Robots with a free joint are an
-        exception: their clock is checked after every simulation step, so such a warning has no effect.
+        If a number is not finite or too large, MuJoCo resets the robot, including its clock, to the initial state.
+        After any other warning, the rollout stops the robot. Both cases leave a wrong clock, except for a warning
+        without a reset in the last simulation step. Therefore the numbers are also checked. A warning with valid
+        numbers in the last simulation step (a full contact buffer) occurs again in the next control step. Robots with a
+        free joint are an exception: their clock is checked after every simulation step, so such a warning has no
+        effect.
+
+        Args:
+            final: float64 `[k, 1 + nq + nv]`, clocks, positions and velocities after the step.
+            env_ids: int `[k]`, indices of the robots; None: all.
         """
         in_time = np.abs(final[:, 0] - (START_TIME + self.dt)) < 0.5 * self.model.opt.timestep
         in_bounds = (np.abs(final[:, 1:]) <= _LARGEST).all(axis=1)  # false for NaN
@@ -286,7 +300,7 @@ class Engine(abc.ABC):
             ids = [int(i) for i in (failed if env_ids is None else np.asarray(env_ids)[failed])]
             named = ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
             raise PhysicsError(f"the simulation of the {self.robot} diverged in environment {named}: positions or "
-                               f"velocities are not finite or beyond {_LARGEST:g}, or MuJoCo gave a warning", ids)
+                               f"velocities are not finite or exceed {_LARGEST:g}, or MuJoCo issued a warning", ids)
 
     def __getstate__(self) -> Dict[str, Any]:
         arguments = self.robot, self.num_envs, self.frame_skip, self.inertials, self.num_threads, self.derived
@@ -301,26 +315,30 @@ class Engine(abc.ABC):
 
 
 def model_file(robot: str) -> Path:
-    """Returns the model file of a robot among the assets of the installed Gymnasium, without importing it."""
+    """Returns the path of a robot's model file in the installed Gymnasium, without importing Gymnasium.
+
+    Raises:
+        ImportError: Gymnasium is not installed.
+    """
     package = importlib.util.find_spec("gymnasium")
     if package is None or not package.submodule_search_locations:
-        raise ImportError("the models of the MuJoCo robots come with Gymnasium: run `pip install gymnasium`")
+        raise ImportError("the models of the MuJoCo robots are part of Gymnasium: run `pip install gymnasium`")
     return Path(package.submodule_search_locations[0]) / "envs" / "mujoco" / "assets" / f"{robot}.xml"
 
 
 def arrays_of(source: Any, names: Sequence[str]) -> Dict[str, np.ndarray]:
-    """Returns arrays of a model or of its data by MuJoCo's names, as views."""
+    """Returns views of the arrays `names` of a model or its data."""
     return {name: getattr(source, name) for name in names}
 
 
 def set_arrays(model: Any, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes into arrays of a model."""
+    """Copies `arrays` into the arrays of a model with the same names."""
     for name, values in arrays.items():
         getattr(model, name)[:] = values
 
 
 def normalize_quaternions(quaternions: np.ndarray) -> None:
-    """Normalizes quaternions `[k, 4]` in place, except those whose length is one up to rounding."""
+    """Normalizes quaternions `[k, 4]` in place. Quaternions with a length of one (up to rounding) are not changed."""
     w, x, y, z = quaternions.T
     length = np.sqrt(w * w + x * x + y * y + z * z)
     length[np.abs(length - 1.0) <= 1e-15] = 1.0
@@ -336,14 +354,14 @@ def _compute_motion(functions: Any, model: Any, data: Any) -> None:
 
 
 def _compute_forces(functions: Any, model: Any, data: Any) -> None:
-    data.qacc_warmstart[:] = 0.0  # so that robots computed before have no influence
+    data.qacc_warmstart[:] = 0.0  # removes the influence of previously computed robots
     functions.mj_forward(model, data)
     functions.mj_rnePostConstraint(model, data)
 
 
 @contextlib.contextmanager
 def _borrowed(idle: List[Any], make: Callable[[], Any]) -> Iterator[Any]:
-    """Yields an idle item, or a new one if all are in use, and returns it to `idle` unless an error occurs."""
+    """Yields an idle item, or a new one if `idle` is empty. Returns the item to `idle` unless an error occurs."""
     try:
         item = idle.pop()
     except IndexError:

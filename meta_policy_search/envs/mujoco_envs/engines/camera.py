@@ -1,8 +1,9 @@
-"""Images of MuJoCo robots and Meta-World's scenes, rendered off-screen by `mujoco.Renderer` in a separate process.
+"""Renders images of MuJoCo robots and Meta-World scenes off-screen, with `mujoco.Renderer` in a separate process.
 
-Software OpenGL (Mesa) and TensorFlow crash each other within one process. The rendering process runs `main`: it reads
-requests, pickled twice, from its standard input and writes pickled answers to its standard output, until its input
-ends. On Linux it uses EGL, or the backend in the environment variable `MUJOCO_GL`; no display is needed.
+The process is separate because software OpenGL (Mesa) and TensorFlow crash when they run in the same process. It runs
+`main`, which reads requests from standard input and writes pickled answers to standard output until its input ends.
+Requests are pickled twice. On Linux, the process uses EGL or the backend in the environment variable `MUJOCO_GL`; no
+display is needed.
 """
 import os
 import pickle
@@ -15,20 +16,22 @@ import numpy as np
 __all__ = ["HEIGHT", "WIDTH", "Camera", "main"]
 
 WIDTH, HEIGHT = 480, 480  # pixels
-_VIEW = "track"  # the camera of the robots' models that follows them
-_STEEPNESS = 8.0  # degrees, how far the view looks down at least
-_FILLED = 0.97  # distance of the view, over that from which a ball around the robot fills the picture
+_VIEW = "track"  # name of the camera in the robots' models that follows the robot
+_STEEPNESS = 8.0  # minimum downward angle of the view, degrees
+_FILLED = 0.97  # camera distance, relative to the distance at which a sphere around the robot fills the image
 _START = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import main; main()"
 
 
 class Camera:
-    """Renders robots with a view that follows them, from the direction of the camera `track` of their models.
+    """Renders robots with a camera that follows them, and Meta-World scenes with a fixed camera.
+
+    A robot is seen from the direction of the camera `track` in its model. Each `Camera` owns a rendering process.
 
     Args:
-        model: the compiled `mujoco.MjModel` of the first robot.
+        model: the compiled `mujoco.MjModel` of the first robot or scene.
 
     Raises:
-        RuntimeError: OpenGL is missing; the message says what to install.
+        RuntimeError: OpenGL is missing; the message names the packages to install.
     """
 
     def __init__(self, model: Any) -> None:
@@ -37,7 +40,7 @@ class Camera:
             environ["MUJOCO_GL"] = os.environ.get("MUJOCO_GL") or "egl"
         self._process: Any = subprocess.Popen(
             [sys.executable, "-c", _START, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, env=environ, start_new_session=True)  # Ctrl-C does not reach it
+            stderr=subprocess.DEVNULL, env=environ, start_new_session=True)  # Ctrl-C does not interrupt it
         try:
             self._ask(model)
         except RuntimeError as error:
@@ -48,10 +51,10 @@ class Camera:
         self._model: Any = model
 
     def picture(self, model: Any, qpos: np.ndarray) -> np.ndarray:
-        """Returns an RGB image of a robot in the position `qpos` `[nq]`, uint8 `[HEIGHT, WIDTH, 3]`.
+        """Returns an RGB image of `model` in the position `qpos` `[nq]`, uint8 `[HEIGHT, WIDTH, 3]`.
 
         Raises:
-            RuntimeError: the rendering process has failed.
+            RuntimeError: the rendering process failed.
         """
         if model is not self._model:
             self._ask(model)
@@ -59,7 +62,7 @@ class Camera:
         return self._ask(qpos)
 
     def close(self) -> None:
-        """Ends the rendering process; no image can be rendered afterwards."""
+        """Ends the rendering process. Later calls of `picture` fail."""
         self._process.kill()
         self._process.communicate()  # waits, and closes the pipes
 
@@ -67,7 +70,7 @@ class Camera:
         self.close()
 
     def _ask(self, request: Any) -> Any:
-        """Returns the answer to a request; raises `RuntimeError` if the answer is an error message."""
+        """Sends a request and returns the answer; raises `RuntimeError` if the answer is an error message."""
         try:
             pickle.dump(pickle.dumps(request), self._process.stdin)
             self._process.stdin.flush()
@@ -80,39 +83,40 @@ class Camera:
 
 
 def main() -> None:
-    """Answers requests until there are no more; runs in the rendering process.
+    """Answers requests until standard input ends; runs in the rendering process.
 
-    Answers a model with True, a position with an image, and an exception with its text, after which it ends.
+    The answer to a model is True, the answer to a position is an image. After an exception, `main` answers with its
+    message and returns.
     """
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of libraries must not mix with the answers
-    draw: Any = None  # a function, after the first model
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keeps output of libraries out of the answers
+    draw: Any = None  # a function after the first model
     answer: Any = True
     while not isinstance(answer, str):
         try:
-            request = pickle.loads(pickle.load(requests))  # of a model: imports mujoco, and OpenGL with it
+            request = pickle.loads(pickle.load(requests))  # unpickling a model imports mujoco and OpenGL
             if isinstance(request, np.ndarray):
                 answer = draw(request)
             else:
                 draw, answer = make_renderer(request), True
         except EOFError:
             return
-        except Exception as error:  # of many kinds, depending on what is missing
+        except Exception as error:  # the type depends on what is missing
             answer = f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
         answers.flush()
 
 
 def make_renderer(model: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """Returns a function that renders a model in a position `[nq]`.
+    """Returns a function that renders `model` in a position `[nq]`.
 
-    A robot is shown from close by, on plain ground without reflections, any other scene unchanged.
+    Robots are shown close up, on plain ground without reflections. Other scenes are shown unchanged.
     """
     import mujoco
 
     data = mujoco.MjData(model)
     is_robot = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, _VIEW) >= 0
-    camera: Any = _close_view(model, data) if is_robot else "corner2"  # of Meta-World; its images are upside down
+    camera: Any = _close_view(model, data) if is_robot else "corner2"  # Meta-World's camera; its images are upside down
     if is_robot:
         _soften(model)
     renderer = mujoco.Renderer(model, height=HEIGHT, width=WIDTH)
@@ -125,14 +129,14 @@ def make_renderer(model: Any) -> Callable[[np.ndarray], np.ndarray]:
         if not is_robot:
             return np.ascontiguousarray(renderer.render()[::-1, ::-1])
         for light in renderer.scene.lights[:renderer.scene.nlight]:
-            light.pos[:2] = center[:2]  # shadows are drawn near to the light
+            light.pos[:2] = center[:2]  # shadows are only drawn near the light
         return renderer.render()
 
     return draw
 
 
 def _move(model: Any, data: Any, qpos: np.ndarray) -> np.ndarray:
-    """Sets the position of the robot; returns its center of mass."""
+    """Sets the position of the robot and returns its center of mass."""
     import mujoco
 
     data.qpos = qpos
@@ -142,7 +146,7 @@ def _move(model: Any, data: Any, qpos: np.ndarray) -> np.ndarray:
 
 
 def _close_view(model: Any, data: Any) -> Any:
-    """Returns a close camera that looks along y, at least as steeply as the camera of the model."""
+    """Returns a close camera that looks along y, at least as steeply downward as the camera of the model."""
     import mujoco
 
     camera, bodies = mujoco.MjvCamera(), model.geom_bodyid > 0
@@ -155,7 +159,7 @@ def _close_view(model: Any, data: Any) -> Any:
 
 
 def _soften(model: Any) -> None:
-    """Sets pale ground and sky and soft light, and removes reflections."""
+    """Sets a pale ground and sky and soft light, and removes reflections."""
     import mujoco
 
     model.mat_reflectance[:] = 0.0
@@ -166,4 +170,4 @@ def _soften(model: Any) -> None:
     model.vis.rgba.haze[:] = 0.9, 0.9, 0.9, 1.0
     model.vis.headlight.ambient[:] = model.vis.headlight.diffuse[:] = 0.35
     model.light_diffuse[:], model.light_specular[:] = 0.45, 0.1
-    model.vis.map.shadowclip = 2.0 / model.stat.extent  # m; further away there would be shadows of nothing
+    model.vis.map.shadowclip = 2.0 / model.stat.extent  # m; at larger distances, false shadows appear

@@ -1,15 +1,16 @@
 """The physics engine `mujoco`: the official bindings of the installed MuJoCo, with native threads.
 
-The engine reproduces MuJoCo 2.1.0, with which published experiments were run, for every supported version of MuJoCo:
+For every supported version of MuJoCo, the engine reproduces MuJoCo 2.1.0, the version of published experiments:
 
-* Masses and inertias are those of MuJoCo 2.1.0 by default. It integrated the end caps of capsules with `pi r^3` instead
-  of `4/3 pi r^3`.
-* Since MuJoCo 3.5, the contact margins of two geometries are added; before, the larger one counted. They are halved.
-* Since MuJoCo 4.0, the Runge-Kutta method combines the angular velocities of free joints differently. Robots with a
-  free joint are integrated here, from accelerations that MuJoCo computes.
+* By default, masses and inertias have the values of MuJoCo 2.1.0, which integrated the end caps of capsules with
+  `pi r^3` instead of `4/3 pi r^3`.
+* Since MuJoCo 3.5, the contact margin of two geometries is the sum of their margins. Earlier versions used the larger
+  one. The engine halves the margins in newer versions.
+* Since MuJoCo 4.0, the Runge-Kutta method combines the angular velocities of free joints differently. The engine
+  integrates robots with a free joint itself, with accelerations that MuJoCo computes.
 
-The engine agrees with MuJoCo 2.1.0 over ten control steps to about 1e-12, and to 1e-5 for the humanoid, whose contact
-solver stops before it converges.
+Over ten control steps, the engine agrees with MuJoCo 2.1.0 to about 1e-12. For the humanoid, whose contact solver stops
+before it converges, it agrees to 1e-5.
 """
 import copy
 import functools
@@ -35,7 +36,7 @@ _INERTIALS_FILE = Path(__file__).parent / "data" / "mujoco210_inertials.npz"
 
 
 class MujocoEngine(Engine):
-    """Robots simulated by the `mujoco` package; see `Engine` for arguments, attributes and methods."""
+    """Simulates robots with the `mujoco` package; see `Engine` for arguments, attributes and methods."""
 
     name = "mujoco"
 
@@ -45,7 +46,7 @@ class MujocoEngine(Engine):
 
     @property
     def _has_free_joint(self) -> bool:
-        return self.nq != self.nv  # its orientation is a quaternion, qpos[3:7]
+        return self.nq != self.nv  # the orientation of a free joint is a quaternion, qpos[3:7]
 
     def _copy_of_model(self) -> Any:
         return copy.copy(self._model)
@@ -57,9 +58,9 @@ class MujocoEngine(Engine):
         return self._models[env_id]
 
     def _new_simulator(self, num_threads: int) -> Any:
-        """Returns MuJoCo's threads, and memory for each."""
+        """Returns MuJoCo's thread pool and one `MjData` per thread."""
         mujoco = _import_mujoco()
-        pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: on the calling thread
+        pool = mujoco.rollout.Rollout(nthread=num_threads if num_threads > 1 else 0)  # 0: uses the calling thread
         return pool, [mujoco.MjData(self.model) for _ in range(num_threads)]
 
     def _simulate(self, simulator: Any, models: List[Any], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
@@ -69,7 +70,7 @@ class MujocoEngine(Engine):
         reached = np.empty((len(states), num_steps, states.shape[1]))
 
         def roll_out(states: np.ndarray, warmstart: Optional[np.ndarray] = None) -> np.ndarray:
-            """Returns the last states `[k, S]`; the solver starts from the accelerations `warmstart` `[k, nv]`."""
+            """Returns the final states `[k, S]`. The solver starts from the accelerations `warmstart` `[k, nv]`."""
             pool.rollout(models, memory, states, held, nstep=num_steps, initial_warmstart=warmstart, state=reached,
                          skip_checks=True)
             return reached[:, -1]
@@ -79,9 +80,9 @@ class MujocoEngine(Engine):
     def _integrate(self, roll_out: Callable[..., np.ndarray], states: np.ndarray) -> np.ndarray:
         """Integrates robots with a free joint by the classical Runge-Kutta method, as MuJoCo did before version 4.0.
 
-        MuJoCo computes the accelerations (`_acceleration_model`). The rates of the stages, angular velocities included,
-        are averaged as vectors, and the orientation turns around the mean. Each solution of the constraints starts from
-        the one before, as in MuJoCo 2.1.0.
+        MuJoCo computes the accelerations (see `_acceleration_model`). The velocities of the four stages, including
+        angular velocities, are averaged as vectors, and the mean rotates the orientation. The constraint solver starts
+        each stage from the solution of the previous stage, as in MuJoCo 2.1.0.
         """
         stage = states.copy()
         clocks = []
@@ -94,7 +95,7 @@ class MujocoEngine(Engine):
 
         h, qpos, qvel = self.model.opt.timestep, states[:, 1:1 + self.nq], states[:, 1 + self.nq:]
         half, a_4 = 0.5 * h, None
-        with np.errstate(over="ignore", invalid="ignore"):  # of robots that diverge
+        with np.errstate(over="ignore", invalid="ignore"):  # diverging robots overflow
             for _ in range(self.frame_skip):
                 a_1 = accelerations(qpos, qvel, a_4)
                 v_2 = qvel + half * a_1
@@ -112,10 +113,10 @@ class MujocoEngine(Engine):
 
 
 def _acceleration_model(model: Any) -> Any:
-    """Returns a model for which one simulation step adds the acceleration to the velocity, and no more.
+    """Returns a copy of `model` for which one simulation step adds exactly the acceleration to the velocity.
 
-    That is an explicit Euler step of one second. The time step has one other use in MuJoCo, a lower limit on the time
-    constants of constraints, which none of the robots reaches; it is switched off.
+    The copy takes explicit Euler steps of one second. MuJoCo also uses the time step as a lower limit on the time
+    constants of constraints. This limit is disabled; none of the robots reaches it with the original time step.
     """
     mujoco = _import_mujoco()
     model = copy.copy(model)
@@ -128,21 +129,22 @@ def _acceleration_model(model: Any) -> Any:
 
 _FACTOR = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
 _SIGN = np.array([[1.0, -1.0, -1.0, -1.0], [1.0, 1.0, 1.0, -1.0], [1.0, -1.0, 1.0, 1.0], [1.0, 1.0, -1.0, 1.0]])
-"""The product of quaternions `q` and `r` has the entries `sum_j q[j] * _SIGN[i, j] * r[_FACTOR[i, j]]`."""
+"""Entry `i` of the product of quaternions `q` and `r` is `sum_j q[j] * _SIGN[i, j] * r[_FACTOR[i, j]]`."""
 
 
 def moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
-    """Returns the positions `[k, nq]` of robots with a free joint that keep their velocities for `duration` seconds.
+    """Returns the positions `[k, nq]` of robots with a free joint after `duration` seconds at constant velocity.
 
-    The orientation `q` turns by the rotation vector `w = qvel[3:6] * duration` around axes of the body, to
-    `q * (cos(|w|/2), sin(|w|/2) w/|w|)`. Entry by entry, so that a row does not depend on the number of rows.
+    The orientation `q` is rotated by the rotation vector `w = qvel[3:6] * duration` in body axes, to
+    `q * (cos(|w|/2), sin(|w|/2) w/|w|)`. All operations are elementwise, so that a row does not depend on the number of
+    rows.
     """
     moved = np.empty_like(qpos)
     moved[:, :3] = qpos[:, :3] + duration * qvel[:, :3]
     moved[:, 7:] = qpos[:, 7:] + duration * qvel[:, 6:]
     rates = qvel[:, 3:6].T
     squares = rates * rates
-    rate = np.sqrt(squares[0] + squares[1] + squares[2]) + 1e-300  # s^-1; not zero
+    rate = np.sqrt(squares[0] + squares[1] + squares[2]) + 1e-300  # rad/s; positive to avoid division by zero
     half = (0.5 * duration) * rate
     turn = np.empty((4, len(qpos)))
     turn[0] = np.cos(half)
@@ -155,17 +157,17 @@ def moved(qpos: np.ndarray, qvel: np.ndarray, duration: float) -> np.ndarray:
 def _import_mujoco() -> ModuleType:
     try:
         import mujoco
-        from mujoco.rollout import Rollout  # noqa: F401  (since 3.3)
+        from mujoco.rollout import Rollout  # noqa: F401  (exists since version 3.3)
     except ImportError as error:
-        raise ImportError('the MuJoCo environments need the package mujoco, version 3.3 or newer: run `pip install '
+        raise ImportError('the MuJoCo environments require the package mujoco, version 3.3 or newer: run `pip install '
                           '"mujoco>=3.3"`') from error
     return mujoco
 
 
 def write_no_warnings() -> None:
-    """Keeps MuJoCo from writing warnings to the terminal and to the file `MUJOCO_LOG.TXT` in the working directory.
+    """Stops MuJoCo from writing warnings to the terminal and to `MUJOCO_LOG.TXT` in the working directory.
 
-    Diverged simulations are detected by `Engine.step`, which raises an error. A handler that the user has set stays.
+    `Engine.step` detects diverged simulations and raises an error. A warning handler set by the user is kept.
     """
     mujoco = _import_mujoco()
     if mujoco.get_mju_user_warning() is None:
@@ -174,11 +176,12 @@ def write_no_warnings() -> None:
 
 @functools.lru_cache(maxsize=None)
 def compile_model(robot: str, inertials: str) -> Any:
-    """Returns the compiled model of a robot, the same object for the same arguments.
+    """Returns the compiled model of a robot. The same arguments return the same object.
 
-    The half cheetah's file sets its total mass by a compiler attribute that MuJoCo 4 deprecates. The attribute is
-    removed and applied after compilation, with the same result. The search for islands, groups of bodies that do not
-    touch each other, is switched off: a robot is one island, so the search only takes time.
+    The model file of the half cheetah sets the total mass by a compiler attribute that MuJoCo 4 deprecates. This
+    function removes the attribute and sets the total mass after compilation, with the same result. It also disables
+    MuJoCo's search for islands (groups of bodies that do not touch each other): a robot is a single island, so the
+    search only takes time.
     """
     mujoco = _import_mujoco()
     write_no_warnings()
@@ -194,7 +197,7 @@ def compile_model(robot: str, inertials: str) -> Any:
             set_arrays(model, {name: file[f"{robot}/{name}"] for name in INERTIAL_ARRAYS})
     if tuple(map(int, mujoco.__version__.split(".")[:2])) >= (3, 5):
         model.geom_margin[:] *= 0.5
-    if "mjDSBL_ISLAND" in mujoco.mjtDisableBit.__members__:  # older versions do not search
+    if "mjDSBL_ISLAND" in mujoco.mjtDisableBit.__members__:  # older versions do not search for islands
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
     mujoco.mj_setConst(model, mujoco.MjData(model))
     return model

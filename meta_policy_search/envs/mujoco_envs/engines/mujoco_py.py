@@ -1,9 +1,8 @@
-"""The physics engine `mujoco-py`: MuJoCo 2.1.0, with which published experiments were run, on one thread.
+"""The physics engine `mujoco-py`: MuJoCo 2.1.0, the version of published experiments, on one thread.
 
-Models are compiled by MuJoCo 2.1.0 itself, from the same model files. Derived quantities (`base.DERIVED`) are computed
-on request, as with the official package.
-
-`build.py` builds it. An installation that follows mujoco-py's own instructions is used as it is.
+MuJoCo 2.1.0 compiles the same model files as the engine `mujoco`. Derived quantities (`base.DERIVED`) are computed on
+request, as in the engine `mujoco`. `build.py` builds the engine. An existing installation that follows mujoco-py's
+own instructions is used unchanged.
 """
 import functools
 import os
@@ -26,21 +25,21 @@ from meta_policy_search.envs.mujoco_envs.engines.base import (
 from meta_policy_search.envs.mujoco_envs.engines.build import engine_folder
 from meta_policy_search.envs.mujoco_envs.engines.mujoco import compile_model
 
-_PATH_VARIABLE = "MUJOCO_PY_MUJOCO_PATH"  # where mujoco-py looks for MuJoCo 2.1.0 before it looks in the home folder
-_one_at_a_time = threading.Lock()  # mujoco-py keeps warnings in a global variable
+_PATH_VARIABLE = "MUJOCO_PY_MUJOCO_PATH"  # path of MuJoCo 2.1.0; if not set, mujoco-py searches the home folder
+_one_at_a_time = threading.Lock()  # mujoco-py stores warnings in a global variable
 
 
 class MujocoPyEngine(Engine):
-    """Robots simulated sequentially by mujoco-py; see `Engine` for arguments, attributes and methods.
+    """Simulates robots sequentially with mujoco-py; see `Engine` for arguments, attributes and methods.
 
-    mujoco-py holds Python's interpreter lock, so `num_threads` has no effect; use processes instead
-    (`MetaSampler(parallel=True)`). `inertials="modern"` and images need the package `mujoco`, too.
+    mujoco-py holds Python's global interpreter lock, so `num_threads` has no effect. For parallel simulation, use
+    worker processes (`MetaSampler(parallel=True)`). `inertials="modern"` and images also require the package `mujoco`.
     """
 
     name = "mujoco-py"
 
     def threads(self) -> int:
-        """Returns one."""
+        """Returns 1."""
         return 1
 
     def _compiled(self) -> Tuple[Any, Any, Any]:
@@ -49,13 +48,13 @@ class MujocoPyEngine(Engine):
 
     def _copy_of_model(self) -> Any:
         mujoco_py = import_mujoco_py()
-        return mujoco_py.functions.mj_copyModel(mujoco_py.cymj.PyMjModel(), self._model)  # into an empty one: a new one
+        return mujoco_py.functions.mj_copyModel(mujoco_py.cymj.PyMjModel(), self._model)  # allocates a new model
 
     def _new_memory(self) -> Any:
         return import_mujoco_py().MjSim(self.model).data
 
     def _model_to_draw(self, env_id: int) -> Any:
-        return compile_model(self.robot, self.inertials)  # what a task changes cannot be seen
+        return compile_model(self.robot, self.inertials)  # the parameters that tasks change are not visible
 
     def _new_simulator(self, num_threads: int) -> Any:
         return self._new_memory()
@@ -83,7 +82,7 @@ class MujocoPyEngine(Engine):
                 for _ in range(self.frame_skip):
                     self._functions.mj_step(model, data)
         except mujoco_py.MujocoException:
-            self._functions.mj_resetData(model, data)  # MuJoCo gives no second warning of the kind before that
+            self._functions.mj_resetData(model, data)  # before a reset, MuJoCo does not repeat a warning
             return 0.0
         return data.time
 
@@ -99,7 +98,7 @@ def _compile(robot: str, inertials: str) -> Any:
 
 
 def import_mujoco_py() -> ModuleType:
-    """Returns the module `mujoco_py`, loaded with the engine that `build.py` built, if it exists.
+    """Imports and returns the module `mujoco_py`, with the engine of `build.py` if it exists.
 
     Raises:
         ImportError: mujoco-py or its engine is not installed; the message contains the command to run.
@@ -109,19 +108,19 @@ def import_mujoco_py() -> ModuleType:
     try:
         _set_variables()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of old packages
+            warnings.simplefilter("ignore")  # outdated dependencies warn
             import mujoco_py
-    except Exception as error:  # mujoco-py raises a plain `Exception` where the engine is missing
+    except Exception as error:  # mujoco-py raises a plain `Exception` if the engine is missing
         reason = (str(error).strip() or repr(error)).splitlines()[0]
         raise ImportError(
-            f"the physics engine mujoco-py is not installed ({reason}): run `make mujoco-py`, or without make `pip "
+            f"the physics engine mujoco-py is not installed ({reason}): run `make mujoco-py` or, without make, `pip "
             'install "meta_policy_search[mujoco-py]"` and then `python -m '
             "meta_policy_search.envs.mujoco_envs.engines.build`") from error
     return mujoco_py
 
 
 def _set_variables() -> None:
-    """Sets the environment variables that mujoco-py reads when it is imported, unless the user has set them."""
+    """Sets the environment variables that mujoco-py reads at import, unless the user has set them."""
     folder = engine_folder()
     if not os.environ.get(_PATH_VARIABLE) and folder is not None:
         libraries = os.pathsep.join([str(folder / "bin"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
