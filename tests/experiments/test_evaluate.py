@@ -249,7 +249,7 @@ def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys
     (["--max_path_length", "0"], "max_path_length: expected an integer of at least 1, got 0"),
     (["--seeds", "-1"], r"seeds\[0\]: expected an integer of at least 0, got -1"),
     (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
-    (["--snapshot", "9"], "holds no snapshot of iteration 9; it holds those of: 0, 1, 2"),
+    (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 1, 2"),
     (["--snapshot", "-1"], "snapshot: expected an integer of at least 0, got -1"),
     (["--compare", "sgd"], "argument --compare: invalid choice: 'sgd'"),
     (["--compare", "cem", "--search_std", "0"], "init_std: expected a finite number above 0, got 0.0"),
@@ -271,7 +271,7 @@ def test_a_folder_without_snapshots_and_one_with_a_damaged_one(runs, tmp_path, c
     assert "params.pkl is damaged" in mistake(capsys, folder)
     for path in folder.glob("*.pkl"):
         path.unlink()
-    assert "holds no snapshot" in mistake(capsys, folder)
+    assert "contains no snapshot" in mistake(capsys, folder)
 
 
 def test_an_evaluation_is_not_replaced_unless_that_is_asked_for(runs, tmp_path, capsys):

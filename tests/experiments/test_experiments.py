@@ -501,7 +501,7 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
     assert refusal("--n_itr", 13, "--smoke").endswith("but meta_batch_size is 3 there, 2 here\n")
     for snapshot in finished_copy.glob("*.pkl"):
         snapshot.unlink()
-    assert "holds no snapshot" in refusal("--n_itr", 13)
+    assert "contains no snapshot" in refusal("--n_itr", 13)
 
 
 @pytest.fixture(scope="module")
@@ -543,7 +543,7 @@ def change_params(folder, **changes):
     ({"settings": None}, r"got .*, whose params.json lacks settings"),
     ({"script": None, "resumed": None}, r"got .*, whose params.json lacks script, resumed"),
     ({"versions__meta_policy_search": "0.0.1"},
-     rf"the run in .* is of meta_policy_search 0\.0\.1, and this is {re.escape(__version__)}: .*load_npz"),
+     rf"the run in .* is from meta_policy_search 0\.0\.1, and this is version {re.escape(__version__)}: .*load_npz"),
 ])
 def test_a_run_that_does_not_fit_is_refused_and_stays_as_it_is(changes, message, run_of_four, capsys):
     change_params(run_of_four, **changes)
@@ -562,7 +562,7 @@ def test_a_damaged_snapshot_is_named_with_the_one_before_it(run_of_four, finishe
     before = contents(run_of_four)
     message = mistake(capsys, pro_mp, "--resume", run_of_four, "--n_itr", 6)
     assert f"{path} is damaged: " in message
-    assert message.endswith(f"last whole snapshot in its folder is {run_of_four / 'itr_0.pkl'} (iteration 0)\n")
+    assert message.endswith(f"last intact snapshot in the folder is {run_of_four / 'itr_0.pkl'} (iteration 0)\n")
     assert contents(run_of_four) == before
     path.unlink()  # then the run goes on from that one
     run(pro_mp, "--resume", run_of_four)
@@ -576,7 +576,7 @@ def test_a_snapshot_of_an_environment_that_is_gone(run_of_four, monkeypatch, cap
     before = contents(run_of_four)
     monkeypatch.delattr(point_env_2d_corner, "MetaPointEnvCorner")
     message = mistake(capsys, pro_mp, "--resume", run_of_four, "--n_itr", 6)
-    assert "itr_2.pkl is whole, but rebuilding its objects failed" in message and "MetaPointEnvCorner" in message
+    assert "itr_2.pkl is intact, but its objects could not be rebuilt" in message and "MetaPointEnvCorner" in message
     assert contents(run_of_four) == before
 
 

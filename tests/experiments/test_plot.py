@@ -196,9 +196,9 @@ def test_a_picture_is_not_replaced_unless_that_is_asked_for(tmp_path, capsys):
     (["a", "--smooth", "0"], "--smooth: expected an integer of at least 1, got 0"),
     (["broken"], "could not read broken/params.json"),
     (["a", "--output", "nowhere/a.png"], "nowhere/a.png"),
-    (["a", "--trajectories"], "a holds no snapshot"),
+    (["a", "--trajectories"], "a contains no snapshot"),
     (["a", "cem", "--trajectories"], "--trajectories: expected one run, got 2: a, cem"),
-    (["cem", "--trajectories"], "the folder cem holds no snapshot"),
+    (["cem", "--trajectories"], "the folder cem contains no snapshot"),
 ])
 def test_mistakes(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -209,7 +209,7 @@ def test_without_opengl_the_command_is_said_before_it_takes_time(point, tmp_path
     (["--fps", "0"], "fps: expected a finite number above 0, got 0.0"),
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
     (["--tasks", "[[1, 1]]"], "expected one of the corners"),
-    (["--snapshot", "9"], "holds no snapshot of iteration 9"),
+    (["--snapshot", "9"], "contains no snapshot of iteration 9"),
     (["--output", "/nowhere/a.mp4"], "/nowhere/a.mp4"),
 ])
 def test_mistakes(arguments, message, point, capsys):

@@ -35,7 +35,7 @@ def test_pictures_are_in_the_video_in_order(tmp_path):
 
 
 @pytest.mark.parametrize("pictures, message", [
-    ([], "picture: expected at least one for a video, got none"),
+    ([], "picture: expected at least one frame, got none"),
     ([np.zeros((3, 4, 3), np.uint8)], r"picture: expected shape \(H, W, 3\) with even H and W, got \(3, 4, 3\)"),
     ([np.zeros((4, 4), np.uint8)], r"picture: expected shape \(H, W, 3\) with even H and W, got \(4, 4\)"),
     ([np.zeros((4, 4, 3))], r"picture: expected uint8 \(4, 4, 3\), got float64 \(4, 4, 3\)"),
