@@ -83,7 +83,7 @@ def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
     """
     path = tmp_path / "a.mp4"
     run(point, "--tasks", "[[2, 2], [-2, -2]]", "--num_steps", 2, "--max_path_length", 6, "--output", path)
-    assert capsys.readouterr().out == f"Video: {path}, 14 pictures, 1.4 s\n"
+    assert capsys.readouterr().out == f"Video: {path}, 14 frames, 1.4 s\n"
     meta, pictures = video(path)
     assert meta["size"] == (WIDTH, HEIGHT) and meta["fps"] == 10.0 and pictures.shape == (14, HEIGHT, WIDTH, 3)
     recording = mps.load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)
@@ -180,7 +180,7 @@ def test_the_arm_of_meta_world(tmp_path):
 def test_a_video_is_not_replaced_unless_that_is_asked_for(point, tmp_path, capsys):
     path = tmp_path / "a.mp4"
     path.write_text("mine")
-    assert "expected a file that is not there yet" in mistake(capsys, point, "--output", path)
+    assert "expected a file that does not exist" in mistake(capsys, point, "--output", path)
     assert path.read_text() == "mine"
     run(point, "--num_tasks", 1, "--num_steps", 1, "--max_path_length", 1, "--output", path, "--overwrite")
     assert video(path)[0]["codec"] == "h264"
