@@ -1,4 +1,4 @@
-"""Packaging: `pip install -e .` installs in place, `pip install -e ".[dev]"` with the tools to work on the package."""
+"""Packaging: `pip install -e .` installs in place; `pip install -e ".[dev]"` adds the development tools."""
 import re
 from pathlib import Path
 
@@ -9,10 +9,10 @@ ROOT = Path(__file__).parent
 DEPENDENCIES = [
     "cloudpickle>=2.2",
     "cma>=4.3",  # CMA-ES
-    "filelock>=4.0",  # one process at a time writes to a run folder
-    "gym==0.26.2",  # the interface that environments follow; its own environments are not used
-    "gymnasium>=1.0",  # carries the models of the MuJoCo robots
-    "joblib>=1.2",  # what scripts load snapshots with
+    "filelock>=4.0",  # locks of run folders
+    "gym==0.26.2",  # interface of the environments; gym's environments are not used
+    "gymnasium>=1.0",  # contains the models of the MuJoCo robots
+    "joblib>=1.2",  # scripts load snapshots with `joblib.load`
     "matplotlib>=3.8",
     "mujoco>=3.3",
     "numpy>=1.26",
@@ -24,19 +24,19 @@ DEPENDENCIES = [
 EXTRAS = {
     "dev": ["import-linter>=2.7", "ipykernel>=6.29", "mypy>=2.0", "nbclient>=0.10", "nbformat>=5.10", "psutil>=5.9",
             "pytest>=9.0", "pytest-cov>=4.1", "pytest-xdist>=3.5", "ruff>=0.5", "setuptools>=64", "sphinx>=7.3"],
-    # `make mujoco-py` builds its engine. mujoco-py needs an old Cython, which newer NumPy does not work with.
+    # `make mujoco-py` builds its engine. mujoco-py requires an old Cython, which does not support newer NumPy.
     "mujoco-py": ["cython>=0.29.36,<3", "mujoco-py==2.1.2.14", "numpy>=1.26,<2.5", "setuptools>=64,<81"],
-    "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # the former carries the encoder
-    "metaworld": ["metaworld>=3.0,<3.1"],  # later ones insist on mujoco 3.3.0, but work as well
+    "video": ["imageio-ffmpeg>=0.6", "pillow>=10.0"],  # imageio-ffmpeg contains the encoder
+    "metaworld": ["metaworld>=3.0,<3.1"],  # later versions require mujoco 3.3.0, but also work with other versions
     "ray": ["ray>=2.40"],
-    "tensorboard": ["tensorboard>=2.16"],  # writes and shows curves of runs
+    "tensorboard": ["tensorboard>=2.16"],  # writes and displays curves of runs
     "docs": ["furo>=2024.8.6", "myst-nb>=1.1", "sphinx>=7.3", "sphinx-copybutton>=0.5.2",
              "sphinx-mathjax-offline==0.0.2"],
 }
 
 
 def read_version() -> str:
-    """Returns `__version__` of the package without importing it, which would need its dependencies."""
+    """Reads `__version__` of the package without importing it: importing would require its dependencies."""
     text = (ROOT / "meta_policy_search" / "__init__.py").read_text(encoding="utf-8")
     return re.search(r'^__version__ = "(.+)"$', text, flags=re.MULTILINE)[1]
 
@@ -63,7 +63,7 @@ setup(
     ],
     python_requires=">=3.10",
     packages=find_packages(include=["meta_policy_search", "meta_policy_search.*"]),
-    package_dir={"": "."},  # so type checkers find the package where it is installed in place
+    package_dir={"": "."},  # lets type checkers find the package in an editable installation
     package_data={
         "meta_policy_search": ["py.typed", "__init__.pyi"],
         "meta_policy_search.envs.mujoco_envs.engines": ["data/*.npz"],
