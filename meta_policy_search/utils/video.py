@@ -13,7 +13,7 @@ def check_encoder() -> None:
     try:
         import imageio_ffmpeg  # noqa: F401
     except ImportError as error:
-        raise ImportError('videos need imageio-ffmpeg: run `pip install "meta_policy_search[video]"`') from error
+        raise ImportError('videos require imageio-ffmpeg: run `pip install "meta_policy_search[video]"`') from error
 
 
 @contextlib.contextmanager

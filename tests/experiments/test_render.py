@@ -190,7 +190,7 @@ def test_without_the_extra_the_command_is_said_before_it_takes_time(point, tmp_p
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
     said = mistake(capsys, point, "--output", tmp_path / "a.mp4")
-    assert said == ('render.py: error: videos need imageio-ffmpeg: run `pip install "meta_policy_search[video]"`\n')
+    assert said == ('render.py: error: videos require imageio-ffmpeg: run `pip install "meta_policy_search[video]"`\n')
     assert not list(tmp_path.iterdir())
 
 

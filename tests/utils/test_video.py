@@ -66,7 +66,7 @@ def test_where_it_cannot_be_written(tmp_path):
 
 def test_without_the_extra_the_command_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    message = r'^videos need imageio-ffmpeg: run `pip install "meta_policy_search\[video\]"`$'
+    message = r'^videos require imageio-ffmpeg: run `pip install "meta_policy_search\[video\]"`$'
     with pytest.raises(ImportError, match=message):
         with mp4_file(tmp_path / "a.mp4", fps=10):
             pass
