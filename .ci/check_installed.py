@@ -1,6 +1,6 @@
-"""Checks an installed wheel: its files, the import of every module, and a tiny training with worker processes.
+"""Checks an installed wheel: its files, the import of every module, and a short training with worker processes.
 
-Usage: `python check_installed.py FILE.whl`, with the interpreter of the environment that the wheel is installed in.
+Usage: `python check_installed.py FILE.whl`, with the Python interpreter of the environment with the installed wheel.
 """
 import importlib
 import pkgutil
@@ -25,7 +25,7 @@ NUM_TASKS, NUM_ROLLOUTS, NUM_STEPS, NUM_ITERATIONS = 2, 2, 10, 2
 
 
 def check_files(wheel: str) -> None:
-    """Compares the wheel with the checkout: every file of the package is in it, and nothing beside the package."""
+    """Checks that the wheel contains every file of the package and no other files."""
     files = (path.relative_to(CHECKOUT) for path in (CHECKOUT / "meta_policy_search").rglob("*") if path.is_file())
     in_checkout = {
         path.as_posix() for path in files if not any(part.startswith((".", "__pycache__")) for part in path.parts)
@@ -33,16 +33,16 @@ def check_files(wheel: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
         in_wheel = {name for name in archive.namelist() if ".dist-info/" not in name}
     if in_wheel != in_checkout:
-        sys.exit(f"the wheel lacks {sorted(in_checkout - in_wheel)} and holds beside the package "
-                 f"{sorted(in_wheel - in_checkout)}")
+        sys.exit("wheel: expected exactly the files of the package, got missing files "
+                 f"{sorted(in_checkout - in_wheel)} and additional files {sorted(in_wheel - in_checkout)}")
     print(f"{len(in_wheel)} files of the package are in the wheel")
 
 
 def check_imports() -> None:
-    """Imports every module, from the environment and not from the checkout."""
+    """Imports every module, and checks that it comes from the environment and not from the checkout."""
     folder = Path(meta_policy_search.__file__).resolve().parent
     if CHECKOUT in folder.parents:
-        sys.exit(f"expected the installed package, but {folder} is imported")
+        sys.exit(f"import: expected the installed package, got {folder}")
     names = [module.name for module in pkgutil.walk_packages(meta_policy_search.__path__, "meta_policy_search.")]
     for name in names:
         importlib.import_module(name)
@@ -50,7 +50,7 @@ def check_imports() -> None:
 
 
 def check_training() -> None:
-    """Trains for two iterations on a robot, whose data file and worker processes must be found."""
+    """Trains for two iterations on a robot, which requires its data file and worker processes."""
     set_seed(1)
     env = normalize(make_env("HalfCheetahRandDirecEnv"))
     policy = MetaGaussianMLPPolicy(NUM_TASKS, env.observation_space.shape[0], env.action_space.shape[0])
@@ -63,11 +63,11 @@ def check_training() -> None:
     sampler.close()
     after = policy.get_param_values()
     if not all(np.isfinite(after[name]).all() and (after[name] != before[name]).any() for name in before):
-        sys.exit("training did not change every parameter to something finite")
+        sys.exit("training: expected changed and finite parameters, got others")
     rows = Path("run/progress.csv").read_text(encoding="utf-8").splitlines()[1:]
     if len(rows) != NUM_ITERATIONS or not Path("run/params.pkl").is_file():
-        sys.exit(f"expected {NUM_ITERATIONS} rows and a snapshot, got {len(rows)} rows")
-    print("a policy was trained, and its run folder written")
+        sys.exit(f"training: expected {NUM_ITERATIONS} rows and a snapshot, got {len(rows)} rows")
+    print("training completed and wrote its run folder")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Speed and memory of the package; `python benchmarks/run.py`, see README.md."""
+"""Benchmarks of speed and memory: `python benchmarks/run.py`, see README.md."""

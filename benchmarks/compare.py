@@ -1,13 +1,14 @@
-"""Compares the speed and memory of two checkouts, which take turns.
+"""Compares the speed and memory of two checkouts in alternating turns.
 
     git worktree add ../before COMMIT
     python benchmarks/compare.py ../before .                                     # everything, about ten minutes
     python benchmarks/compare.py ../before . --only "*.outer_step" --turns 9     # some figures
     python benchmarks/compare.py ../before . --only half_cheetah --set rollouts_per_meta_task=10
 
-Each turn is an iteration of the one and an iteration of the other. Before and after each a fixed piece of work is timed
-(workload.py), and ratios are also given of times in multiples of that: these hold where the machine's speed drifts.
-`cpu_s` is what all threads of the process computed, which other programs disturb less than the time by the clock.
+Each turn is one iteration of each checkout. A reference workload (workload.py) is timed before and after each
+iteration. The table also shows ratios of times relative to this workload, which are valid even if the speed of the
+machine drifts. `cpu_s` is the CPU time of all threads of the process. Other programs affect it less than the wall-clock
+time `wall_s`.
 """
 import argparse
 import contextlib
@@ -32,14 +33,14 @@ from meta_policy_search.utils.checks import check_positive_int
 
 KEYS = [f"{name}.{figure}" for name, program in PROGRAMS.items() for figure in program.figures]
 UNITS = "_units"
-"""What the keys of times end in that are multiples of the time of the fixed piece of work."""
+"""Suffix of keys of times relative to the reference workload."""
 
 
 class Comparison(dict[str, list[tuple[float, float]]]):
-    """Pairs of what was measured in each turn, old and new, by key."""
+    """Measured pairs (old, new) of each turn, by key."""
 
     def table(self) -> str:
-        """Returns medians, and the median, smallest and largest ratio of a turn, as lines."""
+        """Formats a table of medians, and of the median, smallest and largest ratio new/old of a turn."""
         width = max(map(len, self))
         lines = [f"{'':{width}}  {'old':>9}  {'new':>9}  {'new/old (smallest to largest)':30}  at equal speed"]
         for key, pairs in self.items():
@@ -59,7 +60,7 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> str:
 
 @contextlib.contextmanager
 def _process(checkout: Path, program: str, settings: Mapping[str, Any]) -> "Iterator[subprocess.Popen[str]]":
-    """Runs a program in a process of a checkout, for as long as the `with` block takes."""
+    """Runs a program of a checkout in a process during a `with` block."""
     command = [sys.executable, "-m", "benchmarks.compared", str(checkout), program, json.dumps(settings),
                str(time.monotonic())]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -70,10 +71,12 @@ def _process(checkout: Path, program: str, settings: Mapping[str, Any]) -> "Iter
 
 
 def _take_turn(process: "subprocess.Popen[str]") -> Figures:
-    """Has a program take a turn; returns its figures, the times by the clock, of the CPU and as multiples.
+    """Requests one turn of a program; returns its figures.
+
+    Each time is returned as wall-clock time, CPU time, and both relative to the reference workload.
 
     Raises:
-        RuntimeError: the process failed; it has said why.
+        RuntimeError: the process failed; its error message is on stderr.
     """
     before = machine_time()
     process.stdin.write("\n")
@@ -94,7 +97,7 @@ def _take_turn(process: "subprocess.Popen[str]") -> Figures:
 
 
 def _turns(name: str, checkouts: Sequence[Path], settings: Mapping[str, Any], turns: int) -> Iterator[list[Figures]]:
-    """Yields the figures of the checkouts, turn by turn; they take turns in beginning."""
+    """Yields the figures of both checkouts for each turn; the checkout that starts alternates."""
     orders = [(0, 1), (1, 0)]
     if PROGRAMS[name].is_fresh:
         for turn in range(turns):
@@ -113,20 +116,23 @@ def _turns(name: str, checkouts: Sequence[Path], settings: Mapping[str, Any], tu
 
 
 def compare(old: Path, new: Path, keys: Iterable[str], settings: Mapping[str, Any], turns: int) -> Comparison:
-    """Measures two checkouts in turns.
+    """Measures two checkouts in alternating turns.
 
     Args:
-        old: folder of the one.
-        new: folder of the other.
-        keys: those of `KEYS` that are wanted.
+        old: folder of the old checkout.
+        new: folder of the new checkout.
+        keys: members of `KEYS` to measure.
         settings: settings of the experiments that differ from their defaults.
-        turns: how many turns each has, at least one.
+        turns: number of turns, at least one.
 
     Returns:
-        What was measured.
+        The measured pairs by key.
+
+    Raises:
+        RuntimeError: a process failed; its error message is on stderr.
     """
     wanted, comparison = set(keys), Comparison()
-    machine_time()  # the first takes longer
+    machine_time()  # warm-up
     for name, program in PROGRAMS.items():
         figures = {figure for figure in program.figures if f"{name}.{figure}" in wanted}
         if not figures:
@@ -140,10 +146,10 @@ def compare(old: Path, new: Path, keys: Iterable[str], settings: Mapping[str, An
 
 
 def _choose(patterns: Optional[Sequence[str]]) -> list[str]:
-    """Returns the keys that are meant by patterns, which may be the beginnings of keys.
+    """Returns the keys that match patterns or start with them.
 
     Raises:
-        ValueError: a pattern means none.
+        ValueError: a pattern matches no key.
     """
     chosen = []
     for pattern in patterns or ["*"]:
@@ -160,17 +166,17 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Compares as the flags say; returns the exit status."""
+    """Compares two checkouts; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("old", type=Path, help="folder of a checkout")
-    parser.add_argument("new", type=Path, help="folder of another")
+    parser.add_argument("old", type=Path, help="folder of the old checkout")
+    parser.add_argument("new", type=Path, help="folder of the new checkout")
     parser.add_argument("--only", nargs="+", metavar="PATTERN",
-                        help=f"compare these figures (default: all): {', '.join(KEYS)}")
-    parser.add_argument("--turns", type=int, default=5, help="turns that each has (default: 5)")
+                        help=f"figures to compare (default: all): {', '.join(KEYS)}")
+    parser.add_argument("--turns", type=int, default=5, help="number of turns (default: 5)")
     parser.add_argument("--set", nargs="+", type=_setting, default=[], metavar="NAME=VALUE",
                         help="settings of the experiments, as JSON: meta_batch_size=10 hidden_sizes=[100,100]")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that everything works")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file for the pairs of each turn, old and new")
+    parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file for the pairs (old, new) of each turn")
     arguments = parser.parse_args(argv)
     settings = {**(SMOKE if arguments.smoke else {}), **dict(arguments.set)}
     try:

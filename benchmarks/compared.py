@@ -1,6 +1,6 @@
-"""What `compare.py` runs in a process of each checkout: programs that take a turn whenever they are asked to.
+"""Programs that `compare.py` runs in one process per checkout; a program performs one turn per request.
 
-The benchmarks are those of this checkout; the package and the experiments are those of the checkout that is named.
+The code of the benchmarks comes from this checkout. The package and the experiments come from the given checkout.
 """
 import json
 import os
@@ -19,20 +19,20 @@ PHASES = {
     "adapt": ("algo", "adapt"),
     "outer_step": ("algo", "optimize_policy"),
 }
-"""Attribute of the trainer and its method that a phase of an iteration is, by the name that the phase has in keys."""
+"""Name of a phase in keys to the trainer's attribute and its method that performs the phase."""
 
 
 class Program(NamedTuple):
-    """A generator function of this module that yields figures, the times among them as pairs of wall and CPU time."""
+    """A generator function of this module that yields figures; times are pairs of wall-clock and CPU time."""
 
     function: str
     arguments: Mapping[str, Any]
-    figures: tuple[str, ...]  # that it yields
-    is_fresh: bool = False  # whether each turn runs in a new process; if not, the first turn is ignored
+    figures: tuple[str, ...]  # names of the figures
+    is_fresh: bool = False  # whether each turn runs in a new process; otherwise, the first turn is ignored
 
 
 def iterations(started: float, settings: Mapping[str, Any], env: str, algorithm: str) -> Iterator[Figures]:
-    """Takes an iteration per turn."""
+    """Performs one training iteration per turn."""
     with make_trainer(algorithm, env, settings) as trainer:
         times: dict[str, list[float]] = {}
         for phase, (attribute, method) in PHASES.items():
@@ -44,7 +44,7 @@ def iterations(started: float, settings: Mapping[str, Any], env: str, algorithm:
 
 
 def _time_method(instance: Any, method: str, times: dict[str, list[float]], name: str) -> None:
-    """Has every call of an instance's method add its times to those of a name."""
+    """Patches a method of an instance so that each call adds its times to `times[name]`."""
     function = getattr(instance, method)
 
     def timed_method(*args: Any, **kwargs: Any) -> Any:
@@ -56,13 +56,13 @@ def _time_method(instance: Any, method: str, times: dict[str, list[float]], name
 
 
 def startup(started: float, settings: Mapping[str, Any]) -> Iterator[Figures]:
-    """Takes as long as a fresh process takes until its first iteration has ended."""
+    """Measures the time from the start of the process until its first iteration has ended."""
     wall = measure_startup(started, settings)["startup.total_s"]
     yield {"total": (wall, time.process_time())}
 
 
 def memory(started: float, settings: Mapping[str, Any], tasks: int) -> Iterator[Figures]:
-    """Takes two iterations."""
+    """Measures the peak memory of two iterations."""
     with make_trainer("promp", "point", {**settings, "meta_batch_size": tasks}) as trainer:
         for _ in range(2):
             trainer.train_itr()
@@ -76,14 +76,14 @@ PROGRAMS = {
     **{f"memory.tasks_{tasks}": Program("memory", {"tasks": tasks}, ("peak_mib",), is_fresh=True)
        for tasks in (40, 160)},
 }
-"""Programs by what the keys of their figures begin with."""
+"""Programs by the prefix of their keys."""
 
 
 def main(checkout: str, program: str, settings: str, started: str) -> None:
-    """Answers each line on standard input with figures on standard output; messages go to stderr."""
+    """Writes the figures of one turn to standard output for each line on standard input; messages go to stderr."""
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
-        sys.path[0] = checkout  # from here on, as the package of the benchmarks has been imported
+        sys.path[0] = checkout  # after the imports of `benchmarks`: later imports use this checkout
         import meta_policy_search
 
         if not Path(meta_policy_search.__file__).is_relative_to(checkout):

@@ -1,11 +1,11 @@
-"""How much of the speed of the physics engine is left when a policy acts, and what more threads bring, by robot.
+"""Compares the speed of sampling with the speed of the physics engine alone, by robot and number of threads.
 
-Things take turns, with one thread and with all cores, so that whatever else the machine does meets all of them alike:
+Four variants alternate, with one thread and with all cores, so that other programs affect all of them equally:
 
 * sampling: a `MetaSampler` collects paths;
-* population: a `SingleTaskSampler` collects paths of candidates in place of tasks, as searches do;
-* alone: `mujoco.rollout` simulates the same paths under the same controls, each in one call from start to end;
-* stepwise: the library's engine simulates them in calls of one control step each, as sampling does.
+* population: a `SingleTaskSampler` collects paths of candidates instead of tasks, as searches do;
+* alone: `mujoco.rollout` simulates the same paths with the same controls, one call per path;
+* stepwise: the library's engine simulates these paths with one call per control step, as in sampling.
 """
 import copy
 import statistics
@@ -35,58 +35,58 @@ ROBOTS = {
     "ant": "AntRandDirecEnv",
     "humanoid": "HumanoidRandDirecEnv",
 }
-"""Environment by the name that its robot has in keys."""
+"""Name of the robot in keys to environment."""
 
 
 class Recording(NamedTuple):
-    """What was simulated while `k` paths of up to `T` steps were sampled."""
+    """Start states and controls of `k` sampled paths with up to `T` steps."""
 
     tasks: list  # [k]
     qpos: np.ndarray  # [k, nq], start positions
     qvel: np.ndarray  # [k, nv], start velocities
-    lengths: np.ndarray  # int [k], steps
-    controls: np.ndarray  # [k, T, nu]; those after the end of a path are zero
+    lengths: np.ndarray  # int [k], steps of each path
+    controls: np.ndarray  # [k, T, nu], zero after the end of a path
     last_observations: np.ndarray  # [k, O]
 
 
 def measure_share(robot: str, settings: Mapping[str, Any], rounds: int) -> Figures:
-    """Measures them in turns.
+    """Measures all variants in alternating turns.
 
     Args:
-        robot: one of `ROBOTS`; populations are measured with the first.
+        robot: one of `ROBOTS`; populations are measured only for the first robot.
         settings: settings of an experiment that differ from its defaults.
-        rounds: how many turns each of them has, at least one; there is one more, which does not count.
+        rounds: number of counted turns, at least one; one additional first turn is not counted.
     """
-    things: dict[str, Callable[[], float]] = {}
+    variants: dict[str, Callable[[], float]] = {}
     for name, num_threads in (("one_thread", 1), ("all_cores", available_cores())):
         config = MetaConfig(**{**settings, "env": ROBOTS[robot], "env_kwargs": {"num_threads": num_threads}})
         parts = build_parts(config)
         recording = record(config, parts)
-        things[f"{name}.sampling"] = lambda sampler=parts.sampler: collect(sampler)
+        variants[f"{name}.sampling"] = lambda sampler=parts.sampler: collect(sampler)
         if robot == next(iter(ROBOTS)):
-            things[f"{name}.population"] = _make_population(config, parts)
-        things[f"{name}.alone"] = _make_alone(config, recording, num_threads)
-        things[f"{name}.stepwise"] = _make_stepwise(config, recording)
-    turns = [{key: thing() for key, thing in things.items()} for _ in range(1 + rounds)]
-    rates = {key: statistics.median(turn[key] for turn in turns[1:]) for key in things}
+            variants[f"{name}.population"] = _make_population(config, parts)
+        variants[f"{name}.alone"] = _make_alone(config, recording, num_threads)
+        variants[f"{name}.stepwise"] = _make_stepwise(config, recording)
+    turns = [{key: variant() for key, variant in variants.items()} for _ in range(1 + rounds)]
+    rates = {key: statistics.median(turn[key] for turn in turns[1:]) for key in variants}
     figures = {f"engine.{robot}.{key}_steps_per_s": rate for key, rate in rates.items()}
     for key, rate in rates.items():
-        threads, thing = key.split(".")
-        if thing != "alone":
+        threads, variant = key.split(".")
+        if variant != "alone":
             figures[f"engine.{robot}.{key}_share"] = rate / rates[f"{threads}.alone"]
-    for thing in ("alone", "sampling"):
-        figures[f"engine.{robot}.{thing}_scaling"] = rates[f"all_cores.{thing}"] / rates[f"one_thread.{thing}"]
+    for variant in ("alone", "sampling"):
+        figures[f"engine.{robot}.{variant}_scaling"] = rates[f"all_cores.{variant}"] / rates[f"one_thread.{variant}"]
     return figures
 
 
 def record(config: MetaConfig, parts: Parts) -> Recording:
-    """Samples paths and takes from them what was simulated."""
+    """Samples paths; returns their start states and controls."""
     sampler, policy = parts.sampler, parts.policy
     sampler.update_tasks()
     places = [(m, r) for m in range(config.meta_batch_size) for r in range(config.rollouts_per_meta_task)]
     rngs = [sampler.path_rng(*place) for place in places]
     actor = actor_of(policy)
-    for rng in rngs:  # a path draws the policy's noise first
+    for rng in rngs:  # the policy's noise is drawn before the start state
         actor.draw_noise(rng, np.empty((config.max_path_length, policy.action_dim), np.float32))
     tasks = [sampler.tasks[m] for m, _ in places]
     start = make_batched(config, tasks)
@@ -104,14 +104,14 @@ def record(config: MetaConfig, parts: Parts) -> Recording:
 
 
 def make_batched(config: MetaConfig, tasks: list) -> Any:
-    """Returns as many copies of the environment as there are tasks, each in its task."""
+    """Returns a vectorized environment with one copy per task."""
     batched = make_env(config.env, **config.env_kwargs).make_batched(len(tasks))
     batched.set_tasks(tasks)
     return batched
 
 
 def _make_population(config: MetaConfig, parts: Parts) -> Callable[[], float]:
-    """Returns a function that collects paths of as many candidates as there are tasks, and returns steps per second."""
+    """Returns a function that collects paths of `meta_batch_size` candidates; it returns the steps per second."""
     algo = SimpleNamespace(policy=parts.policy, max_path_length=config.max_path_length)
     sampler = SingleTaskSampler(algo, parts.env)
     params = parts.policy.get_flat_params()
@@ -128,7 +128,7 @@ def _make_population(config: MetaConfig, parts: Parts) -> Callable[[], float]:
 
 
 def _make_alone(config: MetaConfig, recording: Recording, num_threads: int) -> Callable[[], float]:
-    """Returns a function that simulates path after path and returns the control steps per second."""
+    """Returns a function that simulates one path per call of the engine; it returns the control steps per second."""
     batched = make_batched(config, recording.tasks)
     model, frame_skip = batched.engine.model, batched.robot.frame_skip
     models = {id(task): _model_of(task, model) for task in recording.tasks}
@@ -141,13 +141,13 @@ def _make_alone(config: MetaConfig, recording: Recording, num_threads: int) -> C
     def simulate(share: list) -> None:
         data = [mujoco.MjData(model)]
         reached = np.empty((1, config.max_path_length * frame_skip, states.shape[1]))
-        with mujoco.rollout.Rollout(nthread=0) as engine:  # on the calling thread
+        with mujoco.rollout.Rollout(nthread=0) as engine:  # nthread=0: in the calling thread
             for path_model, start, controls in share:
                 num_steps = controls.shape[1]
                 engine.rollout([path_model], data, start, controls, nstep=num_steps, state=reached[:, :num_steps],
                                skip_checks=True)
                 if not np.isclose(reached[0, num_steps - 1, 0], num_steps * model.opt.timestep):
-                    raise RuntimeError("the engine stopped a simulation before its end")
+                    raise RuntimeError("alone: the physics engine stopped a simulation early")
 
     def alone() -> float:
         with ThreadPoolExecutor(num_threads) as threads:
@@ -159,7 +159,7 @@ def _make_alone(config: MetaConfig, recording: Recording, num_threads: int) -> C
 
 
 def _model_of(task: Any, model: mujoco.MjModel) -> mujoco.MjModel:
-    """Returns the model of a task, which is a changed one where the task is a dict of physical parameters."""
+    """Returns the model of a task; for a task of physical parameters (a dict), a modified copy."""
     if not isinstance(task, Mapping):
         return model
     model = copy.copy(model)
@@ -170,16 +170,16 @@ def _model_of(task: Any, model: mujoco.MjModel) -> mujoco.MjModel:
 
 
 def _make_stepwise(config: MetaConfig, recording: Recording) -> Callable[[], float]:
-    """Returns a function that simulates step by step and returns the control steps per second."""
+    """Returns a function that simulates one control step per call; it returns the control steps per second."""
     batched = make_batched(config, recording.tasks)
     engine, lengths = batched.engine, recording.lengths
-    under_way = [np.flatnonzero(lengths > step) for step in range(lengths.max())]
-    controls = [recording.controls[ids, step] for step, ids in enumerate(under_way)]
+    active = [np.flatnonzero(lengths > step) for step in range(lengths.max())]
+    controls = [recording.controls[ids, step] for step, ids in enumerate(active)]
 
     def stepwise() -> float:
         engine.set_state(recording.qpos, recording.qvel)
         started = time.perf_counter()
-        for ids, held in zip(under_way, controls, strict=True):
+        for ids, held in zip(active, controls, strict=True):
             engine.step(held, None if len(ids) == len(lengths) else ids)
         return lengths.sum() / (time.perf_counter() - started)
 

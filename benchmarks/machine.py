@@ -1,4 +1,4 @@
-"""What the figures were measured on, how fast it was, and whether anything else ran there. Linux only: reads /proc."""
+"""Describes the machine, its current speed and the load of other processes. Linux only: reads /proc."""
 import os
 import resource
 import statistics
@@ -13,11 +13,11 @@ from experiments.record import describe_process
 from meta_policy_search.utils.threads import available_cores
 
 BUSY = 0.05
-"""Share of the cores from which on the work of other processes makes a machine busy."""
+"""Fraction of the cores; if other processes use more, the machine counts as busy."""
 
 
 def describe() -> Figures:
-    """Returns processor, cores, system, commit and versions."""
+    """Returns processor, number of cores, operating system, commit and versions of packages."""
     process = describe_process(sys.argv)
     return {
         "machine.cpu_model": _cpu_model(),
@@ -35,16 +35,16 @@ def _cpu_model() -> str:
 
 
 class LoadMeter:
-    """Measures the load of other processes during a `with` block, and times a fixed piece of work.
+    """Measures the load of other processes during a `with` block, and times the reference workload.
 
-    The work of this process and its descendants is not counted; the caller waits for descendants that end during the
-    block. Time that the hypervisor of a virtual machine gave to other machines is counted.
+    CPU time of this process and its descendants is not counted. The caller must wait for descendants that end during
+    the block. On a virtual machine, CPU time that the hypervisor gave to other machines is counted.
 
     Args:
         group: name of the group of figures.
 
     Attributes:
-        figures: the documented figures, once the block has ended.
+        figures: the figures documented in README.md; complete after the block has ended.
     """
 
     def __init__(self, group: str) -> None:
@@ -52,14 +52,14 @@ class LoadMeter:
         self.figures: Figures = {}
 
     def __enter__(self) -> "LoadMeter":
-        """Begins."""
+        """Starts the measurement."""
         self.figures[f"{self._prefix}.work_before_s"] = _time_of_work()
         self.figures[f"{self._prefix}.average_before"] = os.getloadavg()[0]
         self._began = (time.monotonic(), _busy_time(), own_time())
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        """Ends."""
+        """Ends the measurement."""
         elapsed, busy, own = (now - then for now, then in zip(
             (time.monotonic(), _busy_time(), own_time()), self._began, strict=True))
         others = max(busy - own, 0.0) / elapsed
@@ -70,30 +70,30 @@ class LoadMeter:
 
 
 def _time_of_work() -> float:
-    """Returns how long the fixed piece of work takes now, s: the median of five, as the first takes longer."""
+    """Returns the current time of the reference workload in seconds: the median of five, as the first is slower."""
     return statistics.median(machine_time().wall for _ in range(5))
 
 
 def _busy_time() -> float:
-    """Returns how long the cores have been at work since the machine was started, s, all cores together."""
+    """Returns the busy time of all cores together since the machine was started, in seconds."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(
         int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def own_time() -> float:
-    """Returns how long this process and its descendants have been at work, s."""
+    """Returns the CPU time of this process and its descendants, in seconds."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages) + _descendants_time()
 
 
 def _descendants_time() -> float:
-    """Returns how long the descendants that are alive have been at work, s."""
+    """Returns the CPU time of the running descendants, in seconds."""
     parents, times = {}, {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = file.read_text().rpartition(")")[2].split()  # a name may hold spaces
-        except OSError:  # it has ended
+            fields = file.read_text().rpartition(")")[2].split()  # names can contain spaces
+        except OSError:  # the process has ended
             continue
         process = int(file.parent.name)
         parents[process], times[process] = int(fields[1]), sum(map(int, fields[11:15]))

@@ -1,4 +1,4 @@
-"""Memory of an iteration with the sizes of Meta-World's ML45, in a world of noise, as physics makes no difference."""
+"""Memory of an iteration with the sizes of Meta-World's ML45, in an environment of random noise without physics."""
 import tempfile
 from typing import Any, List, Mapping, Optional, Sequence
 
@@ -15,13 +15,13 @@ from meta_policy_search.utils.gym_import import gym
 from meta_policy_search.utils.utils import set_seed
 
 OBS_DIM, ACTION_DIM, NUM_INFOS = 39, 4, 7
-"""Of an environment of Meta-World."""
+"""Sizes of a Meta-World environment."""
 
 ML45 = {"meta_batch_size": 45, "rollouts_per_meta_task": 10, "max_path_length": 500}
 
 
 class BatchedNoiseEnv(BatchedEnv):
-    """`num_envs` copies of `NoiseEnv`."""
+    """Vectorized `NoiseEnv` with `num_envs` copies."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (OBS_DIM,), np.float64)
     action_space = gym.spaces.Box(-1.0, 1.0, (ACTION_DIM,), np.float64)
@@ -31,24 +31,24 @@ class BatchedNoiseEnv(BatchedEnv):
         self._rngs: List[np.random.Generator] = [np.random.default_rng(0)] * num_envs
 
     def sample_tasks(self, n_tasks: int, rng: np.random.Generator) -> List[Task]:
-        """Returns tasks that make no difference."""
+        """Returns dummy tasks."""
         return [0] * n_tasks
 
     def set_tasks(self, tasks: Sequence[Task]) -> None:
-        """Takes any."""
+        """Ignores the tasks."""
 
     def get_tasks(self) -> List[Task]:
-        """Returns those that make no difference."""
+        """Returns dummy tasks."""
         return [0] * self.num_envs
 
     def reset(self, env_ids: np.ndarray, rngs: Sequence[np.random.Generator]) -> np.ndarray:
-        """Starts paths."""
+        """Starts new paths; returns random observations."""
         for env_id, rng in zip(env_ids, rngs, strict=True):
             self._rngs[env_id] = rng
         return self._draw(env_ids, OBS_DIM)
 
     def step(self, actions: np.ndarray, env_ids: Optional[np.ndarray] = None) -> BatchedStep:
-        """Takes a step that no action has an influence on."""
+        """Returns random observations, rewards and infos; actions have no effect."""
         _, ids = self._rows(actions, env_ids)
         observations, infos, never = self._draw(ids, OBS_DIM), self._draw(ids, NUM_INFOS), np.zeros(len(ids), bool)
         env_infos = {f"info_{i}": infos[:, i] for i in range(NUM_INFOS)}
@@ -59,7 +59,7 @@ class BatchedNoiseEnv(BatchedEnv):
 
 
 class NoiseEnv(BatchableMetaEnv):
-    """A world of noise with the sizes of Meta-World."""
+    """Environment of random noise with the sizes of Meta-World."""
 
     batched_class = BatchedNoiseEnv
 
@@ -68,7 +68,7 @@ def measure_ml45(settings: Mapping[str, Any]) -> Figures:
     """Measures the peak memory of an iteration of ProMP: two collections of paths, processing, adaptation, meta-update.
 
     Args:
-        settings: of the sizes of `ML45`, those that differ.
+        settings: sizes that override `ML45`.
     """
     from meta_policy_search.meta_algos import ProMP
     from meta_policy_search.meta_trainer import Trainer

@@ -1,6 +1,6 @@
-"""Measurements, and how they are taken in separate processes.
+"""Runs measurements in separate processes.
 
-A measurement is a function of a module of this folder, with arguments and figures that JSON can write.
+A measurement is a function in a module of this folder. Its arguments and figures are JSON types.
 """
 import importlib
 import json
@@ -13,33 +13,33 @@ from typing import Any, Mapping, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 
 Figures = dict[str, Any]
-"""Numbers, strings and truth values by their documented keys."""
+"""Numbers, strings and booleans by their documented keys."""
 
 
 class Measurement(NamedTuple):
-    """A function that returns `Figures`, and what it is called with."""
+    """A function that returns `Figures`, and its arguments."""
 
     module: str
     function: str
     arguments: Mapping[str, Any]
 
     def __str__(self) -> str:
-        """Names it in one line."""
+        """Returns a one-line description."""
         names = [value for value in self.arguments.values() if isinstance(value, str)]
         return " ".join([self.module, self.function, *names])
 
 
 def measure_here(measurement: Measurement) -> Figures:
-    """Takes a measurement in this process."""
+    """Runs a measurement in this process."""
     module = importlib.import_module(f"benchmarks.{measurement.module}")
     return getattr(module, measurement.function)(**measurement.arguments)
 
 
 def measure_apart(measurement: Measurement) -> Figures:
-    """Takes a measurement in a fresh process, whose messages go to stderr.
+    """Runs a measurement in a new process, whose output goes to stderr.
 
     Raises:
-        RuntimeError: the process failed; it has said why.
+        RuntimeError: the process failed; its error message is on stderr.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figures.json"

@@ -1,10 +1,11 @@
-"""What an iteration costs on a Ray cluster: measures a model's constants, checks its predictions, and extrapolates.
+"""Cost model of an iteration on a Ray cluster: measures its constants, checks its predictions and extrapolates.
 
     python benchmarks/ray_cost_model.py            # less than three minutes on a quiet machine
-    python benchmarks/ray_cost_model.py --smoke    # tiny sizes: shows that everything works, and measures nothing
+    python benchmarks/ray_cost_model.py --smoke    # smoke test with tiny sizes; the figures are meaningless
 
-Writes benchmarks/ray_cost_model.json and docs/cluster_costs.inc, the tables of docs/cluster.rst, which explains the
-model. Everything is measured on this machine, in HalfCheetahRandDirecEnv with ProMP; extrapolations are marked as such.
+The script writes benchmarks/ray_cost_model.json and docs/cluster_costs.inc, the tables of docs/cluster.rst. That page
+explains the model. All measurements run on this machine, with ProMP on HalfCheetahRandDirecEnv. Extrapolated values are
+marked.
 """
 import argparse
 import copy
@@ -38,18 +39,18 @@ RESULTS = ROOT / "benchmarks" / "ray_cost_model.json"
 TABLES = ROOT / "docs" / "cluster_costs.inc"
 
 ENV = "HalfCheetahRandDirecEnv"
-NETWORK = 1.25e9  # bytes per second into the machine that trains: 10 Gbit/s, an assumption
-STEPS = 1  # inner steps of an iteration
+NETWORK = 1.25e9  # bytes per second into the training machine: 10 Gbit/s, an assumption
+STEPS = 1  # adaptation steps per iteration
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """Sizes of the measurements."""
 
     rollouts: int = 20
     length: int = 100
-    tasks: tuple[int, ...] = (5, 20, 40)  # that constants are fitted to
-    checked: tuple[tuple[int, int], ...] = ((40, 100), (30, 60))  # tasks and path length of predictions
+    tasks: tuple[int, ...] = (5, 20, 40)  # numbers of tasks for fitting the constants
+    checked: tuple[tuple[int, int], ...] = ((40, 100), (30, 60))  # tasks and path length of the checked predictions
     workers: tuple[int, ...] = (1, 2, 4)
     repeats: int = 3
     buffers: tuple[int, ...] = (1 << 20, 8 << 20, 32 << 20)  # bytes
@@ -60,43 +61,44 @@ SMOKE = Sizes(rollouts=2, length=10, tasks=(2, 3), checked=((2, 5),), workers=(1
 
 
 class Job(NamedTuple):
-    """An iteration to predict the costs of."""
+    """Sizes of an iteration whose costs are predicted."""
 
     tasks: int
     rollouts: int
     length: int
     workers: int
-    cores: int  # that workers have to share; as many as workers, where each has its own
+    cores: int  # cores for all workers together
 
     @property
     def steps(self) -> int:
-        """Environment steps of a round; an iteration has `STEPS + 1` rounds."""
+        """Number of environment steps of a round; an iteration has `STEPS + 1` rounds."""
         return self.tasks * self.rollouts * self.length
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Of the model, measured on one machine."""
+    """Constants of the model, measured on one machine."""
 
-    seconds_per_loop: float  # of a worker, for each time step whatever the number of paths
-    seconds_per_step: float  # of a worker, for each environment step
-    seconds_per_path: float  # of a worker, for the start of each path
-    seconds_per_call: float  # of the trainer, for each worker and round
-    seconds_per_round: float  # of the trainer, for each round
-    seconds_per_byte_in: float  # of the trainer, for paths
-    seconds_per_byte_out: float  # of the trainer, for parameters
-    seconds_per_update: float  # of the trainer, for each iteration: processing, inner steps and meta-update
-    seconds_per_update_step: float  # of the trainer, for each environment step: the same
-    bytes_per_step: float  # of paths
-    bytes_per_path: float  # of paths, in addition to those of their steps
-    bytes_per_task: float  # of parameters
+    seconds_per_loop: float  # worker: per time step, independent of the number of paths
+    seconds_per_step: float  # worker: per environment step
+    seconds_per_path: float  # worker: per path, for its start
+    seconds_per_call: float  # trainer: per worker and round
+    seconds_per_round: float  # trainer: per round
+    seconds_per_byte_in: float  # trainer: per byte of received paths
+    seconds_per_byte_out: float  # trainer: per byte of sent parameters
+    seconds_per_update: float  # trainer: per iteration, for processing, adaptation steps and meta-update
+    seconds_per_update_step: float  # trainer: per environment step, for processing, adaptation steps and meta-update
+    bytes_per_step: float  # size of paths per environment step
+    bytes_per_path: float  # size of a path in addition to its steps
+    bytes_per_task: float  # size of the parameters per task
 
     def predict(self, job: Job, network: float = math.inf) -> dict[str, float]:
-        """Returns bytes and seconds of an iteration.
+        """Predicts the bytes and seconds of an iteration.
 
         Args:
-            job: what is sampled.
-            network: bytes per second that the trainer's machine receives; infinite where workers are on it.
+            job: sizes of the iteration.
+            network: bandwidth into the trainer's machine, bytes per second; infinite if the workers run on that
+                machine.
         """
         rounds, paths = STEPS + 1, job.tasks * job.rollouts
         bytes_in = self.bytes_per_step * job.steps + self.bytes_per_path * paths
@@ -118,7 +120,7 @@ class Constants:
         }
 
     def workers_at_balance(self) -> float:
-        """Returns with how many workers their time per environment step is that of the meta-update."""
+        """Returns the number of workers for which sampling takes as long per environment step as the meta-update."""
         return self.seconds_per_step / self.seconds_per_update_step
 
 
@@ -126,7 +128,7 @@ class Constants:
 
 
 def measure_constants(sizes: Sizes) -> Constants:
-    """Measures all constants; the caller has started Ray."""
+    """Measures all constants. Ray must be running."""
     loop, step, path = _measure_worker(sizes)
     update, update_step = _measure_update(sizes)
     transport = _measure_transport(sizes)
@@ -150,7 +152,7 @@ def measure_constants(sizes: Sizes) -> Constants:
 
 
 def _measure_worker(sizes: Sizes) -> tuple[float, float, float]:
-    """Samples in this process on one thread, as a worker does; returns its seconds per loop, step and path."""
+    """Samples in this process with one thread, like a worker; returns the seconds per loop, step and path."""
     rows, times = [], []
     for tasks in sizes.tasks:
         for length in (sizes.length, sizes.length // 5):
@@ -163,7 +165,7 @@ def _measure_worker(sizes: Sizes) -> tuple[float, float, float]:
 
 
 def _measure_update(sizes: Sizes) -> tuple[float, float]:
-    """Trains in this process; returns seconds per iteration, and per environment step, of all but sampling."""
+    """Trains in this process; returns the seconds per iteration and per environment step, without sampling."""
     rows, times = [], []
     for tasks in sizes.tasks:
         config = _config(sizes, tasks, sizes.length)
@@ -174,7 +176,7 @@ def _measure_update(sizes: Sizes) -> tuple[float, float]:
 
 
 def _measure_transport(sizes: Sizes) -> dict[str, float]:
-    """Sends arrays to workers and back, which do nothing else."""
+    """Measures the transfer of arrays to idle workers and back."""
     import ray
 
     class Echo:
@@ -216,7 +218,7 @@ def _measure_transport(sizes: Sizes) -> dict[str, float]:
 
 
 def measure_checks(sizes: Sizes, constants: Constants) -> list[Figures]:
-    """Trains on Ray with several sizes; returns measured values and those of the model."""
+    """Trains on Ray with several sizes; returns measured and predicted values."""
     checks = []
     for tasks, length in sizes.checked:
         for workers in sizes.workers:
@@ -233,7 +235,7 @@ def measure_checks(sizes: Sizes, constants: Constants) -> list[Figures]:
 
 
 def extrapolate(constants: Constants) -> list[Figures]:
-    """Returns the model's values for larger clusters that were not measured, with one core per worker."""
+    """Predicts the costs on larger clusters, which were not measured, with one core per worker."""
     jobs = [Job(tasks, 20, 100, workers, workers) for tasks, workers in
             ((40, 2), (40, 8), (40, 40), (400, 100), (1000, 100), (10_000, 100), (10_000, 1000))]
     return [{**job._asdict(), **constants.predict(job, NETWORK)} for job in jobs]
@@ -256,7 +258,7 @@ def _collect(sampler: MetaSampler) -> None:
 
 
 def _train(config: Any, iterations: int) -> list[Mapping[str, Any]]:
-    """Returns the rows of some iterations."""
+    """Trains for some iterations; returns their rows."""
     from meta_policy_search.tf_compat import tf
 
     with tf.Graph().as_default(), tempfile.TemporaryDirectory() as folder, logger.scoped_configure(folder, ("csv",)):
@@ -268,7 +270,7 @@ def _train(config: Any, iterations: int) -> list[Mapping[str, Any]]:
 
 
 def _median(call: Callable[[], Any], repeats: int) -> float:
-    """Returns how long a call takes, the first one aside."""
+    """Returns the median duration of a call in seconds; the first call is not counted."""
     call()
     times = []
     for _ in range(repeats):
@@ -279,7 +281,7 @@ def _median(call: Callable[[], Any], repeats: int) -> float:
 
 
 def fit(rows: Sequence[Sequence[float]], times: Sequence[float]) -> list[float]:
-    """Returns the coefficients, none of them negative, that explain times best, each weighed by its inverse."""
+    """Fits non-negative coefficients to times by least squares of the relative errors."""
     from scipy.optimize import nnls
 
     weights = 1.0 / np.asarray(times)
@@ -292,7 +294,7 @@ def fit(rows: Sequence[Sequence[float]], times: Sequence[float]) -> list[float]:
 
 
 def make_tables(results: Figures) -> str:
-    """Returns the tables of the documentation."""
+    """Formats the tables of docs/cluster.rst."""
     constants = Constants(**results["constants"])
     quiet = "" if not results["load.cost_model.is_busy"] else (
         " Other processes used the cores at the same time, so the times are too long.")
@@ -356,7 +358,7 @@ def _bytes(value: float) -> str:
 
 
 def measure(sizes: Sizes) -> Figures:
-    """Measures everything."""
+    """Measures constants and checks, and extrapolates; returns all figures."""
     with keep_workers(RayOptions(cpus_per_worker=0.5)), machine.LoadMeter("cost_model") as load:
         constants = measure_constants(sizes)
         checks = measure_checks(sizes, constants)
@@ -365,9 +367,9 @@ def measure(sizes: Sizes) -> Figures:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Measures as the flags say; returns the exit status."""
+    """Measures and writes the results; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that everything works; writes nothing")
+    parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes; writes no files")
     arguments = parser.parse_args(argv)
     results = measure(SMOKE if arguments.smoke else Sizes())
     tables = make_tables(results)

@@ -1,4 +1,4 @@
-"""Sampling on Ray compared with sampling in the process, in turns, on the cores of this machine."""
+"""Compares sampling on Ray workers with sampling in the process, on the cores of this machine."""
 import statistics
 from typing import Any, Mapping
 
@@ -15,12 +15,12 @@ from meta_policy_search.types import PathsMetaBatch
 
 
 def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
-    """Measures steps per second of both.
+    """Measures the environment steps per second of both samplers, in alternating turns.
 
     Args:
         env: one of `training.ENVS`.
         settings: settings of an experiment that differ from its defaults.
-        rounds: how many turns each has, at least one; there is one more, which does not count.
+        rounds: number of counted turns, at least one; one additional first turn is not counted.
     """
     config = MetaConfig(**{**settings, "env": ENVS[env]})
     parts = build_parts(config)
@@ -35,12 +35,12 @@ def measure_ray(env: str, settings: Mapping[str, Any], rounds: int) -> Figures:
         f"{prefix}.batched_steps_per_s": here_rate,
         f"{prefix}.ray_steps_per_s": ray_rate,
         f"{prefix}.ray_share": statistics.median(on_ray / here for here, on_ray in turns[1:]),
-        **load.figures,  # only while they run, Ray's processes are known to be ours
+        **load.figures,  # measured while Ray runs: its processes are then descendants
     }
 
 
 def arrays_size(paths: PathsMetaBatch) -> int:
-    """Returns how many bytes the arrays of paths have."""
+    """Returns the total size of the arrays of paths, in bytes."""
     return sum(array.nbytes for task_paths in paths.values() for path in task_paths
                for arrays in (path, path["env_infos"], path["agent_infos"]) for array in arrays.values()
                if isinstance(array, np.ndarray))

@@ -1,12 +1,12 @@
 """Measures speed and memory, prints a table and writes `benchmarks/results.json`.
 
-    python benchmarks/run.py                          # everything, about fifteen minutes
+    python benchmarks/run.py                          # all groups except scaling, about 25 minutes on two cores
     python benchmarks/run.py --only engine sampling   # some groups
-    python benchmarks/run.py --only scaling           # over tasks, lengths, layers and cores; ten minutes more
-    python benchmarks/run.py --smoke                  # tiny sizes: shows that everything works, and measures nothing
+    python benchmarks/run.py --only scaling           # tasks, path lengths, layer sizes and cores, about 10 minutes
+    python benchmarks/run.py --smoke                  # smoke test with tiny sizes; the figures are meaningless
 
-The table also gives times and rates relative to a fixed piece of work that is timed before and after each group, which
-hold where the machine's speed drifts. README.md explains every figure, and has others to compare them with.
+The table also shows times and rates relative to a reference workload, which is timed before and after each group. These
+values are valid even if the speed of the machine drifts. README.md explains all figures.
 """
 import argparse
 import importlib.util
@@ -32,23 +32,23 @@ RESULTS = Path(__file__).resolve().parent / "results.json"
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured; by default with the settings that the experiments have by default."""
+    """Sizes of the measurements; the defaults use the default settings of the experiments."""
 
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the experiments, where they differ
-    processes: int = 3  # that start up
-    warm_up: int = 2  # iterations that do not count
-    iterations: int = 10  # that do
-    seconds: float = 4.0  # of sampling with an executor
-    rounds: int = 7  # in which engine and sampling take turns
+    settings: Mapping[str, Any] = field(default_factory=dict)  # settings that differ from the experiments' defaults
+    processes: int = 3  # processes of the start-up measurement
+    warm_up: int = 2  # first iterations that are not counted
+    iterations: int = 10  # counted iterations
+    seconds: float = 4.0  # seconds of sampling per executor
+    rounds: int = 7  # turns of alternating variants
 
 
 SMOKE = Sizes(settings=SMALL, processes=1, warm_up=0, iterations=1, seconds=0.0, rounds=1)
 
 
 def startup(sizes: Sizes) -> Iterator[Measurement]:
-    """How long a process takes until its first iteration has ended."""
+    """Time from the start of a process until its first iteration has ended."""
     for _ in range(sizes.processes):
-        started = time.monotonic()  # a measurement is taken before the next is asked for
+        started = time.monotonic()  # each measurement runs before the next one is requested
         yield Measurement("training", "measure_startup", {"started": started, "settings": sizes.settings})
 
 
@@ -62,31 +62,31 @@ def iteration(sizes: Sizes) -> Iterator[Measurement]:
 
 
 def graph(sizes: Sizes) -> Iterator[Measurement]:
-    """Size of the graph."""
+    """Size of the TensorFlow graph."""
     yield Measurement("training", "count_operations", {"settings": sizes.settings})
 
 
 def sampling(sizes: Sizes) -> Iterator[Measurement]:
-    """Throughput of the executors."""
+    """Sampling throughput of the executors."""
     for env in ("point", "half_cheetah"):
         yield Measurement("sampling", "measure_executors", {
             "env": env, "settings": sizes.settings, "seconds": sizes.seconds})
 
 
 def engine(sizes: Sizes) -> Iterator[Measurement]:
-    """Sampling as a share of the physics engine running alone, and what more cores bring."""
+    """Speed of sampling relative to the physics engine alone, and scaling with the number of cores."""
     yield Measurement("engine_share", "measure_share", {
         "robot": "half_cheetah", "settings": sizes.settings, "rounds": sizes.rounds})
-    for robot in ("walker2d", "hopper", "swimmer", "ant", "humanoid"):  # some are several times as slow to simulate
+    for robot in ("walker2d", "hopper", "swimmer", "ant", "humanoid"):  # slower robots: fewer paths and rounds
         yield Measurement("engine_share", "measure_share", {
             "robot": robot, "settings": {"rollouts_per_meta_task": 10, **sizes.settings},
             "rounds": -(-sizes.rounds // 2)})
 
 
 def ray(sizes: Sizes) -> Iterator[Measurement]:
-    """Sampling on Ray as a share of sampling in the process."""
+    """Speed of sampling on Ray relative to sampling in the process."""
     if importlib.util.find_spec("ray") is None:
-        print("left out: the group ray, as Ray is not installed", file=sys.stderr)
+        print("skipped: the group ray, because Ray is not installed", file=sys.stderr)
         return
     yield Measurement("ray_sampling", "measure_ray", {
         "env": "half_cheetah", "settings": sizes.settings, "rounds": sizes.rounds})
@@ -98,7 +98,7 @@ def ml45_memory(sizes: Sizes) -> Iterator[Measurement]:
 
 
 def scaling(sizes: Sizes) -> Iterator[Measurement]:
-    """What an iteration takes with more tasks, longer paths, wider layers and more cores."""
+    """Time and memory of an iteration by number of tasks, path length, layer size and number of cores."""
     variants = [("tasks", n, {"meta_batch_size": n}) for n in (10, 40, 160, 640)]
     variants += [("length", n, {"max_path_length": n}) for n in (25, 100, 400)]
     variants += [("units", n, {"hidden_sizes": (n, n)}) for n in (32, 64, 128, 256)]
@@ -118,12 +118,12 @@ DEFAULT_GROUPS = [name for name in GROUPS if name != "scaling"]
 
 
 def measure_group(name: str, sizes: Sizes, measure: Callable[[Measurement], Figures] = measure_apart) -> Figures:
-    """Takes the measurements of a group; a figure that several of them have is their median.
+    """Runs the measurements of a group; figures that occur in several measurements are combined by their median.
 
     Args:
         name: one of `GROUPS`.
-        sizes: how much to measure.
-        measure: takes a measurement; by default in a separate process.
+        sizes: sizes of the measurements.
+        measure: function that runs a measurement; by default in a separate process.
     """
     answers: dict[str, list[Any]] = {}
     with machine.LoadMeter(name) as load:
@@ -135,7 +135,7 @@ def measure_group(name: str, sizes: Sizes, measure: Callable[[Measurement], Figu
 
 
 def format_table(figures: Figures) -> str:
-    """Returns figures as lines of key, value and value relative to the machine's speed, and what to know about them."""
+    """Formats figures as lines of key, value and value relative to the reference workload; warns of a busy machine."""
     width = max(map(len, figures))
     kinds = itertools.groupby(figures, key=lambda key: key.split(".")[0])
     lines = "\n\n".join("\n".join(f"{key:{width}}  {_readable(figures[key]):9}  {_relative(key, figures)}".rstrip()
@@ -143,18 +143,18 @@ def format_table(figures: Figures) -> str:
     busy = [key.split(".")[1] for key, value in figures.items() if key.endswith(".is_busy") and value]
     if busy:
         lines += (f"\n\nNOT QUIET: other processes used more than {machine.BUSY:.0%} of the cores during "
-                  f"{', '.join(busy)}. Do not trust these figures, least of all those of several threads.")
+                  f"{', '.join(busy)}. These figures are not reliable, especially with several threads.")
     return lines
 
 
 def _relative(key: str, figures: Figures) -> str:
-    """Returns a time, or what is done in a time, with that of the group's fixed piece of work as the unit of time."""
+    """Formats a time or a rate with the time of the group's reference workload as the unit of time."""
     group = f"load.{key.split('.')[0]}"
     if not key.endswith("_s") or f"{group}.work_after_s" not in figures:
         return ""
     unit = (figures[f"{group}.work_before_s"] + figures[f"{group}.work_after_s"]) / 2
     is_rate = key.endswith("_per_s")
-    return f"{_readable(figures[key] * unit)} / work" if is_rate else f"{_readable(figures[key] / unit)} works"
+    return f"{_readable(figures[key] * unit)} / workload" if is_rate else f"{_readable(figures[key] / unit)} workloads"
 
 
 def _readable(value: Any) -> str:
@@ -171,13 +171,13 @@ def _measure_all(groups: Iterable[str], sizes: Sizes) -> Figures:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Measures as the flags say; returns the exit status."""
+    """Runs the selected benchmarks; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=GROUPS, metavar="GROUP",
-                        help=f"measure these groups: {', '.join(GROUPS)} (default: all but scaling)")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that everything works")
+                        help=f"groups to measure: {', '.join(GROUPS)} (default: all except scaling)")
+    parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes")
     parser.add_argument("--output", type=Path, metavar="FILE",
-                        help="JSON file for the results (default: benchmarks/results.json, of a complete run alone)")
+                        help="JSON file for the results (default: benchmarks/results.json, only for a complete run)")
     arguments = parser.parse_args(argv)
     is_complete = not (arguments.only or arguments.smoke)
     output = arguments.output or (RESULTS if is_complete else None)

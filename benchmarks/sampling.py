@@ -1,4 +1,4 @@
-"""Environment steps per second that a sampler takes, by executor."""
+"""Sampling throughput in environment steps per second, by executor."""
 import functools
 import statistics
 import time
@@ -16,17 +16,20 @@ EXECUTORS = {
     "batched": "batched",
     **{f"parallel_{n}": functools.partial(MetaParallelEnvExecutor, num_processes=n) for n in (1, 2, 4)},
 }
-"""What `MetaSampler` is given for `executor`, by the name that it has in keys."""
+"""Name in keys to the argument `executor` of `MetaSampler`."""
 
 
 def measure_executors(env: str, settings: Mapping[str, Any], seconds: float) -> Figures:
-    """Measures the throughput of every executor, the policy's work included.
+    """Measures the throughput of every executor, including the policy.
 
     Args:
         env: one of `training.ENVS`.
         settings: settings of an experiment that differ from its defaults.
-        seconds: how long to sample with each executor, after a first collection of paths that does not count; at
-            least one collection counts.
+        seconds: sampling time per executor, in seconds. The first collection of paths is not counted; at least one
+            collection is counted.
+
+    Returns:
+        Median rates over collections, in environment steps per second.
     """
     config = MetaConfig(**{**settings, "env": ENVS[env]})
     parts = build_parts(config)
@@ -44,7 +47,7 @@ def measure_executors(env: str, settings: Mapping[str, Any], seconds: float) -> 
 
 
 def collect(sampler: MetaSampler) -> float:
-    """Collects paths of new tasks; returns the environment steps per second."""
+    """Samples new tasks and collects paths; returns the environment steps per second of the collection."""
     sampler.update_tasks()
     steps = sampler.total_timesteps_sampled
     started = time.perf_counter()

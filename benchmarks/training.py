@@ -1,4 +1,4 @@
-"""Start-up, time per iteration, memory and graph size of the experiments, built as their scripts build them."""
+"""Start-up time, time per iteration, memory and graph size of the experiment scripts."""
 import contextlib
 import importlib
 import os
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from meta_policy_search.meta_trainer import Trainer
 
 ENVS = {"point": "MetaPointEnvCorner", "half_cheetah": "HalfCheetahRandDirecEnv"}
-"""Environment by the name that it has in keys."""
+"""Name in keys to environment."""
 
 SCRIPTS = {"promp": "pro_mp", "trpo": "maml_trpo"}
-"""Experiment by the name that its algorithm has in keys."""
+"""Name of the algorithm in keys to script."""
 
 PHASES = {
     "sampling_s": "Time-Sampling",
@@ -25,16 +25,16 @@ PHASES = {
     "inner_step_s": "Time-InnerStep",
     "outer_step_s": "Time-OuterStep",
 }
-"""Column of the trainer's log by the name that the phase has in keys."""
+"""Name of a phase in keys to the column of the trainer's log."""
 
 META_BATCH_SIZES = (10, 40, 160)
 
 
 def measure_startup(started: float, settings: Mapping[str, Any]) -> Figures:
-    """Measures how long a fresh process takes until its first iteration has ended.
+    """Measures the time from the start of the process until its first iteration has ended.
 
     Args:
-        started: when the process was started, by the system's monotonic clock, s.
+        started: start of the process on the system's monotonic clock, in seconds.
         settings: settings of the experiment that differ from its defaults.
     """
     for module in ("meta_algos", "meta_trainer", "policies"):
@@ -53,16 +53,16 @@ def measure_iterations(
     env: str, algorithm: str, settings: Mapping[str, Any], warm_up: int, iterations: int,
     prefix: Optional[str] = None, cores: Optional[int] = None,
 ) -> Figures:
-    """Measures time per iteration, its phases, and memory.
+    """Measures the time per iteration and phase, and the peak memory.
 
     Args:
         env: one of `ENVS`.
         algorithm: one of `SCRIPTS`.
         settings: settings of the experiment that differ from its defaults.
-        warm_up: iterations that do not count.
-        iterations: iterations that count, at least one.
-        prefix: what keys begin with; by default `iteration.<env>.<algorithm>`.
-        cores: how many of the cores that the process may use take part, by default all.
+        warm_up: number of first iterations that are not counted.
+        iterations: number of counted iterations, at least one.
+        prefix: prefix of the keys. Default None: `iteration.<env>.<algorithm>`.
+        cores: number of cores to use. Default None: all available cores.
     """
     times: dict[str, list[float]] = {"total_s": [], **{phase: [] for phase in PHASES}}
     with _on_cores(cores), make_trainer(algorithm, env, settings) as trainer:
@@ -80,7 +80,7 @@ def measure_iterations(
 
 @contextlib.contextmanager
 def _on_cores(number: Optional[int]) -> Iterator[None]:
-    """Has what is started in a `with` block run on that many of the cores that the process may use; None: on all."""
+    """Restricts threads and processes started in a `with` block to a number of cores; None: no restriction."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(cores)[:number])
     try:
@@ -90,7 +90,7 @@ def _on_cores(number: Optional[int]) -> Iterator[None]:
 
 
 def count_operations(settings: Mapping[str, Any]) -> Figures:
-    """Counts the operations of ProMP's graph after an iteration on short paths.
+    """Counts the operations of ProMP's graph after an iteration with short paths.
 
     Args:
         settings: settings of the experiment that differ from its defaults.
@@ -108,7 +108,7 @@ def count_operations(settings: Mapping[str, Any]) -> Figures:
 
 @contextlib.contextmanager
 def make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iterator[Trainer]":
-    """Makes the trainer of an experiment, whose rows and snapshots go to a temporary folder."""
+    """Builds the trainer of an experiment; rows and snapshots are written to a temporary folder."""
     from meta_policy_search.utils import logger
 
     script = importlib.import_module(f"experiments.{SCRIPTS[algorithm]}")
@@ -117,6 +117,6 @@ def make_trainer(algorithm: str, env: str, settings: Mapping[str, Any]) -> "Iter
 
 
 def peak_memory() -> float:
-    """Returns the largest resident set that this process has had, MiB."""
+    """Returns the peak resident memory of this process in MiB."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(fields["VmHWM"].split()[0]) / 1024

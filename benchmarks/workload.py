@@ -1,4 +1,4 @@
-"""A fixed piece of work: how long it takes says how fast the machine is at the moment."""
+"""Reference workload: its run time measures the current speed of the machine."""
 import time
 from typing import Any, Callable, NamedTuple
 
@@ -6,22 +6,22 @@ import numpy as np
 
 
 class Times(NamedTuple):
-    """How long something took, s."""
+    """Duration of a call in seconds."""
 
-    wall: float  # by the clock
-    cpu: float  # all threads of the process together
+    wall: float  # wall-clock time
+    cpu: float  # CPU time of all threads of the process
 
 
 def timed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Times]:
-    """Calls a function; returns what it returns, and how long it took."""
+    """Calls a function; returns its return value and its duration."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = function(*args, **kwargs)
     return result, Times(time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def fixed_workload() -> None:
-    """Multiplies matrices in the cache, passes over 8 MB of memory, and runs a loop of Python, on one thread."""
-    matrices = np.full((64, 64, 64), 0.01, np.float32)  # products too small for BLAS to share among threads
+    """Runs the reference workload in one thread: matrix products in the cache, passes over 8 MB and a Python loop."""
+    matrices = np.full((64, 64, 64), 0.01, np.float32)  # too small for BLAS to use several threads
     numbers = np.full(1 << 20, 0.5)
     total = 0
     for i in range(150_000):
@@ -33,5 +33,5 @@ def fixed_workload() -> None:
 
 
 def machine_time() -> Times:
-    """Returns how long the fixed piece of work takes now."""
+    """Returns the current duration of the reference workload."""
     return timed(fixed_workload)[1]

@@ -1,7 +1,11 @@
-"""Scripts that train the algorithms of the package on its environments, and what they share.
+"""Training scripts for the algorithms of the package, and tools for their runs.
 
-A script defines its settings (a dataclass) and builds its algorithm. All scripts share `settings` (types, defaults and
-files of settings), `parts` (builds environment, policy, sampler, processor and trainer), `flags` (command lines),
-`record` (run folders) and `command` (starts, resumes and trains). `single_task` has the settings and parts of
-algorithms that learn a single task.
+Each training script defines its settings (a dataclass) and builds its algorithm. Shared modules:
+
+* `settings`: types, defaults and files of settings;
+* `parts`: builds environment, policy, sampler, sample processor and trainer;
+* `flags`: command line flags;
+* `record`: run folders;
+* `command`: starts, resumes and trains a run;
+* `single_task`: settings and parts of algorithms that learn a single task.
 """

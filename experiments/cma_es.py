@@ -1,11 +1,12 @@
-"""CMA-ES (arXiv:1604.00772): a search among policy parameters that adapts a full covariance matrix.
+"""Trains a policy by CMA-ES (arXiv:1604.00772), a gradient-free search that adapts a full covariance matrix.
 
-    python experiments/cma_es.py                                           # balance a pole on a cart
-    python experiments/cma_es.py --env MetaPointEnvNavigation --max_path_length 20   # go to a goal in the plane
+    python experiments/cma_es.py                                                    # balance a pole on a cart
+    python experiments/cma_es.py --env MetaPointEnvNavigation --max_path_length 20  # go to a goal in the plane
 
-With each of the seeds 1 to 5, the policy that is found balances the pole for all 500 steps, a return of 500 (about
-half a minute on a core), and the one in the plane returns between -2.1 and -1.4 (a second or two), where the goal is
-up to five steps away.
+Expected results for each of the seeds 1 to 5:
+
+* Pole: the policy balances the pole for all 500 steps, a return of 500. Training takes about half a minute on one core.
+* Plane: the policy returns between -2.1 and -1.4, with a goal up to five steps away. Training takes 1 to 2 seconds.
 """
 import sys
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from experiments.settings import setting
 
 @dataclass(frozen=True)
 class Config(single_task.SearchConfig):
-    """The settings."""
+    """The settings of CMA-ES."""
 
     sigma0: float = setting(1.0, "initial standard deviation of each parameter, around the policy's weights")
 

@@ -1,7 +1,7 @@
-"""The command line of a script that trains: starts or resumes a run, trains, and returns an exit status.
+"""Command line of the training scripts: starts or resumes a run, trains, and returns an exit status.
 
-A script defines `Config` (its settings), a function `build` and `main = make_main(Config)`. Settings come from the
-defaults of the script, `--config_file`, `--smoke` and flags; each overrides the ones before.
+A script defines `Config` (its settings), a function `build` and `main = make_main(Config)`. The sources of settings are
+the defaults of the script, `--config_file`, `--smoke` and flags. Later sources override earlier sources.
 """
 import argparse
 import contextlib
@@ -24,19 +24,19 @@ from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.snapshotter import SnapshotError
 
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
-SWEEP = "META_POLICY_SEARCH_SWEEP"  # environment variable: descriptor of a pipe whose other end the sweep holds
+SWEEP = "META_POLICY_SEARCH_SWEEP"  # environment variable: descriptor of a pipe that closes when the sweep ends
 MISTAKES = (EnvWorkerError, FloatingPointError, ImportError, OSError, SnapshotError, TypeError, ValueError)
-"""What a wrong flag, file or setting raises; its message becomes the one line that the user reads."""
+"""Errors of wrong flags, files or settings, which are reported in one line without a traceback."""
 
 
 class Experiment:
-    """A script that meta-learns: its settings, and how its trainer is built, restored and run.
+    """A meta-learning script: builds, restores and runs its trainer.
 
-    `single_task.SingleTask` does the same for scripts that learn a single task.
+    `single_task.SingleTask` is the counterpart for single-task scripts.
 
     Args:
-        config_class: the settings of the script; the module that defines them also has a function `build`, which makes
-            the trainer from the settings.
+        config_class: settings class of the script. Its module also defines the function `build`, which builds the
+            trainer from the settings.
     """
 
     def __init__(self, config_class: type[RunConfig]) -> None:
@@ -46,25 +46,25 @@ class Experiment:
         self.name = os.path.splitext(os.path.basename(self.path))[0]
 
     def load(self, folder: str) -> dict[str, Any]:
-        """Returns the last snapshot in a run folder."""
+        """Loads the last snapshot of a run folder."""
         return record.load_in_own_graph(folder)
 
     def restore(self, trainer: Any, snapshot: dict[str, Any], config: Any) -> None:
-        """Restores a snapshot."""
+        """Restores the state of a trainer from a snapshot."""
         trainer.restore(snapshot)
 
     def train(self, trainer: Any, config: Any) -> None:
-        """Trains to the last iteration."""
+        """Trains until the final iteration."""
         trainer.train()
 
     def draw(self, folder: str, config: Any) -> None:
-        """Draws the learning curve and, with the setting `diagnostics`, the diagnostics."""
+        """Plots the learning curve and, with the setting `diagnostics`, the gradient diagnostics."""
         plot_learning_curve(folder)
         if config.diagnostics:
             plot_diagnostics(folder)
 
     def summarize(self, trainer: Any, config: Any) -> str:
-        """Returns a sentence about the gain from adaptation in the last iterations."""
+        """Returns a sentence about the adaptation gain in the last iterations."""
         gain = mean_gain(read_progress(str(logger.get_dir())))
         samples = (f"mean of the last {gain.num_itr} iterations, each with {config.meta_batch_size} new tasks and "
                    f"{config.rollouts_per_meta_task} paths per task")
@@ -76,23 +76,23 @@ class Experiment:
 def make_main(
     config_class: type[RunConfig], experiment_class: type[Experiment] = Experiment
 ) -> Callable[[Optional[Sequence[str]]], int]:
-    """Returns the function `main` of a script, which calls `run` with its flags; by default those of this process."""
+    """Returns the function `main(argv=None)` of a script, which calls `run`."""
     return lambda argv=None: run(experiment_class(config_class), argv)
 
 
 def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
-    """Runs a script with the flags of its command line.
+    """Runs a training script.
 
     Args:
         experiment: the script.
-        argv: flags; by default those of this process.
+        argv: command line flags; default None, the flags of this process.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
 
     Raises:
-        SystemExit: with status 2 after a mistake in flags, files or settings, and one line about it; with status 1 if
-            rows or snapshots can no longer be written.
+        SystemExit: with status 2 and a one-line message if a flag, file or setting is wrong; with status 1 if rows or
+            snapshots can no longer be written.
     """
     argv = sys.argv[1:] if argv is None else argv
     parser = make_training_parser(experiment.path, experiment.doc, experiment.config_class)
@@ -106,7 +106,7 @@ def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
             parser.error(str(error))
         try:
             _train(experiment, trainer, config)
-        except (SnapshotError, logger.LogFileError) as error:  # a full disk, for example
+        except (SnapshotError, logger.LogFileError) as error:  # for example a full disk
             hint = record.resume_hint(experiment.path, logger.get_dir())
             parser.exit(1, f"{parser.prog}: error: {error}\n{hint}\n")
     except KeyboardInterrupt:
@@ -118,7 +118,7 @@ def run(experiment: Experiment, argv: Optional[Sequence[str]] = None) -> int:
 
 
 def _end_with_sweep() -> None:
-    """Ends a run of a sweep when the sweep ends, even if the sweep was killed."""
+    """Makes a run of a sweep end when the sweep ends, even if the sweep is killed."""
     pipe = os.environ.pop(SWEEP, None)
     if pipe is not None:
         threading.Thread(target=exit_after_parent, args=(int(pipe), 0.0), daemon=True).start()
@@ -130,15 +130,15 @@ def run_tool(
     """Runs a script that does not train.
 
     Args:
-        parser: reads its flags.
-        work: does the work; is given the flags, returns the exit status, None for 0.
-        argv: flags; by default those of this process.
+        parser: parser of the flags.
+        work: function that receives the parsed flags and returns the exit status, or None for 0.
+        argv: command line flags; default None, the flags of this process.
 
     Returns:
-        The exit status, 130 after Ctrl-C.
+        The exit status; 130 after Ctrl-C.
 
     Raises:
-        SystemExit: with status 2 after a mistake in flags or files, and one line about it.
+        SystemExit: with status 2 and a one-line message if a flag or file is wrong.
     """
     arguments = parser.parse_args(argv)
     try:
@@ -154,7 +154,7 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
     if os.environ.get("SMOKE", "0") not in ("", "0"):
         arguments["smoke"] = True
     config = make_config(experiment.config_class, given_settings(arguments, experiment.config_class.smoke))
-    check_formats(config.log_formats, "log_formats")  # before the folder is made
+    check_formats(config.log_formats, "log_formats")  # checked before the folder is created
     folder = arguments.get("dump_path") or run_folder.make_run_folder(experiment.name, config.env, config.seed)
     record.check_is_unused(folder)
     _configure_logger(folder, config)
@@ -165,10 +165,10 @@ def _start(experiment: Experiment, arguments: dict[str, Any], command: list[str]
 
 
 def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str]) -> tuple[Any, RunConfig]:
-    """Resumes a run, with its folder locked against other processes."""
+    """Resumes a run while its folder is locked against other processes."""
     folder = arguments["resume"]
-    record.read_resumable_params(folder, experiment.name)  # raises if there is no run to lock
-    with lock_folder(folder):  # the logger takes it over
+    record.read_resumable_params(folder, experiment.name)  # raises an error if there is no run to lock
+    with lock_folder(folder):  # the logger then also locks the folder
         params = record.read_resumable_params(folder, experiment.name)
         given = given_settings(arguments, experiment.config_class.smoke)
         config = record.resumed_config(experiment.config_class, params["settings"], given)
@@ -183,15 +183,15 @@ def _resume(experiment: Experiment, arguments: dict[str, Any], command: list[str
 
 
 def _restore(experiment: Experiment, folder: str, config: RunConfig) -> Any:
-    """Returns the trainer of a run after its last snapshot; changes no file before it is sure that this is possible."""
+    """Returns the trainer of a run after its last snapshot. Files are changed only after all checks have passed."""
     if record.ended_before_first_snapshot(folder, config.snapshot_mode):
         trainer = experiment.build(config)
         _configure_logger(folder, config, overwrite=True)
         return trainer
     snapshot = experiment.load(folder)
     if snapshot["itr"] + 1 >= config.n_itr:
-        raise ValueError(f"--resume: the run in {folder} has done its {snapshot['itr'] + 1} iterations; to "
-                         "continue, give a larger --n_itr")
+        raise ValueError(f"--resume: the run in {folder} has completed all {snapshot['itr'] + 1} iterations. To "
+                         "continue, pass a larger --n_itr")
     trainer = experiment.build(config)
     experiment.restore(trainer, snapshot, config)
     _configure_logger(folder, config, positions=snapshot["state"]["outputs"])
@@ -203,15 +203,15 @@ def _configure_logger(folder: str, config: RunConfig, **how: Any) -> None:
 
 
 def _write_params(folder: str, config: RunConfig, params: dict[str, Any]) -> None:
-    """Writes `params.json` with the settings."""
+    """Writes `params.json` with the current settings."""
     settings = dataclasses.asdict(config)
     run_folder.write_params(folder, {**params, "settings": settings})
 
 
 def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:
-    """Trains to the last iteration; logs what is trained and the result."""
+    """Trains until the final iteration; logs the settings of the run and its result."""
     folder = str(logger.get_dir())
-    trainer.writes_params = False  # `params.json` exists already
+    trainer.writes_params = False  # this module writes `params.json`
     logger.log(f"{config.env}, seed {config.seed}: {config.n_itr - trainer.itr} iterations of "
                f"{type(trainer.algo).__name__}, written to {record.shortest(folder)}")
 
@@ -236,8 +236,8 @@ def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:
 
 @contextlib.contextmanager
 def _warning(what: str) -> Iterator[None]:
-    """Turns an error within a `with` block into a warning, as the run itself is not affected."""
+    """Logs an error in a `with` block as a warning, because it does not affect the training."""
     try:
         yield
-    except Exception as error:  # a full disk, for example, or a file that another program has changed
+    except Exception as error:  # for example a full disk, or a file that another program has changed
         logger.warn(f"{what}: {error if isinstance(error, MISTAKES) else repr(error)}")

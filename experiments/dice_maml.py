@@ -1,11 +1,12 @@
-"""DiCE-MAML (arXiv:1802.05098): inner steps whose second derivatives are unbiased.
+"""Trains DiCE-MAML (arXiv:1802.05098): adaptation steps with unbiased second derivatives.
 
-    python experiments/dice_maml.py                                  # half cheetah, forward or backward
-    python experiments/dice_maml.py --env MetaPointEnvNavigation               # 2D navigation
-    python experiments/dice_maml.py --outer_type log_likelihood      # policy gradient on advantages after adaptation
+    python experiments/dice_maml.py                                 # half cheetah, forward or backward
+    python experiments/dice_maml.py --env MetaPointEnvNavigation    # 2D navigation
+    python experiments/dice_maml.py --outer_type log_likelihood     # policy gradient on advantages after adaptation
 
-On 2D navigation with `--normalization_scale 1 --learning_rate 0.003 --meta_batch_size 20`, returns go from -42 before
-to -19 after adaptation within 60 iterations, which take about half a minute on two cores.
+Expected result for 2D navigation with --normalization_scale 1 --learning_rate 0.003 --meta_batch_size 20: after 60
+iterations (about half a minute on two cores), the mean return is about -41 before adaptation and -19 after adaptation
+(details in experiments/results/README.md).
 """
 import sys
 from dataclasses import dataclass
@@ -18,12 +19,12 @@ from experiments.settings import BASELINES, FirstOrderConfig, setting
 
 @dataclass(frozen=True)
 class Config(FirstOrderConfig):
-    """The shared settings, with a baseline of time alone, as a state-dependent one would bias DiCE."""
+    """The shared settings with a time-dependent baseline; a state-dependent baseline would bias DiCE."""
 
-    baseline: str = setting("LinearTimeBaseline", "class of the baseline of the rewards", BASELINES)
+    baseline: str = setting("LinearTimeBaseline", "class of the reward baseline", BASELINES)
     outer_type: str = setting("dice", "objective after adaptation: DiCE, or the policy gradient on advantages",
                               ("dice", "log_likelihood"))
-    return_baseline: str = setting("LinearFeatureBaseline", "class of the baseline of those advantages", BASELINES)
+    return_baseline: str = setting("LinearFeatureBaseline", "class of the baseline for these advantages", BASELINES)
 
 
 def build(config: Config) -> "mps.Trainer":

@@ -1,21 +1,21 @@
-"""Meta-test of a run: the returns of its policy in new tasks after 0, 1, 2, ... gradient steps on each.
+"""Meta-tests a run: measures the returns of its policy in new tasks after 0, 1, 2, ... gradient steps.
 
     python experiments/evaluate.py RUN_FOLDER
     python experiments/evaluate.py RUN_FOLDER --num_tasks 40 --num_steps 3 --step_sizes 0.1 0.05 --seeds 1 2 3
     python experiments/evaluate.py RUN_FOLDER --reference random --reference OTHER_RUN_FOLDER
     python experiments/evaluate.py RUN_FOLDER --compare cem cma_es --compare_steps 10
 
-It samples tasks that training has not seen and adapts the policy of a snapshot to each, as the run's algorithm does. It
-prints a table and writes these files to RUN_FOLDER/evaluation:
+The script samples tasks that were not used in training and adapts the policy of a snapshot to each task with the
+algorithm of the run. It prints a table and writes these files to RUN_FOLDER/evaluation:
 
-    returns.csv                mean returns and gains with half of their 95% intervals over tasks
-    evaluation.json            mean returns, the return of each task, and the settings
-    adaptation_curve.png       the mean returns over gradient steps
-    return_over_timesteps.png  the mean returns over the environment steps that adaptation took in a task
+    returns.csv                mean returns and gains, with half widths of their 95% intervals over tasks
+    evaluation.json            mean returns, returns in each task, and settings
+    adaptation_curve.png       mean returns over gradient steps
+    return_over_timesteps.png  mean returns over the environment steps used to adapt to a task
 
-The same seed gives the same tasks and the same returns. References are evaluated in the same tasks, with paths of the
-same number and length. With --compare, the run's policy is also adapted without gradients: CEM or CMA-ES search in each
-task, from the same parameters and with as many paths in each step.
+The same seed gives the same tasks and returns. References are evaluated in the same tasks, with the same number and
+length of paths. With --compare, the policy of the run is also adapted without gradients: CEM or CMA-ES search in each
+task, starting from the same parameters and with the same number of paths per step.
 
 In a notebook:
 
@@ -23,7 +23,7 @@ In a notebook:
     evaluation = mps.load_evaluator("RUN_FOLDER").evaluate(tasks=40, num_steps=3)
     print(evaluation)
 
-Loading a snapshot runs code that it contains: only evaluate runs that you trust.
+Loading a snapshot executes code that it contains. Only evaluate runs that you trust.
 """
 import argparse
 import json
@@ -48,23 +48,24 @@ if TYPE_CHECKING:
 
 LAST = "last"
 NUM_STEPS = 3
-_DRAWS_PER_TASK = 10  # tasks that are sampled for each task that is wanted, as some look the same
+_DRAWS_PER_TASK = 10  # sampled tasks per requested task, because some have the same description
 RANDOM = "random"
 SEARCHES = {"cem": "CEM", "cma_es": "CMA-ES"}
-BEST_FRAC = 0.2  # share of the candidates that CEM's distribution is fitted to
+BEST_FRAC = 0.2  # fraction of the candidates that the distribution of CEM is fitted to
 
 
 def make_search_evaluator(
     evaluator: "MetaEvaluator", search: str, std: float = 0.1
 ) -> "MetaEvaluator":
-    """Returns an evaluator that adapts the same policy without gradients, with paths of the same number and length.
+    """Builds an evaluator that adapts the same policy by a gradient-free search.
 
-    In each step, a search tries as many candidates as there are paths, with one path each.
+    The search uses the same number and length of paths: each adaptation step evaluates `rollouts_per_meta_task`
+    candidates with one path each.
 
     Args:
         evaluator: the evaluator of the policy.
         search: `"cem"` or `"cma_es"` (with a diagonal covariance matrix).
-        std: standard deviation of each parameter in the first step.
+        std: standard deviation of each parameter in the first step; default 0.1.
 
     Raises:
         ValueError: a number is out of range, or the search is unknown.
@@ -134,40 +135,40 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
-    add("run_folder", metavar="RUN_FOLDER", help="folder of a run of one of the scripts in this folder")
-    _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or as many as in training if that is more")
+    add("run_folder", metavar="RUN_FOLDER", help="folder of a run of a training script, or of a Trainer")
+    _add_task_flags(parser, num_tasks=40, num_steps=f"{NUM_STEPS}, or the number in training if that is larger")
     add("--seeds", type=int, nargs="+", default=[1], metavar="INT",
-        help="of all random numbers, sampled tasks among them (default: 1)")
+        help="seeds of all random generators, including sampled tasks (default: 1)")
     add("--reference", action="append", default=[], metavar="NAME",
-        help="what to compare with: 'random', the initialization that the run began from, or the folder of another "
-             "run, its last snapshot; may be given several times")
+        help="policy to compare with: 'random' (initial policy of the run), or the folder of another run (last "
+             "snapshot); can be given several times")
     add("--compare", nargs="+", choices=SEARCHES, default=[], metavar="SEARCH",
-        help=f"searches to compare with, {' or '.join(SEARCHES)}: they adapt the same policy without gradients")
-    add("--compare_steps", type=int, metavar="INT", help="adaptation steps of a search, each with as many paths as a "
-        "gradient step (default: as num_steps)")
-    add("--search_std", type=float, nargs="+", default=[0.1], metavar="FLOAT", help="standard deviation of a "
-        "parameter in the first step of a search; several of them for a curve each (default: 0.1)")
-    add_output_flags(parser, "DIR", "where the files go (default: RUN_FOLDER/evaluation)", "evaluation")
+        help=f"gradient-free searches that adapt the same policy, for comparison: {' or '.join(SEARCHES)}")
+    add("--compare_steps", type=int, metavar="INT", help="adaptation steps of a search, each with the number of paths "
+        "of a gradient step (default: num_steps)")
+    add("--search_std", type=float, nargs="+", default=[0.1], metavar="FLOAT", help="standard deviation of each "
+        "parameter in the first step of a search; one curve per value (default: 0.1)")
+    add_output_flags(parser, "DIR", "folder for the files (default: RUN_FOLDER/evaluation)", "evaluation")
     add_parallel_flags(parser)
     return parser
 
 
 def add_recording_flags(parser: Any, num_tasks: int) -> None:
-    """Adds the flags of `record_paths`: the snapshot, the tasks, and how the policy adapts to them.
+    """Adds the flags of `record_paths`: snapshot, tasks and adaptation.
 
     Args:
-        parser: an `argparse.ArgumentParser`, or a group of one.
+        parser: an `argparse.ArgumentParser` or an argument group.
         num_tasks: default number of sampled tasks.
     """
-    _add_task_flags(parser, num_tasks, num_steps="as in training")
+    _add_task_flags(parser, num_tasks, num_steps="the number in training")
     parser.add_argument("--seed", type=int, default=1, metavar="INT",
-                        help="of all random numbers, sampled tasks among them (default: 1)")
+                        help="seed of all random generators, including sampled tasks (default: 1)")
 
 
 def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "Recording":
-    """Adapts the policy to the tasks that the flags ask for; returns its paths before and after each step.
+    """Adapts the policy to the tasks selected by the flags; returns its paths before and after each adaptation step.
 
-    Sampled tasks differ from each other; there may be fewer than asked for.
+    Sampled tasks have different descriptions. If there are too few different tasks, fewer tasks are recorded.
     """
     tasks = arguments.tasks
     if tasks is None:
@@ -180,9 +181,9 @@ def record_paths(evaluator: "MetaEvaluator", arguments: argparse.Namespace) -> "
 
 
 def add_snapshot_flag(parser: Any) -> None:
-    """Adds the flag for the snapshot."""
+    """Adds the flag `--snapshot`."""
     parser.add_argument("--snapshot", type=_iteration, default=LAST, metavar="ITR",
-                        help="iteration whose snapshot is used (default: last)")
+                        help="iteration of the snapshot (default: last)")
 
 
 def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
@@ -190,15 +191,15 @@ def _add_task_flags(parser: Any, num_tasks: int, num_steps: str) -> None:
     add_snapshot_flag(parser)
     tasks = parser.add_mutually_exclusive_group()
     tasks.add_argument("--num_tasks", type=int, default=num_tasks, metavar="INT",
-                       help=f"tasks that are sampled for each seed (default: {num_tasks})")
-    tasks.add_argument("--tasks", type=json.loads, metavar="JSON", help="a list of tasks, in place of sampled ones")
+                       help=f"number of sampled tasks per seed (default: {num_tasks})")
+    tasks.add_argument("--tasks", type=json.loads, metavar="JSON", help="list of tasks, instead of sampled tasks")
     add("--num_steps", type=int, metavar="INT",
-        help=f"gradient steps, may be more than in training (default: {num_steps})")
+        help=f"number of gradient steps; may exceed the number in training (default: {num_steps})")
     add("--step_sizes", type=float, nargs="+", metavar="FLOAT",
-        help="of the first steps, the last one holding for those that follow (default: those of the run)")
+        help="step sizes of the first steps; the last one applies to all later steps (default: as in the run)")
     add("--rollouts", type=int, metavar="INT",
-        help="paths in each task after each number of steps (default: as in the run)")
-    add("--max_path_length", type=int, metavar="INT", help="steps of a path, at most (default: as in the run)")
+        help="paths per task and number of gradient steps (default: as in the run)")
+    add("--max_path_length", type=int, metavar="INT", help="maximum number of steps of a path (default: as in the run)")
 
 
 def _iteration(text: str) -> Union[int, str]:

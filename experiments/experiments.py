@@ -1,7 +1,8 @@
-"""Lets `python experiments/pro_mp.py` import its siblings as `experiments.settings`, as `python -m` does.
+"""Makes `import experiments.settings` work in scripts that are started as `python experiments/pro_mp.py`.
 
-Python looks for modules in the folder of the script that it was started with, so `experiments` is this file there; its
-`__path__` makes it the package. From the checkout, `experiments` is the folder itself, and nothing imports this file.
+Python searches the folder of the started script for modules, so `import experiments` finds this file. Its `__path__`
+turns it into the package. If Python runs from the root of the repository (`python -m`), `experiments` is the folder,
+and this file is not imported.
 """
 import os
 

@@ -1,4 +1,4 @@
-"""Command lines: a flag for every setting, errors in one line, and text tables."""
+"""Command lines: one flag per setting, one-line errors and text tables."""
 import argparse
 import contextlib
 import dataclasses
@@ -11,11 +11,11 @@ from experiments.settings import PARALLEL_SETTINGS, RunConfig, read_json
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line.
+    """Argument parser that reports errors in one line.
 
     Args:
-        path: file of the script.
-        description: first part of `--help`.
+        path: path of the script.
+        description: first part of the help text.
         **how: further arguments of `ArgumentParser`.
     """
 
@@ -24,31 +24,33 @@ class Parser(argparse.ArgumentParser):
                          formatter_class=argparse.RawDescriptionHelpFormatter, **how)
 
     def error(self, message: str) -> NoReturn:
-        """Prints a message and exits with status 2."""
+        """Prints an error message and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def make_training_parser(path: str, description: Optional[str], config_class: type[RunConfig]) -> Parser:
-    """Makes the parser of a script that trains, with a flag for every setting; its result has only the given flags.
+    """Builds the parser of a training script, with one flag per setting.
+
+    The result of the parser contains only the flags that were given.
 
     Args:
-        path: file of the script.
-        description: first part of `--help`.
-        config_class: the settings of the script.
+        path: path of the script.
+        description: first part of the help text.
+        config_class: settings class of the script.
     """
     usage = ("%(prog)s [--config_file FILE] [--dump_path DIR] [--smoke] [--SETTING VALUE ...]\n"
              "       %(prog)s --resume DIR [--n_itr N]")
     parser = Parser(path, description, usage=usage, argument_default=argparse.SUPPRESS)
     name = os.path.splitext(parser.prog)[0]
-    parser.add_argument("--config_file", metavar="FILE", help="JSON object of settings by name, or a params.json")
+    parser.add_argument("--config_file", metavar="FILE", help="JSON file of settings, or the params.json of a run")
     folder = parser.add_mutually_exclusive_group()
     folder.add_argument("--dump_path", metavar="DIR",
                         help=f"run folder (default: data/{name}/<environment>/<time>_seed<seed>)")
     folder.add_argument("--resume", metavar="DIR",
-                        help="resume the run in this folder, with its settings; n_itr may be raised")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes and two iterations, to test that everything "
-                        "works; the environment variable SMOKE=1 does the same")
-    shared = parser.add_argument_group("settings that experiments share")
+                        help="resume the run in this folder with its settings; n_itr may be increased")
+    parser.add_argument("--smoke", action="store_true", help="smoke test with tiny sizes and two iterations; same as "
+                        "the environment variable SMOKE=1")
+    shared = parser.add_argument_group("settings of all experiments")
     own = parser.add_argument_group("settings of this experiment")
     types, defaults = typing.get_type_hints(config_class), config_class()
     for field in dataclasses.fields(config_class):
@@ -58,11 +60,11 @@ def make_training_parser(path: str, description: Optional[str], config_class: ty
 
 
 def given_settings(arguments: Mapping[str, Any], smoke: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings given by file, `--smoke` and flags; each overrides the ones before.
+    """Returns the settings from `--config_file`, `--smoke` and flags; later sources override earlier sources.
 
     Args:
-        arguments: the result of the parser of a script that trains.
-        smoke: the settings that `--smoke` sets.
+        arguments: the result of the parser of a training script.
+        smoke: the settings of `--smoke`.
     """
     flags = {name: value for name, value in arguments.items()
              if name not in ("config_file", "dump_path", "resume", "smoke")}
@@ -73,10 +75,10 @@ def given_settings(arguments: Mapping[str, Any], smoke: Mapping[str, Any]) -> di
 
 
 def add_parallel_flags(parser: Any) -> None:
-    """Adds the flags for `PARALLEL_SETTINGS`; the result of the parser has only the given ones.
+    """Adds the flags for `PARALLEL_SETTINGS`. The result of the parser contains only the flags that were given.
 
     Args:
-        parser: an `argparse.ArgumentParser`, or a group of one.
+        parser: an `argparse.ArgumentParser` or an argument group.
     """
     types = typing.get_type_hints(RunConfig)
     for field in dataclasses.fields(RunConfig):
@@ -88,13 +90,13 @@ def add_output_flags(parser: Any, metavar: str, help: str, old: str) -> None:
     """Adds the flags `--output` and `--overwrite`.
 
     Args:
-        parser: an `argparse.ArgumentParser`, or a group of one.
-        metavar: stands for the value of `--output` in the help.
-        help: help of `--output`.
-        old: name of the files that `--overwrite` replaces.
+        parser: an `argparse.ArgumentParser` or an argument group.
+        metavar: placeholder for the value of `--output` in the help text.
+        help: help text of `--output`.
+        old: name of the output in the help text of `--overwrite`.
     """
     parser.add_argument("--output", metavar=metavar, help=help)
-    parser.add_argument("--overwrite", action="store_true", help=f"replace an earlier {old} there")
+    parser.add_argument("--overwrite", action="store_true", help=f"replace an existing {old}")
 
 
 def _add_flag(parser: Any, field: dataclasses.Field, of_type: Any, default: str) -> None:
@@ -113,7 +115,7 @@ def _add_flag(parser: Any, field: dataclasses.Field, of_type: Any, default: str)
 
 
 def _value(text: str) -> Any:
-    """Reads JSON, a number, none or text; the dataclass of the settings checks the type."""
+    """Parses JSON, a number, none or text; the settings class checks the type."""
     for read in (json.loads, float):
         with contextlib.suppress(ValueError, RecursionError):
             return read(text)
@@ -121,25 +123,25 @@ def _value(text: str) -> Any:
 
 
 def _as_text(value: Any) -> str:
-    """Returns a value as on a command line."""
+    """Formats a value as on a command line."""
     if isinstance(value, tuple):
         return " ".join(map(str, value))
     return "none" if value is None else str(value)
 
 
 def check_is_new(output: str, overwrite: bool) -> None:
-    """Raises `ValueError` if a file exists that `--overwrite` does not replace."""
+    """Raises `ValueError` if the output file exists and `--overwrite` was not given."""
     if os.path.exists(output) and not overwrite:
-        raise ValueError(f"--output: expected a file that is not there yet, got {output}; choose another one, or have "
-                         "it replaced (--overwrite)")
+        raise ValueError(f"--output: expected a file that does not exist, got {output}. Choose another file, or "
+                         "replace it with --overwrite")
 
 
 def text_table(rows: Sequence[Sequence[str]], right: Container[int]) -> str:
-    """Returns a table to print.
+    """Formats rows of cells as a text table.
 
     Args:
-        rows: its cells, the header first.
-        right: numbers of the columns to align on the right; the others are aligned on the left.
+        rows: the cells of each row; the first row is the header.
+        right: indices of the columns to align right; other columns are aligned left.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.rjust(width) if i in right else cell.ljust(width)

@@ -1,12 +1,12 @@
-"""Meta-World's own evaluation of a run: the success rate of its policy on goals that training has not seen.
+"""Evaluates a run with the evaluation of the metaworld package: success rate on goals that were not used in training.
 
     python experiments/metaworld_evaluation.py RUN_FOLDER
     python experiments/metaworld_evaluation.py RUN_FOLDER --split train --num_goals 10 --adaptation_steps 0 1 2
 
-The package's `metaworld.evaluation` gives the policy a goal, lets it adapt to ten episodes there, and counts successes
-in three more, which end at the first success. This script prints the mean return and the success rate, averaged over
-kinds of tasks and for each kind, before adaptation and after as many steps as in training. It also writes them to
-RUN_FOLDER/metaworld_evaluation.json.
+For each goal, `metaworld.evaluation` lets the policy adapt with ten episodes per adaptation step. It then measures the
+success rate in three further episodes, which end at the first success. This script prints the mean return and the
+success rate, averaged over kinds of tasks and for each kind, before adaptation and after the number of adaptation
+steps in training. It also writes them to RUN_FOLDER/metaworld_evaluation.json.
 
 In a notebook:
 
@@ -14,7 +14,7 @@ In a notebook:
     from experiments.metaworld_evaluation import evaluate_on_metaworld
     print(evaluate_on_metaworld(mps.load_evaluator("RUN_FOLDER")).success_rate)
 
-Loading a snapshot runs code that it contains: only evaluate runs that you trust.
+Loading a snapshot executes code that it contains. Only evaluate runs that you trust.
 """
 import argparse
 import importlib.metadata
@@ -44,46 +44,46 @@ if TYPE_CHECKING:
 
 BENCHMARKS = (meta_world.MetaWorldML1, meta_world.MetaWorldML10, meta_world.MetaWorldML25, meta_world.MetaWorldML45)
 FILE = "metaworld_evaluation.json"
-NUM_GOALS = 40  # of each kind of task, as the package's evaluation expects
-ADAPTATION_EPISODES, EVALUATION_EPISODES = 10, 3  # the package's defaults
-INTEGERS = {  # flags that are arguments of `evaluate_on_metaworld`, and their help
-    "num_goals": f"goals of each kind of task, at most {meta_world.NUM_VARIATIONS}",
-    "adaptation_episodes": "episodes of each adaptation step",
-    "evaluation_episodes": "episodes that are counted for each goal",
-    "max_path_length": "steps of an episode; 500 if it is not given",
-    "seed": "root of all random numbers",
+NUM_GOALS = 40  # goals per kind of task, as in the evaluation of the metaworld package
+ADAPTATION_EPISODES, EVALUATION_EPISODES = 10, 3  # defaults of the metaworld package
+INTEGERS = {  # integer flags, passed to `evaluate_on_metaworld`, with their help texts
+    "num_goals": f"goals per kind of task, at most {meta_world.NUM_VARIATIONS}",
+    "adaptation_episodes": "episodes per adaptation step",
+    "evaluation_episodes": "episodes per goal after adaptation, in which successes are counted",
+    "max_path_length": "maximum number of steps of an episode (default: 500)",
+    "seed": "root seed of all random generators",
 }
 
 
 class Successes(NamedTuple):
-    """The result of the package's evaluation."""
+    """Result of the evaluation of the metaworld package."""
 
-    success_rate: float  # share of episodes that succeed, the mean over kinds of tasks
-    mean_return: float  # of episodes, which end at the first success
-    success_rates: dict[str, float]  # of each kind of task
+    success_rate: float  # fraction of successful episodes, mean over kinds of tasks
+    mean_return: float  # mean return of an episode, which ends at the first success
+    success_rates: dict[str, float]  # fraction of successful episodes by kind of task
     adaptation_steps: int
-    rounds: list[float]  # share of episodes that succeed with each goal
+    rounds: list[float]  # fraction of successful episodes for each goal
 
 
 class MetaWorldAgent:
-    """A policy that adapts, with the interface of `MetaLearningAgent` in `metaworld.evaluation`.
+    """Adaptive policy with the interface of `MetaLearningAgent` in `metaworld.evaluation`.
 
-    Each of the environments that step together is a separate task. While the policy explores, its actions are
-    sampled. The adapted policy acts with the mean of its distribution, as the agents of Meta-World's authors do.
-    Actions and observations are normalized as in the run.
+    Each copy in the vectorized environment is a separate task. The exploring policy samples its actions. The adapted
+    policy acts with the mean of its distribution, like the agents of the Meta-World authors. Actions and observations
+    are normalized as in the run.
 
     Args:
-        evaluator: the evaluator of the policy, in an environment of Meta-World, normalized or not.
+        evaluator: the evaluator of the policy in a Meta-World environment, normalized or not.
 
     Raises:
-        TypeError: the environment is another one.
+        TypeError: the environment is not a Meta-World environment.
     """
 
     def __init__(self, evaluator: "MetaEvaluator") -> None:
         self._env = _normalized(evaluator.env)
         self._algo = evaluator.algo
         if not isinstance(self._algo, MetaRLAlgorithm):
-            from meta_policy_search.algos import GradientAdaptation  # loads TensorFlow
+            from meta_policy_search.algos import GradientAdaptation  # imports TensorFlow
 
             self._algo = GradientAdaptation(evaluator.algo, evaluator.sample_processor)
         self.init()
@@ -94,7 +94,7 @@ class MetaWorldAgent:
         self._is_exploring = False
 
     def adapt_action(self, observations: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Explores; returns the actions `[M, A]` and the data that `step` records with them."""
+        """Returns the exploration actions `[M, A]`, and the data that `step` records together with them."""
         if not self._is_exploring:
             exploring = [self._algo.next_exploration_policy(policy) for policy in self._policies]
             self._begin(exploring or [self._algo.get_exploration_policy() for _ in observations])
@@ -103,7 +103,7 @@ class MetaWorldAgent:
         return self._normalizer.actions(actions), {"observations": seen, "actions": actions, **infos}
 
     def step(self, timestep: Any) -> None:
-        """Records a step of the exploration, a `metaworld.evaluation.Timestep`."""
+        """Records an exploration step, a `metaworld.evaluation.Timestep`."""
         ended = np.logical_or(timestep.terminated, timestep.truncated)
         rewards = self._normalizer.rewards(np.asarray(timestep.reward, float), slice(None))
         self._steps.append({**timestep.aux_policy_outputs, "rewards": rewards, "terminated": timestep.terminated,
@@ -111,7 +111,7 @@ class MetaWorldAgent:
         self.reset(ended)
 
     def adapt(self) -> None:
-        """Takes an adaptation step in each task, on the recorded episodes."""
+        """Performs an adaptation step in each task with the recorded episodes."""
         columns = {key: np.stack([step[key] for step in self._steps], axis=1) for key in self._steps[0]}
         spec = EnvSpec.of(self._env)
         self._begin([
@@ -121,8 +121,8 @@ class MetaWorldAgent:
         self._is_exploring = False
 
     def reset(self, env_mask: np.ndarray) -> None:
-        """Starts an episode in the environments that the mask, bool `[M]`, selects."""
-        if not self._policies:  # there was no exploration
+        """Starts an episode in the environments selected by `env_mask`, bool `[M]`."""
+        if not self._policies:  # without exploration
             self._begin([self._algo.get_initial_policy() for _ in env_mask])
         begun = np.flatnonzero(env_mask)
         self._normalizer.reset(begun)
@@ -135,37 +135,37 @@ class MetaWorldAgent:
         return self._normalizer.actions(infos.get("mean", actions))
 
     def _begin(self, policies: list[Any]) -> None:
-        """Uses these policies, one per task, for episodes that begin now."""
+        """Starts new episodes with these policies, one per task."""
         self._policies, self._steps = policies, []
         self._normalizer = self._env.make_normalizer(len(policies))
         for policy in policies:
             policy.reset()
 
     def _act(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-        """Returns normalized observations, actions and agent infos, each `[M, ...]`."""
+        """Returns the normalized observations, the actions and the agent infos, each `[M, ...]`."""
         seen = self._normalizer.observations(np.asarray(observations, float), slice(None))
         actions, infos = zip(*(policy.get_action(row) for policy, row in zip(self._policies, seen, strict=True)))
         return seen, np.stack(actions), {key: np.stack([info[key] for info in infos]) for key in infos[0]}
 
 
 def _normalized(env: Any) -> NormalizedEnv:
-    """Returns the environment of a run, normalized; raises `TypeError` if it is not of Meta-World."""
+    """Returns the normalized environment of a run; raises `TypeError` if it is not a Meta-World environment."""
     env = env if type(env) is NormalizedEnv else normalize(env, normalization_scale=1.0)
     if not isinstance(env.wrapped_env, BENCHMARKS):
-        raise TypeError("evaluator: expected one in an environment of Meta-World, such as MetaWorldML1, normalized or "
-                        f"not, got one in {env.wrapped_env!r}")
+        raise TypeError("evaluator: expected a Meta-World environment such as MetaWorldML1, normalized or not, got "
+                        f"{env.wrapped_env!r}")
     return env
 
 
 def _paths(columns: dict[str, np.ndarray]) -> list[Any]:
-    """Splits the steps of a task into paths, `[T, ...]`; drops a path that has not ended."""
+    """Splits the steps of a task into paths, `[T, ...]`; drops an incomplete path."""
     ends = np.flatnonzero(columns["ended"]) + 1
     of_path = ("observations", "actions", "rewards")
     infos = [key for key in columns if key not in (*of_path, "terminated", "ended")]
     return [{
         **{key: columns[key][start:end] for key in of_path},
         "agent_infos": {key: columns[key][start:end] for key in infos},
-        # The package does not return the observation after the last action; no algorithm here uses it.
+        # The metaworld package does not return the last observation; no algorithm uses it.
         "last_observation": columns["observations"][end - 1],
         "terminated": bool(columns["terminated"][end - 1]),
     } for start, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -174,18 +174,21 @@ def _paths(columns: dict[str, np.ndarray]) -> list[Any]:
 def make_test_envs(
     env: Any, num_goals: int = NUM_GOALS, max_path_length: Optional[int] = None, seed: int = 1
 ) -> Any:
-    """Returns the vectorized environments of the package's evaluation, one for each kind of task.
+    """Builds the vectorized environment of the metaworld evaluation, with one copy per kind of task.
 
-    They equal those of `metaworld.make_ml_envs_test`, and also work with recent versions of MuJoCo.
+    It equals the result of `metaworld.make_ml_envs_test`, but also works with recent versions of MuJoCo.
 
     Args:
-        env: an environment of Meta-World, which determines the benchmark and the goals.
-        num_goals: number of goals of each kind of task; the first ones are used.
-        max_path_length: steps of an episode; default None, 500.
-        seed: determines the order of goals.
+        env: a Meta-World environment, which determines the benchmark and the goals.
+        num_goals: number of goals per kind of task; the first goals are used. Default 40.
+        max_path_length: maximum number of steps of an episode. Default None: 500.
+        seed: seed of the order of the goals; default 1.
 
     Returns:
         A `gymnasium.vector.SyncVectorEnv`.
+
+    Raises:
+        ValueError: a number is out of range.
     """
     if check_positive_int("num_goals", num_goals) > meta_world.NUM_VARIATIONS:
         raise ValueError(f"num_goals: expected at most {meta_world.NUM_VARIATIONS}, got {num_goals}")
@@ -193,7 +196,7 @@ def make_test_envs(
         check_positive_int("max_path_length", max_path_length)
 
     def maker(kind: str) -> Callable[..., Any]:
-        return lambda **arguments: meta_world.scene_class(kind)(object(), **arguments)  # with a separate model
+        return lambda **arguments: meta_world.scene_class(kind)(object(), **arguments)  # builds a separate model
 
     benchmark = SimpleNamespace(test_classes={kind: maker(kind) for kind in env.env_names},
                                 test_tasks=list(map(meta_world.package_task, env.tasks)))
@@ -208,22 +211,26 @@ def evaluate_on_metaworld(
     adaptation_steps: Optional[int] = None, adaptation_episodes: int = ADAPTATION_EPISODES,
     evaluation_episodes: int = EVALUATION_EPISODES, max_path_length: Optional[int] = None, seed: int = 1,
 ) -> Successes:
-    """Evaluates a policy by `metaworld.evaluation.metalearning_evaluation`, once on each goal.
+    """Evaluates a policy with `metaworld.evaluation.metalearning_evaluation`, once per goal.
 
     Args:
         evaluator: the evaluator of the policy, see `MetaWorldAgent`.
-        split: use the goals for `"test"` or for `"train"`, of the benchmark and seed of the evaluator's environment.
-        num_goals: goals of each kind of task, at most 50.
-        adaptation_steps: default None, as many as in training (one if the algorithm does not specify it).
-        adaptation_episodes: episodes of each adaptation step.
-        evaluation_episodes: episodes that are counted for each goal.
-        max_path_length: steps of an episode; default None, 500.
-        seed: root of all random numbers.
+        split: `"test"` or `"train"`: the goals of this split are used, for the benchmark and seed of the evaluator's
+            environment. Default `"test"`.
+        num_goals: goals per kind of task, at most 50; default 40.
+        adaptation_steps: number of adaptation steps. Default None: the number in training, or 1 if it is unknown.
+        adaptation_episodes: episodes per adaptation step; default 10.
+        evaluation_episodes: episodes per goal after adaptation, in which successes are counted; default 3.
+        max_path_length: maximum number of steps of an episode. Default None: 500.
+        seed: root seed of all random generators; default 1.
+
+    Returns:
+        Success rates and mean return.
 
     Raises:
         ImportError: `metaworld` is not installed.
-        TypeError: the evaluator's environment is not of Meta-World.
-        ValueError: a number out of range.
+        TypeError: the evaluator's environment is not a Meta-World environment.
+        ValueError: a number is out of range.
     """
     from metaworld.evaluation import metalearning_evaluation
 
@@ -247,7 +254,7 @@ def evaluate_on_metaworld(
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of the packages that results depend on."""
+    """Returns the versions of the packages that affect the results."""
     return {name: importlib.metadata.version(name) for name in ("metaworld", "mujoco")}
 
 
@@ -260,8 +267,8 @@ def run(arguments: argparse.Namespace) -> None:
     steps = arguments.adaptation_steps or (0, evaluator.trained_steps or 1)
     results = [evaluate_on_metaworld(evaluator, adaptation_steps=number, **settings) for number in steps]
     print(f"{evaluator.name}; metaworld {versions()['metaworld']}, MuJoCo {versions()['mujoco']}\n"
-          f"{arguments.num_goals} goals of each kind of task ({arguments.split}), {arguments.adaptation_episodes} "
-          f"episodes for each adaptation step, then {arguments.evaluation_episodes}")
+          f"{arguments.num_goals} goals per kind of task ({arguments.split}), {arguments.adaptation_episodes} "
+          f"episodes per adaptation step, {arguments.evaluation_episodes} episodes after adaptation")
     print(text_table([
         ["adaptation steps", *(str(result.adaptation_steps) for result in results)],
         ["mean return", *(f"{result.mean_return:.1f}" for result in results)],
@@ -278,11 +285,11 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
-    add("run_folder", metavar="RUN_FOLDER", help="folder of a run in an environment of Meta-World")
+    add("run_folder", metavar="RUN_FOLDER", help="folder of a run in a Meta-World environment")
     evaluate.add_snapshot_flag(parser)
-    add("--split", choices=meta_world.SPLITS, default="test", help="which goals to use (default: test)")
+    add("--split", choices=meta_world.SPLITS, default="test", help="goals of this split (default: test)")
     add("--adaptation_steps", type=int, nargs="+", metavar="INT",
-        help="a column for each of these numbers of steps (default: 0, and as in training)")
+        help="numbers of adaptation steps, one column each (default: 0 and the number in training)")
     for name, text in INTEGERS.items():
         default = inspect.signature(evaluate_on_metaworld).parameters[name].default
         add(f"--{name}", type=int, default=default, metavar="INT",

@@ -1,6 +1,6 @@
 """Builds environment, policy, sampler, sample processor and trainer from the settings of a meta-learning experiment.
 
-`mps.NAME` imports TensorFlow on first use, so that `--help` and error messages do not wait for it.
+`mps.NAME` imports TensorFlow on first access. This keeps `--help` and error messages fast.
 """
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from meta_policy_search.utils.utils import set_seed
 
 
 class Parts(NamedTuple):
-    """Everything but algorithm and trainer."""
+    """All parts of an experiment except algorithm and trainer."""
 
     env: mps.MetaEnv
     policy: "mps.MetaPolicy"
@@ -30,7 +30,10 @@ def build_parts(
     Args:
         config: the settings.
         processor_class: class of the sample processor.
-        **processor_arguments: its arguments that are not settings.
+        **processor_arguments: arguments of the sample processor that are not settings.
+
+    Raises:
+        TypeError, ValueError: a setting is invalid for the class that receives it.
     """
     set_seed(config.seed)
     wrapper = TaskObservingEnv if config.observe_task else mps.normalize
@@ -48,10 +51,11 @@ def build_trainer(config: MetaConfig, parts: Parts, algo_class: type["mps.MAMLAl
     """Builds the algorithm and the trainer.
 
     Args:
-        config: the settings; those that are arguments of the algorithm are passed to it, but for `max_path_length`.
-        parts: see `build_parts`.
+        config: the settings. Settings with the name of an argument of the algorithm are passed to it, except
+            `max_path_length`.
+        parts: return value of `build_parts`.
         algo_class: class of the algorithm.
-        **others: its arguments that are not settings, or differ from them.
+        **others: further arguments of the algorithm; they override settings.
     """
     given = arguments_for(algo_class, config, policy=parts.policy)
     given.pop("max_path_length", None)  # most algorithms accept it only with inner_type="dice"
@@ -60,7 +64,7 @@ def build_trainer(config: MetaConfig, parts: Parts, algo_class: type["mps.MAMLAl
 
 
 def first_order_arguments(config: FirstOrderConfig) -> dict[str, Any]:
-    """Returns learning rate, or its schedule, and optimizer class of an algorithm with first-order meta-updates."""
+    """Returns the arguments of algorithms with first-order meta-updates: learning rate and optimizer class."""
     from meta_policy_search.tf_compat import tf
 
     is_linear = config.learning_rate_schedule == "linear"

@@ -1,16 +1,16 @@
-"""Pictures of runs: learning curves of several runs and seeds, and the paths of a policy in the plane.
+"""Plots runs: learning curves of several runs and seeds, or the trajectories of a policy in the plane.
 
     python experiments/plot.py RUN_FOLDER RUN_FOLDER ...
     python experiments/plot.py data/pro_mp data/maml_trpo --x time --columns AdaptationGain Step_1-AverageReturn
     python experiments/plot.py RUN_FOLDER --trajectories --num_steps 2
 
-Folders without a run are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95%
-interval over seeds (Student's t), and a faint line for each run. The label of a curve names the settings in which it
-differs from the others. Runs are interpolated linearly between their rows, and a mean ends where its shortest run ends.
+Folders are searched for runs. Runs that differ only in the seed form one curve: their mean, its 95% interval over seeds
+(Student's t), and a thin line per run. The label of a curve contains the settings that differ between curves. Runs are
+interpolated linearly between their rows. A mean ends where its shortest run ends.
 
-With --trajectories, the policy of a snapshot is adapted to some tasks of an environment in the plane, and the picture
-shows its paths before and after each adaptation step; by default as many steps as in training. Loading a snapshot runs
-code that it contains: only use runs that you trust.
+With --trajectories, the policy of a snapshot is adapted to some tasks of a planar environment. The figure shows its
+paths before adaptation and after each adaptation step. The default number of steps is the number in training. Loading a
+snapshot executes code that it contains. Only use runs that you trust.
 """
 import argparse
 import dataclasses
@@ -41,9 +41,9 @@ from meta_policy_search.utils.checks import check_positive_int, did_you_mean
 
 WITHOUT_EFFECT = ("seed", "n_itr", "log_formats", "snapshot_mode", "snapshot_gap", "plot_gap", "diagnostics",
                   *PARALLEL_SETTINGS, "envs_per_task")
-"""Settings in which the runs of one curve may differ: they change the length of a run and its files."""
+"""Settings in which the runs of one curve may differ. They affect only the length, speed and files of a run."""
 
-X_AXES = {  # column, label, and unit of the label in that of the column
+X_AXES = {  # column, label, and unit of the label in units of the column
     "iterations": ("Itr", "iteration", 1.0),
     "steps": ("n_timesteps", "environment steps, all tasks", 1.0),
     "time": ("Time", "time, minutes", 60.0),
@@ -58,7 +58,7 @@ class Run(NamedTuple):
     """A run with its rows."""
 
     folder: str
-    settings: Mapping[str, Any]  # with the script; for a run without settings, its folder
+    settings: Mapping[str, Any]  # includes the script; contains only the folder if the settings are unknown
     progress: Progress
 
 
@@ -66,7 +66,7 @@ def read_run(folder: str) -> Run:
     """Reads the settings and the rows of a run.
 
     Raises:
-        ValueError: it has no row yet, or a `params.json` that cannot be read.
+        ValueError: the run has no rows, or its `params.json` cannot be read.
     """
     settings: Mapping[str, Any] = {"folder": folder}
     if record.is_run(folder):
@@ -77,9 +77,11 @@ def read_run(folder: str) -> Run:
 
 
 def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Groups runs that differ only in the seed; the keys are the settings in which a group differs from the others.
+    """Groups runs that differ only in the seed.
 
-    Settings that differ only because the defaults of two scripts differ are left out.
+    Returns:
+        Dict from a label to the runs of a group. The label contains the settings that differ between groups, without
+        settings that differ only because the defaults of two scripts differ.
     """
     names = [name for name in dict.fromkeys(name for run in runs for name in run.settings)
              if name not in WITHOUT_EFFECT]
@@ -97,7 +99,7 @@ def group_runs(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _is_default(name: str, runs: Sequence[Run]) -> bool:
-    """Returns whether all runs with a setting have the default of their script."""
+    """Returns whether all runs that have a setting use the default of their script."""
     if name in ("script", "env"):
         return False
     return all(_as_text(run.settings[name]) == _as_text(_defaults(run.settings.get("script")).get(name))
@@ -108,7 +110,7 @@ def _is_default(name: str, runs: Sequence[Run]) -> bool:
 def _defaults(script: Any) -> Mapping[str, Any]:
     try:
         return dataclasses.asdict(find_script(script).Config())
-    except ValueError:  # a script of another version
+    except ValueError:  # script of another version
         return {}
 
 
@@ -120,7 +122,7 @@ def _as_text(value: Any) -> str:
 
 
 def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) -> None:
-    """Draws the learning curves of the runs in some folders."""
+    """Plots the learning curves of runs."""
     groups = group_runs([read_run(folder) for folder in folders])
     runs = [run for group in groups.values() for run in group]
     quantities = _quantities(runs, arguments.columns)
@@ -138,7 +140,7 @@ def compare(arguments: argparse.Namespace, folders: Sequence[str], output: str) 
 
 
 def _title(runs: Sequence[Run]) -> str:
-    """Returns the algorithm, environment and inner step that all runs share, with their seeds."""
+    """Returns a title with the algorithm, environment and inner step size that all runs share, and the seeds."""
     common = {name: next(iter(values)) for name in ("script", "env", "inner_lr")
               if len(values := {run.settings.get(name) for run in runs}) == 1}
     if common.get("env") is None:
@@ -148,10 +150,10 @@ def _title(runs: Sequence[Run]) -> str:
 
 
 def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Returns for each quantity the columns that hold it: a dict from run folder to column.
+    """Returns the column of each run for each quantity: a dict from quantity to (a dict from run folder to column).
 
     Raises:
-        ValueError: no run has one of the columns; the message names similar ones.
+        ValueError: no run has one of the columns; the message suggests a similar column.
     """
     if columns is None:
         quantities: dict[str, dict[str, str]] = {}
@@ -169,7 +171,7 @@ def _quantities(runs: Sequence[Run], columns: Optional[Sequence[str]]) -> dict[s
 
 def _x_values(run: Run, column: str) -> np.ndarray:
     if column not in run.progress:
-        raise ValueError(f"--x: expected runs with a column {column!r} for this axis, and {run.folder} has none")
+        raise ValueError(f"--x: expected runs with a column {column!r}, got {run.folder} without it")
     return run.progress[column]
 
 
@@ -177,12 +179,12 @@ def _x_values(run: Run, column: str) -> np.ndarray:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Draws a picture; returns the exit status."""
+    """Plots runs; returns the exit status."""
     return run_tool(make_parser(), draw, argv)
 
 
 def draw(arguments: argparse.Namespace) -> None:
-    """Draws the picture that the flags ask for."""
+    """Plots learning curves or trajectories, as selected by the flags."""
     folders = record.find_runs(arguments.run_folders)
     common_folder = os.path.commonpath([os.path.abspath(folder) for folder in folders])
     output = arguments.output or record.shortest(
@@ -193,32 +195,32 @@ def draw(arguments: argparse.Namespace) -> None:
         if len(folders) > 1:
             raise ValueError(f"--trajectories: expected one run, got {len(folders)}: {', '.join(folders)}")
         evaluator = mps.load_evaluator(folders[0], arguments.snapshot, arguments.rollouts, arguments.max_path_length)
-        check_is_planar(evaluator.env)  # before it takes time
+        check_is_planar(evaluator.env)  # before the slow part
         evaluate.record_paths(evaluator, arguments).plot_trajectories(output, "", arguments.num_paths)
     else:
         compare(arguments, folders, output)
-    print(f"Picture: {output}")
+    print(f"Figure: {output}")
 
 
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folders", nargs="+", metavar="RUN_FOLDER",
-                        help="folder of a run, or one that contains runs at any depth")
+                        help="run folder, or folder that contains runs at any depth")
     add_output_flags(parser, "FILE", f"PNG file to write (default: {COMPARISON} or {TRAJECTORIES} in the run folder, "
-                     "or in the common folder of all runs)", "picture")
+                     "or in the common parent folder of all runs)", "figure")
     curves = parser.add_argument_group("curves").add_argument
     curves("--x", choices=list(X_AXES), default="iterations",
-           help="quantity on the x axis (default: iterations)")
-    curves("--columns", nargs="+", metavar="NAME", help=f"columns of {PROGRESS_FILE}, a panel for each (default: the "
-           "mean return before and after adaptation or, in a single task, the mean return)")
+           help="horizontal axis (default: iterations)")
+    curves("--columns", nargs="+", metavar="NAME", help=f"columns of {PROGRESS_FILE}, one panel each (default: the "
+           "mean return before and after adaptation; for a single task, the mean return)")
     curves("--smooth", type=int, default=1, metavar="INT",
-           help="number of rows around each row that are averaged (default: 1, no smoothing)")
+           help="width of the running mean in rows (default: 1, no smoothing)")
     trajectories = parser.add_argument_group("trajectories")
-    trajectories.add_argument("--trajectories", action="store_true", help="draw the paths of the policy of a run")
+    trajectories.add_argument("--trajectories", action="store_true", help="plot the trajectories of a run's policy")
     evaluate.add_recording_flags(trajectories, num_tasks=4)
     trajectories.add_argument("--num_paths", type=int, default=5, metavar="INT",
-                              help="largest number of paths in each panel (default: 5)")
+                              help="maximum number of paths per panel (default: 5)")
     return parser
 
 

@@ -1,12 +1,14 @@
-"""ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples.
+"""Trains ProMP (arXiv:1810.06784): several clipped gradient steps per meta-update on the same samples.
 
-    python experiments/pro_mp.py                            # half cheetah, forward or backward, as published
+    python experiments/pro_mp.py                            # half cheetah, forward or backward, published settings
     python experiments/pro_mp.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
 
-On the half cheetah, adaptation gains about 190 in return after 50 iterations with 20 tasks (4 million environment
-steps, 2 minutes on two cores). An iteration with the published 40 tasks takes about 3.5 s there, on the point
-environment 0.7 s; on the latter, with its sparse reward, the published settings hardly learn to adapt (see
-experiments/results).
+Expected results on two cores (details in experiments/results/README.md):
+
+* Half cheetah with --meta_batch_size 20: adaptation gain of about 190 after 50 iterations (4 million environment steps,
+  2 minutes). With the published 40 tasks, an iteration takes about 3.5 s.
+* 2D navigation: almost no adaptation gain with the published settings, because the reward is sparse. An iteration takes
+  about 0.7 s.
 """
 import sys
 from dataclasses import dataclass
@@ -19,15 +21,15 @@ from experiments.settings import FirstOrderConfig, setting
 
 @dataclass(frozen=True)
 class Config(FirstOrderConfig):
-    """The published settings."""
+    """The published settings of ProMP (arXiv:1810.06784)."""
 
-    num_ppo_steps: int = setting(5, "gradient steps per meta-update, without sampling again")
-    num_minibatches: int = setting(1, "parts that the samples after adaptation are split into in each step")
-    clip_eps: float = setting(0.3, "half-width of the interval that likelihood ratios are clipped to")
-    init_inner_kl_penalty: float = setting(5e-4, "coefficient of the divergence of an adaptation step, at first")
-    adaptive_inner_kl_penalty: bool = setting(False, "change that coefficient to reach target_inner_step")
-    target_inner_step: float = setting(0.01, "divergence per adaptation step that it aims at, nats")
-    anneal_factor: float = setting(1.0, "clip_eps is multiplied by it after every meta-update, in (0, 1]")
+    num_ppo_steps: int = setting(5, "passes over the same samples per meta-update")
+    num_minibatches: int = setting(1, "minibatches (gradient steps) per pass over the samples after adaptation")
+    clip_eps: float = setting(0.3, "likelihood ratios are clipped to 1 - clip_eps to 1 + clip_eps")
+    init_inner_kl_penalty: float = setting(5e-4, "initial coefficient of the KL divergence of an adaptation step")
+    adaptive_inner_kl_penalty: bool = setting(False, "adapt this coefficient to reach target_inner_step")
+    target_inner_step: float = setting(0.01, "target KL divergence per adaptation step, nats")
+    anneal_factor: float = setting(1.0, "factor of clip_eps after every meta-update, in (0, 1]")
 
 
 def build(config: Config) -> "mps.Trainer":

@@ -1,6 +1,6 @@
-"""Run folders: finds and reads them, and decides whether and how a run can be resumed.
+"""Finds and reads run folders, and checks whether a run can be resumed.
 
-A run folder holds `params.json`, `progress.csv`, `log.txt`, snapshots, `learning_curve.png` and, with the setting
+A run folder contains `params.json`, `progress.csv`, `log.txt`, snapshots, `learning_curve.png` and, with the setting
 `diagnostics`, `diagnostics.png`.
 """
 import contextlib
@@ -31,17 +31,17 @@ _MAY_DIFFER = (*PARALLEL_SETTINGS, "plot_gap", "progress_bar")  # they do not ch
 
 
 def is_run(folder: str) -> bool:
-    """Returns whether a folder holds the `params.json` of a run."""
+    """Returns whether a folder contains the `params.json` of a run."""
     return os.path.exists(os.path.join(folder, PARAMS_FILE))
 
 
 def read_params(folder: str) -> dict[str, Any]:
-    """Returns the content of `params.json` in a run folder; raises `ValueError` if it cannot be read."""
+    """Reads `params.json` in a run folder; raises `ValueError` if it cannot be read."""
     return read_json(os.path.join(folder, PARAMS_FILE))
 
 
 def read_rows(folder: str) -> Progress:
-    """Returns the columns of `progress.csv` in a run folder; an empty dict if there is no row yet."""
+    """Reads the columns of `progress.csv` in a run folder; returns an empty dict if there are no rows."""
     try:
         return read_progress(folder)
     except ValueError:
@@ -49,16 +49,16 @@ def read_rows(folder: str) -> Progress:
 
 
 def count_rows(folder: str) -> int:
-    """Returns how many iterations of a run are in its `progress.csv`."""
+    """Returns the number of iterations in the `progress.csv` of a run."""
     return len(next(iter(read_rows(folder).values()), ()))
 
 
 def is_done(folder: str, settings: Mapping[str, Any]) -> bool:
-    """Returns whether a run has done all its iterations, or was stopped by a callback.
+    """Returns whether a run has completed all its iterations, or was stopped by a callback.
 
-    If the run takes a snapshot of its last iteration, that must exist, too.
+    If the snapshot mode saves the last iteration, the snapshot of that iteration must also exist.
     """
-    with contextlib.suppress(ValueError):  # there is no `params.json`, or it cannot be read
+    with contextlib.suppress(ValueError):  # missing or unreadable `params.json`
         if read_params(folder).get("stopped"):
             return True
     if count_rows(folder) < settings["n_itr"]:
@@ -70,20 +70,20 @@ def is_done(folder: str, settings: Mapping[str, Any]) -> bool:
 
 
 def find_runs(folders: Sequence[str]) -> list[str]:
-    """Returns the run folders among some folders and below them, each once, in order.
+    """Returns the given run folders and all run folders below the given folders, in order and without duplicates.
 
     Args:
-        folders: run folders, or folders that contain runs.
+        folders: run folders, or folders that contain runs at any depth.
 
     Raises:
-        ValueError: one of them contains no run.
+        ValueError: a folder contains no run.
     """
     found: dict[str, None] = {}
     for folder in folders:
         runs = list(_runs_below(folder))
         if not runs:
-            raise ValueError(f"run_folder: expected a run folder or one with runs in it, got {folder}: there is no "
-                             f"{PROGRESS_FILE} in it or below")
+            raise ValueError(f"run_folder: expected a run folder or a folder that contains runs, got {folder}, "
+                             f"which contains no {PROGRESS_FILE}")
         found.update(dict.fromkeys(os.path.normpath(run) for run in runs))
     return list(found)
 
@@ -97,14 +97,14 @@ def _runs_below(folder: str) -> Iterator[str]:
 
 
 def check_is_unused(folder: str) -> None:
-    """Raises `ValueError` if a folder holds a run."""
+    """Raises `ValueError` if a folder contains a run."""
     if is_run(folder):
-        raise ValueError(f"--dump_path: expected a folder without an earlier run, got {folder}. To resume that "
-                         f"run: --resume {folder}")
+        raise ValueError(f"--dump_path: expected a folder without an earlier run, got {folder}. To resume the "
+                         f"earlier run: --resume {folder}")
 
 
 def shortest(path: str) -> str:
-    """Returns the shorter form of a path, relative or absolute."""
+    """Returns the relative or the absolute form of a path, whichever is shorter."""
     return min(os.path.relpath(path), os.path.abspath(path), key=len)
 
 
@@ -112,10 +112,14 @@ def shortest(path: str) -> str:
 
 
 def read_resumable_params(folder: str, script: str) -> dict[str, Any]:
-    """Returns the content of `params.json` of a run that a script can resume.
+    """Reads `params.json` and checks that the script can resume the run.
+
+    Args:
+        folder: run folder.
+        script: name of the script, without `.py`.
 
     Raises:
-        ValueError: it cannot; the message says why.
+        ValueError: the script cannot resume the run; the message contains the reason.
     """
     try:
         params = read_params(folder)
@@ -126,55 +130,60 @@ def read_resumable_params(folder: str, script: str) -> dict[str, Any]:
         raise ValueError(f"--resume: expected the folder of a run, got {folder}, whose {PARAMS_FILE} lacks "
                          f"{', '.join(wrong)}")
     if params.get("made_by") == run_folder.MADE_BY_TRAINER:
-        raise ValueError(f"--resume: expected a run of {script}, {folder} holds one that was made in Python; "
-                         f"resume it there: {in_python(folder, '...')}, with `import meta_policy_search as mps`")
+        raise ValueError(f"--resume: expected a run of {script}, got {folder}, which a Python program created. "
+                         f"Resume it in Python: {in_python(folder, '...')}, with `import meta_policy_search as mps`")
     if params["script"] != script:
-        raise ValueError(f"--resume: expected a run of {script}, {folder} holds one of {params['script']}")
+        raise ValueError(f"--resume: expected a run of {script}, got {folder}, a run of {params['script']}")
     check_same_version(f"--resume: the run in {folder}", params["versions"].get("meta_policy_search"))
     return params
 
 
 def resumed_config(config_class: type[ConfigT], recorded: dict[str, Any], given: dict[str, Any]) -> ConfigT:
-    """Returns the settings of a resumed run: those that it recorded, with `n_itr` raised if it is given.
+    """Returns the settings of a resumed run: the recorded settings, updated by the given settings.
 
-    The settings of parallel sampling and of output on the way may change.
+    Only a larger `n_itr` and settings without effect on the data (parallel sampling, plots, progress bar) may differ.
+
+    Args:
+        config_class: settings class of the script.
+        recorded: settings in `params.json`.
+        given: settings from the command line.
 
     Raises:
-        ValueError: another setting is given that differs; lists all of them.
+        ValueError: another given setting differs; the message lists all differences.
     """
     before = make_config(config_class, recorded)
-    if "parallel" in given:  # then the recorded cluster of Ray is not used any more
+    if "parallel" in given:  # replaces all recorded settings of parallel sampling
         recorded = {name: value for name, value in recorded.items() if name not in PARALLEL_SETTINGS}
     config = make_config(config_class, {**recorded, **given})
     differing = differences(before, config, set(given) - set(_MAY_DIFFER))
     if differing:
-        raise ValueError(f"--resume: expected the settings of the run (n_itr may be raised), but {differing}")
+        raise ValueError(f"--resume: expected the settings of the run (n_itr may be increased), but {differing}")
     return config
 
 
 def differences(before: RunConfig, now: RunConfig, names: Optional[Container[str]] = None) -> str:
-    """Lists the settings in which two runs differ; a larger `n_itr` is no difference.
+    """Formats the settings in which two runs differ; a larger `n_itr` does not count as a difference.
 
     Args:
         before: settings of the earlier run.
         now: settings of the later run.
-        names: settings to compare; by default all.
+        names: names of the settings to compare; default None, all settings.
     """
     pairs = {field.name: (getattr(before, field.name), getattr(now, field.name)) for field in dataclasses.fields(now)
              if names is None or field.name in names}
-    return "; ".join(f"{name} is {old!r} there, {new!r} here" for name, (old, new) in pairs.items()
+    return "; ".join(f"{name} was {old!r}, is {new!r}" for name, (old, new) in pairs.items()
                      if old != new and not (name == "n_itr" and old < new))
 
 
 def ended_before_first_snapshot(folder: str, snapshot_mode: str) -> bool:
-    """Returns whether a run ended before the snapshot of its first iteration, which every mode but none takes."""
+    """Returns whether a run ended before its first snapshot (every mode except `none` saves the first iteration)."""
     return snapshot_mode != "none" and not holds_snapshot(folder) and count_rows(folder) <= 1
 
 
 def load_in_own_graph(folder: str) -> dict[str, Any]:
-    """Returns the last snapshot of a run, with its policy in a separate graph.
+    """Loads the last snapshot of a run, with its policy in a separate graph.
 
-    So the graph of the resumed training equals that of the first one.
+    The default graph then contains only the parts of the resumed training, as in the original process.
     """
     from meta_policy_search.tf_compat import tf
 
@@ -183,7 +192,7 @@ def load_in_own_graph(folder: str) -> dict[str, Any]:
 
 
 def resume_hint(script_path: str, folder: Optional[str]) -> str:
-    """Returns a sentence with the command that resumes the run in a folder; None for a run that has not begun."""
+    """Returns a sentence with the command that resumes a run. `folder` is None if the run has no folder yet."""
     snapshots = list_snapshots(folder) if folder is not None and os.path.isdir(folder) else []
     if not snapshots:
         return "There is no snapshot to resume from"
@@ -191,15 +200,15 @@ def resume_hint(script_path: str, folder: Optional[str]) -> str:
 
 
 def resume_command(script_path: str, folder: str) -> str:
-    """Returns the command line that resumes the run in a folder."""
+    """Returns the command line that resumes a run with its script."""
     return shlex.join(["python", shortest(script_path), "--resume", shortest(folder)])
 
 
 def in_python(folder: str, n_itr: Any) -> str:
-    """Returns the call that resumes the run in a folder, which was made in Python."""
+    """Returns the Python expression that resumes a run that a Python program created."""
     return f"mps.load_run({json.dumps(shortest(folder))}).resume(n_itr={n_itr})"
 
 
 def describe_process(command: list[str]) -> dict[str, Any]:
-    """Returns what the numbers of a run may depend on beside its settings; the revision is that of the scripts."""
+    """Calls `run_folder.describe_process` with the git revision of this folder."""
     return run_folder.describe_process(command, os.path.dirname(os.path.abspath(__file__)))

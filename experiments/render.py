@@ -1,14 +1,14 @@
-"""A video of the policy of a run before and after adaptation, side by side, in some tasks.
+"""Renders a video of the policy of a run in some tasks: before and after adaptation, side by side.
 
     python experiments/render.py RUN_FOLDER
     python experiments/render.py RUN_FOLDER --tasks "[-1.0, 1.0]" --num_steps 2 --max_path_length 200
 
-It adapts the policy of a snapshot to tasks that training has not seen, as experiments/evaluate.py does, and writes
-RUN_FOLDER/video.mp4, and a smaller video.gif. They show one task after the other: on the left the first path before
-adaptation, on the right the first path after the last adaptation step. The same seed gives the same video.
+The script adapts the policy of a snapshot to tasks that were not used in training, as experiments/evaluate.py does, and
+writes RUN_FOLDER/video.mp4. The video shows the tasks sequentially: the first path before adaptation on the left, the
+first path after the last adaptation step on the right. The same seed gives the same video.
 
-Videos need the extra video (pip install -e ".[video]"), and videos of robots need OpenGL. Loading a snapshot runs code
-that it contains: only use runs that you trust.
+Videos require the extra video (pip install -e ".[video]"); videos of robots also require OpenGL. Loading a snapshot
+executes code that it contains. Only use runs that you trust.
 """
 import argparse
 import copy
@@ -36,7 +36,7 @@ VIDEO = "video.mp4"
 
 
 def render(arguments: argparse.Namespace) -> None:
-    """Adapts the policy of a run, and writes the video."""
+    """Adapts the policy of a run and writes the video."""
     output = arguments.output or os.path.join(arguments.run_folder, VIDEO)
     check_is_new(output, arguments.overwrite)
     check_encoder()
@@ -54,29 +54,29 @@ def render(arguments: argparse.Namespace) -> None:
                 count += 1
     for env in envs:
         env.close()
-    print(f"Video: {output}, {count} pictures, {count / fps:.1f} s")
+    print(f"Video: {output}, {count} frames, {count / fps:.1f} s")
 
 
 def _check_pictures(env: Any) -> None:
-    """Raises `ValueError` with the reason if an environment cannot be rendered."""
+    """Raises `ValueError` with the reason if the environment cannot be rendered."""
     reset_env(env)
     try:
         env.render()
-    except RuntimeError as error:  # no OpenGL; the message names what to install
+    except RuntimeError as error:  # OpenGL is missing; the message names the package to install
         raise ValueError(str(error)) from error
 
 
 def frames(recording: "Recording", task: int, envs: Tuple[Any, Any]) -> Iterator[np.ndarray]:
-    """Draws the first path of a task before adaptation and the first one after the last step, side by side.
+    """Renders the first path of a task before adaptation and the first path after the last step, side by side.
 
     Args:
-        recording: the paths.
+        recording: the recorded paths.
         task: index of the task.
-        envs: an environment for each side, which supports `render`.
+        envs: one environment per side; both support `render`.
 
     Returns:
-        An iterator over pictures, uint8 `[H, W, 3]`: one of the start and one after each step of the longer path. After
-        the end of the shorter path, its last picture stays.
+        An iterator over frames, uint8 `[H, W, 3]`: one for the start, and one for each step of the longer path. After
+        the shorter path has ended, its last frame is repeated.
     """
     steps = (0, len(recording.rounds) - 1)
     sides = [_panels(recording, step, task, env) for step, env in zip(steps, envs, strict=True)]
@@ -87,7 +87,7 @@ def frames(recording: "Recording", task: int, envs: Tuple[Any, Any]) -> Iterator
 
 
 def _panels(recording: "Recording", step: int, task: int, env: Any) -> Iterator[np.ndarray]:
-    """Draws the first path of a task after some adaptation steps, with captions."""
+    """Renders the first path of a task after `step` adaptation steps, with captions."""
     rewards = recording.rounds[step][task][0]["rewards"]
     returns = np.concatenate(([0.0], np.cumsum(rewards)))
     head = f"task {task + 1}: {describe_task(recording.tasks[task], 24, env)}, {step_label(step)}"
@@ -96,7 +96,7 @@ def _panels(recording: "Recording", step: int, task: int, env: Any) -> Iterator[
 
 
 def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
-    """Returns a picture below lines of text."""
+    """Adds lines of text above a frame."""
     from matplotlib.font_manager import findfont
     from PIL import Image, ImageDraw, ImageFont
 
@@ -109,7 +109,7 @@ def _captioned(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
 
 
 def side_by_side(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns two pictures side by side; height and width of the result are even, as video encoders require."""
+    """Joins two frames side by side; pads height and width to even numbers, which video encoders require."""
     gap = np.full((len(left), GAP, 3), 255, np.uint8)
     joined = np.concatenate((left, gap, right), axis=1)
     return np.pad(joined, ((0, joined.shape[0] % 2), (0, joined.shape[1] % 2), (0, 0)), mode="edge")
@@ -124,10 +124,10 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("run_folder", metavar="RUN_FOLDER",
-                        help="folder of a run of one of the scripts in this folder")
+                        help="folder of a run of a training script, or of a Trainer")
     evaluate.add_recording_flags(parser, num_tasks=3)
     parser.add_argument("--fps", type=float, metavar="FLOAT",
-                        help="pictures per second, one for each step (default: real time)")
+                        help="frames (environment steps) per second (default: real time)")
     add_output_flags(parser, "FILE", f"MP4 file to write (default: RUN_FOLDER/{VIDEO})", "video")
     return parser
 

@@ -1,20 +1,21 @@
-"""Reproduces results of papers: trains, tests in new tasks, and writes tables and pictures.
+"""Reproduces results of papers: trains, tests in new tasks, and writes tables and figures.
 
     python experiments/reproduce.py exploration_corner
     python experiments/reproduce.py exploration_corner --methods log_likelihood --seeds 1 2 --processes 2
-    python experiments/reproduce.py                        # only tables and pictures, from existing data
+    python experiments/reproduce.py                        # only tables and figures, from existing data
 
-The entries are defined in experiments/results/entries.json. Each method is trained once per seed; interrupted runs are
-resumed. Then every policy is tested in 40 tasks that it was not trained on, the same for all. Some entries do not train
-but measure estimates, once per seed. The results are written to experiments/results/papers:
+experiments/results/entries.json defines the entries. Each method is trained once per seed; interrupted runs are
+resumed. Every policy is then tested in the same 40 tasks, which were not used in training. Some entries do not train,
+but measure the quality of gradient estimates, once per seed. The results are written to experiments/results/papers:
 
-    NAME.csv             mean return (with Meta-World success rate) in each test task after 0, 1, ... gradient steps,
+    NAME.csv             mean return (for Meta-World, success rate) in each test task after 0, 1, ... gradient steps,
                          by method and seed; or the measured values
     NAME_training.csv    returns in training, by method, seed and iteration
     NAME.svg             learning curves over environment steps
-    weights/             the policies' parameters
+    weights/             weights of the policies
 
-and tables are written to docs/papers.md and the README. Results of other methods and seeds are kept.
+The tables are written to docs/papers.md and README.md. Results of other methods and seeds are kept. docs/papers.md
+lists the expected results and the training time of each method in minutes.
 """
 import argparse
 import importlib
@@ -39,7 +40,7 @@ TEST_TASKS, TEST_SEED = 40, 1
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Reproduces an entry; returns the exit status: 1 if a run has failed, 130 after Ctrl-C."""
+    """Reproduces an entry; returns the exit status: 0, 1 if a run failed, or 130 after Ctrl-C."""
     return run_tool(make_parser(), reproduce, argv)
 
 
@@ -47,18 +48,18 @@ def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
     parser.add_argument("name", metavar="NAME", nargs="?", choices=[*ENTRIES, *MEASUREMENTS],
-                        help="an entry (default: only write the tables and pictures of all entries)")
-    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="some of the entry's methods (default: all)")
-    parser.add_argument("--seeds", type=int, nargs="+", metavar="INT", help="default: those of the entry")
+                        help="name of an entry (default: only write the tables and figures of all entries)")
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="methods of the entry (default: all)")
+    parser.add_argument("--seeds", type=int, nargs="+", metavar="INT", help="training seeds (default: as in the entry)")
     parser.add_argument("--processes", type=int, metavar="INT",
-                        help="number of runs at a time, which share the cores (default: the number of cores)")
+                        help="number of runs at a time; they share the cores (default: the number of cores)")
     parser.add_argument("--output", metavar="DIR", default=os.path.join("data", "reproduce"),
-                        help="folder for the run folders, with a folder for each entry (default: data/reproduce)")
+                        help="parent folder, with one folder of runs per entry (default: data/reproduce)")
     return parser
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    """Trains the remaining runs of an entry, tests all its policies and writes the files; returns the exit status."""
+    """Trains the incomplete runs of an entry, tests its policies and writes the files; returns the exit status."""
     status = 0
     if arguments.name in MEASUREMENTS:
         _measure(arguments.name, MEASUREMENTS[arguments.name], _seeds(arguments))
@@ -74,7 +75,7 @@ def _seeds(arguments: argparse.Namespace) -> Optional[list[int]]:
 
 
 def _measure(name: str, measurement: Measurement, seeds: Optional[Sequence[int]]) -> None:
-    """Measures with the given seeds, by default with those that have no data yet."""
+    """Measures with the given seeds; by default, with all seeds of the entry that have no data yet."""
     kept = reproduced.read_measured(name)
     for seed in seeds or [seed for seed in measurement.seeds if seed not in next(iter(kept.values()), {})]:
         measured = importlib.import_module(f"experiments.results.{measurement.module}").measure(seed)
@@ -102,7 +103,7 @@ def _train_and_test(name: str, entry: Entry, arguments: argparse.Namespace) -> i
 
 
 def _test(name: str, entry: Entry, method: str, seed: int, run: sweep.Run) -> None:
-    """Tests the policy of a run in new tasks; stores its returns there and in training, and its parameters."""
+    """Tests the policy of a run in new tasks; stores the test returns, training returns and policy weights."""
     snapshot = next(each.snapshot for each in entry.methods if each.name == method)
     evaluator = mps.load_evaluator(run.folder, snapshot, rollouts_per_meta_task=entry.rollouts)
     if entry.score == "success rate":

@@ -1,14 +1,16 @@
-"""A table of the runs below a folder, with their results and the command that resumes each.
+"""Lists runs, their results, and the command that resumes each interrupted run.
 
     python experiments/runs.py
     python experiments/runs.py data/pro_mp --since 2026-11-20 --env "HalfCheetah*"
     python experiments/runs.py --state finished --sort gain
     python experiments/runs.py --since "2026-11-20 10:30" --json
 
-The gain is the difference that adaptation makes to the return. The return is that after adaptation or, in a single
-task, of the policy. Both are means over the last ten iterations. A run is `running` while a process holds the lock of
-its folder, `finished` when it has done all its iterations or was stopped by a callback, else `interrupted`. Below the
-table are the commands that resume interrupted runs.
+The column `return` is the mean return after adaptation (for a single task, of the policy). The column `gain` is the
+return after adaptation minus the return before adaptation. Both are means over the last ten iterations.
+
+A run is `running` while a process holds the lock of its folder. It is `finished` if it has completed all iterations or
+was stopped by a callback. Otherwise it is `interrupted`. The commands that resume interrupted runs are printed below
+the table.
 """
 import argparse
 import contextlib
@@ -30,23 +32,23 @@ from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.files import is_locked
 from meta_policy_search.utils.snapshotter import holds_snapshot
 
-FOLDER = "data"  # the folder that scripts write to
+FOLDER = "data"  # default output folder of the scripts
 STATES = ("running", "finished", "interrupted")
 SORTS = ("started", "gain", "return")
 LAST = 10  # rows that gains and returns are averaged over
 HEADER = ["experiment", "environment", "seed", "started", "iterations", "gain", "return", "state", "folder"]
 RIGHT = [HEADER.index(name) for name in ("seed", "iterations", "gain", "return")]
 Run = dict[str, Any]
-"""What the table shows of a run, the time when it ended, and the command that resumes it; None for unknown values."""
+"""Values of the table, the end time and the resume command of a run; None for unknown values."""
 
 
 def _as_time(text: str) -> datetime.datetime:
-    """Returns an ISO 8601 time in the time zone of this machine, which is also the default zone."""
+    """Parses an ISO 8601 time (by default in the local time zone); returns it in the local time zone."""
     return datetime.datetime.fromisoformat(text).astimezone()
 
 
 def read_run(folder: str) -> Run:
-    """Reads the files of a run, which another process may be writing to."""
+    """Reads the files of a run. Another process may be writing to them."""
     try:
         params = record.read_params(folder) if record.is_run(folder) else {}
     except ValueError as error:
@@ -56,7 +58,7 @@ def read_run(folder: str) -> Run:
     settings = settings if isinstance(settings, dict) else {}
     try:
         state = "finished" if record.is_done(folder, settings) else "interrupted"
-    except (KeyError, TypeError):  # there is no valid n_itr
+    except (KeyError, TypeError):  # missing or invalid n_itr
         state = "finished" if "ended" in params else "interrupted"
     state = "running" if is_locked(folder) else state
     return {
@@ -75,10 +77,10 @@ def read_run(folder: str) -> Run:
 
 
 def _results(folder: str) -> dict[str, Optional[float]]:
-    """Returns the gain and the return."""
+    """Returns the gain and the return, averaged over the last rows; None if unknown."""
     progress = record.read_rows(folder)
     columns = {"gain": "AdaptationGain"}
-    with contextlib.suppress(ValueError):  # there is no row, or no column of returns
+    with contextlib.suppress(ValueError):  # no rows, or no columns of returns
         columns["return"] = list(return_columns(progress).values())[-1]
     means = {name: float(np.mean(progress[column][-LAST:])) for name, column in columns.items() if column in progress}
     return {name: means[name] if np.isfinite(means.get(name, np.nan)) else None for name in ("gain", "return")}
@@ -98,7 +100,7 @@ def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any
 
 
 def as_cells(run: Run) -> list[str]:
-    """Returns a row of the table."""
+    """Returns the cells of a row of the table."""
     started, n_itr = run["started"], run["n_itr"]
     shown = {
         **run,
@@ -112,7 +114,7 @@ def as_cells(run: Run) -> list[str]:
 
 
 def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
-    """Returns the runs that the flags ask for, sorted; runs without the value that they are sorted by come first."""
+    """Returns the runs selected by the flags, sorted in ascending order; runs without the sort value come first."""
     found = [run for run in runs
              if fnmatch.fnmatch(run["experiment"] or "", arguments.experiment)
              and fnmatch.fnmatch(run["environment"] or "", arguments.env)
@@ -125,14 +127,14 @@ def select(runs: Sequence[Run], arguments: argparse.Namespace) -> list[Run]:
 
 
 def show(arguments: argparse.Namespace) -> None:
-    """Prints the runs."""
+    """Prints the table, or the JSON list, of the selected runs."""
     folders = arguments.folders or [FOLDER] * os.path.isdir(FOLDER)
     runs = select([read_run(folder) for folder in record.find_runs(folders)], arguments)
     if arguments.json:
         print(json.dumps(runs, indent=2, default=datetime.datetime.isoformat))
         return
     if not runs:
-        print("There is no such run" if folders else f"There is no run in {FOLDER}")
+        print("No matching runs" if folders else f"No runs in {FOLDER}")
         return
     print(text_table([HEADER, *(as_cells(run) for run in runs)], RIGHT))
     commands = [run["resume"] for run in runs if run["resume"] is not None]
@@ -150,13 +152,13 @@ def make_parser() -> Parser:
     parser = Parser(__file__, __doc__)
     add = parser.add_argument
     add("folders", nargs="*", metavar="FOLDER",
-        help=f"run folder, or one that contains runs at any depth (default: {FOLDER})")
-    add("--since", type=_as_time, metavar="TIME", help="only runs that were started then or later: 2026-11-20, "
-        "'2026-11-20 10:30' or another ISO 8601 time; in the time zone of this machine unless it names one")
-    add("--experiment", default="*", metavar="NAME", help="only runs of this script; * stands for anything")
-    add("--env", default="*", metavar="NAME", help="only runs in this environment; * stands for anything")
+        help=f"run folder, or folder that contains runs at any depth (default: {FOLDER})")
+    add("--since", type=_as_time, metavar="TIME", help="only runs started at this time or later: 2026-11-20, "
+        "'2026-11-20 10:30' or another ISO 8601 time; in the local time zone unless specified")
+    add("--experiment", default="*", metavar="NAME", help="only runs of this script; * matches any text")
+    add("--env", default="*", metavar="NAME", help="only runs in this environment; * matches any text")
     add("--state", choices=STATES, help="only runs in this state")
-    add("--sort", choices=SORTS, default="started", help="the largest comes last (default: started)")
+    add("--sort", choices=SORTS, default="started", help="column to sort by, ascending (default: started)")
     add("--json", action="store_true", help="print the runs as a JSON list")
     return parser
 

@@ -1,9 +1,9 @@
-"""Runs a script with every combination of some settings, several runs at a time.
+"""Trains with all combinations of some settings (a grid), several runs at a time.
 
     python experiments/sweep.py experiments/configs/sweep_point.json
     python experiments/sweep.py GRID.json --processes 4 --output data/my_sweep
 
-GRID.json names the script, the settings of all runs, and lists of values for the settings that vary:
+GRID.json contains the script, the settings of all runs, and lists of values for the settings that vary:
 
     {
       "script": "maml_trpo.py",
@@ -11,12 +11,14 @@ GRID.json names the script, the settings of all runs, and lists of values for th
       "grid": {"inner_lr": [0.05, 0.1], "seed": [1, 2, 3]}
     }
 
-Each run has a folder that is named after its values. Beside the folder are NAME.json, its settings, and NAME.log, its
-output. At the end the sweep prints a table of all runs and writes it to summary.csv: their returns, averaged over the
-last iterations. Failed runs are reported with the end of their log; the exit status is 0 if all runs are done, else 1.
+Each run has a folder that is named after its values. The files NAME.json (settings) and NAME.log (output) are next to
+the folder. At the end, the sweep prints a table of all runs with their returns, averaged over the last ten iterations,
+and writes it to summary.csv. For failed runs, it prints the end of the log. The exit status is 0 if all runs are
+complete, 1 otherwise, and 130 after Ctrl-C.
 
-The same command again does what is left: it resumes interrupted runs, repeats failed ones and skips those that are
-done. Ctrl-C stops all runs. A sweep deletes nothing; runs in a folder that holds something else fail.
+Run the same command again to continue a sweep: it resumes interrupted runs, repeats failed runs and skips complete
+runs. Ctrl-C stops all runs. A sweep never deletes files. A run fails if its folder already contains other files of a
+run.
 """
 import argparse
 import contextlib
@@ -44,10 +46,10 @@ from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
 
 SUMMARY = "summary.csv"
-LAST = 10  # rows that columns are averaged over
-GRACE = 20.0  # seconds that a run has to end after Ctrl-C before it is killed
+LAST = 10  # rows to average
+GRACE = 20.0  # seconds between Ctrl-C and the kill of a run that has not ended
 POLL = 0.1  # seconds between two checks of the runs
-LOG_LINES = 12  # lines of the log of a failed run that are printed
+LOG_LINES = 12  # printed lines of the log of a failed run
 _KEYS = {"script": str, "settings": dict, "grid": dict}
 
 
@@ -58,40 +60,43 @@ class Run(NamedTuple):
     """A run of a sweep."""
 
     name: str
-    script: str  # its file
-    varied: Mapping[str, Any]  # its values of the settings that vary
-    config: RunConfig  # all its settings
+    script: str  # path of the script
+    varied: Mapping[str, Any]  # values of the settings that vary
+    config: RunConfig  # all settings
     folder: str
 
     @property
     def settings_path(self) -> str:
-        """The file that the script reads its settings from."""
+        """Path of the file with the settings of the run."""
         return f"{self.folder}.json"
 
     @property
     def log_path(self) -> str:
-        """The file with the output of the script."""
+        """Path of the file with the output of the script."""
         return f"{self.folder}.log"
 
     @property
     def is_done(self) -> bool:
-        """Whether all iterations are done."""
+        """Whether all iterations are complete."""
         return record.is_done(self.folder, dataclasses.asdict(self.config))
 
 
 def read_grid(path: str, output: str) -> list[Run]:
-    """Reads a grid and checks it.
+    """Reads and checks a grid.
 
     Args:
-        path: the JSON file.
-        output: folder for the runs.
+        path: path of the JSON file.
+        output: parent folder of the run folders.
+
+    Returns:
+        The runs of the grid.
 
     Raises:
-        TypeError, ValueError: there is a mistake in the file, in a setting or in a value; the message names it.
+        TypeError, ValueError: the file, a setting or a value is invalid; the message names it.
     """
     content = read_json(path)
     if set(content) != set(_KEYS) or not all(isinstance(content[key], kind) for key, kind in _KEYS.items()):
-        raise ValueError(f"{path}: expected an object with the keys script (the name of a file), settings and grid "
+        raise ValueError(f"{path}: expected an object with the keys script (a file name), settings and grid "
                          f"(objects), got {json.dumps(content)}")
     settings, grid = content["settings"], content["grid"]
     try:
@@ -104,7 +109,7 @@ def read_grid(path: str, output: str) -> list[Run]:
     names = [run.name for run in runs]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise ValueError(f"{path}: grid: expected values that differ, got two runs named {twice[0]}")
+        raise ValueError(f"{path}: grid: expected different values, got two runs with the name {twice[0]}")
     return runs
 
 
@@ -113,28 +118,28 @@ def _check_grid(settings: Mapping[str, Any], grid: Mapping[str, Any]) -> None:
         if not isinstance(values, list) or not values:
             raise ValueError(f"grid, {name}: expected a list of at least one value, got {json.dumps(values)}")
         if name in settings:
-            raise ValueError(f"grid, {name}: expected a setting that is not among the settings of all runs, too")
+            raise ValueError(f"grid, {name}: expected a setting that 'settings' does not contain, got it in both")
 
 
 def make_run(name: str, script: Any, settings: Mapping[str, Any], varied: Mapping[str, Any], output: str) -> Run:
-    """Returns a run of a script.
+    """Builds a run of a script.
 
     Args:
-        name: name of its folder.
-        script: the module.
-        settings: settings that differ from the defaults of the script, without those that vary.
+        name: name of the run folder.
+        script: module of the script.
+        settings: constant settings that differ from the defaults of the script.
         varied: values of the settings that vary.
-        output: the folder that contains its folder.
+        output: parent folder of the run folder.
 
     Raises:
-        TypeError, ValueError: a setting is wrong.
+        TypeError, ValueError: a setting is invalid.
     """
     config = make_config(script.Config, {**settings, **varied})
     return Run(name, os.path.abspath(script.__file__), varied, config, os.path.join(output, name))
 
 
 def name_of(varied: Mapping[str, Any]) -> str:
-    """Returns the name of a run's folder: its values, in characters that are valid in file names and shells."""
+    """Returns the name of a run folder: the values that vary, in characters that are safe in file names and shells."""
     return ",".join(f"{name}={_plain(value)}" for name, value in varied.items()) or "run"
 
 
@@ -146,14 +151,15 @@ def _plain(value: Any) -> str:
 
 
 def _check_earlier(run: Run) -> None:
-    """Raises `ValueError` if the folder of a run holds a run with other settings; `n_itr` may be larger than before."""
+    """Raises `ValueError` if the folder contains a run with different settings; `n_itr` may be larger than before."""
     if not record.is_run(run.folder):
         return
     recorded = record.read_params(run.folder).get("settings")
     before = make_config(type(run.config), recorded if isinstance(recorded, dict) else {})
     differing = record.differences(before, run.config)
     if differing:
-        raise ValueError(f"--output: {run.folder} holds a run with other settings: {differing}. Choose another folder")
+        raise ValueError(f"--output: expected a folder without other runs, got {run.folder}, which contains a run with "
+                         f"different settings: {differing}. Choose another folder")
 
 
 def command(run: Run) -> list[str]:
@@ -167,15 +173,21 @@ def command(run: Run) -> list[str]:
 
 
 def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str], bool]:
-    """Does the runs that are not done, `processes` at a time; all of them have ended when it returns or raises.
+    """Starts or resumes all incomplete runs, `processes` at a time.
 
-    They also end when this process is killed: their standard input is a pipe that then closes.
+    All runs have ended when this function returns or raises an error. They also end if this process is killed: their
+    standard input is a pipe, which then closes.
+
+    Args:
+        output: parent folder of the run folders.
+        runs: the runs of the sweep.
+        processes: maximum number of runs at a time.
 
     Returns:
-        The names of the runs that failed, whose logs' ends are printed, and whether Ctrl-C was pressed.
+        The names of the failed runs (the end of their logs is printed), and whether Ctrl-C was pressed.
 
     Raises:
-        ValueError: a folder holds a run with other settings, or another process runs the same sweep.
+        ValueError: a folder contains a run with different settings, or another process runs the same sweep.
     """
     for run in runs:
         _check_earlier(run)
@@ -183,7 +195,7 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
     with lock_folder(output):
         waiting = [run for run in runs if not run.is_done]
         count = len(waiting)
-        print(f"{len(runs)} runs, of which {len(runs) - count} are done; {min(processes, count)} at a time, in "
+        print(f"{len(runs)} runs, {len(runs) - count} of them complete; {min(processes, count)} at a time, in "
               f"{output}", flush=True)
         environ = child_environment(processes)
         running: dict[subprocess.Popen, Run] = {}
@@ -201,8 +213,8 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
                         print(f"{run.name}: done {number}", flush=True)
                     else:
                         failed.append(run.name)
-                        print(f"{run.name}: failed with status {process.returncode} {number}; its log, {run.log_path}, "
-                              "ends with", *_last_lines(run.log_path), sep="\n    ", flush=True)
+                        print(f"{run.name}: failed with status {process.returncode} {number}; last lines of "
+                              f"{run.log_path}:", *_last_lines(run.log_path), sep="\n    ", flush=True)
         except KeyboardInterrupt:
             print(f"Stopping {len(running)} runs", flush=True)
             return failed, True
@@ -218,17 +230,17 @@ def _start(run: Run, environ: Mapping[str, str]) -> subprocess.Popen:
     with open(run.log_path, "ab") as log:
         return subprocess.Popen(
             command(run), stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env={**environ, SWEEP: "0"},
-            start_new_session=True)  # the terminal sends Ctrl-C to the sweep alone, which passes it on
+            start_new_session=True)  # the terminal sends Ctrl-C only to the sweep, which forwards it
 
 
 def _last_lines(path: str) -> list[str]:
-    """Returns the end of a log."""
+    """Returns the last lines of a log."""
     with open(path, encoding="utf-8", errors="replace") as log:
         return [line.rstrip() for line in log if line.strip()][-LOG_LINES:]
 
 
 def _stop(processes: Iterable[subprocess.Popen]) -> None:
-    """Interrupts runs; kills those that take longer than `GRACE`, with the processes that they have started."""
+    """Interrupts runs; after `GRACE` seconds, kills the remaining runs and their child processes."""
     for process in processes:
         process.send_signal(signal.SIGINT)
     deadline = time.monotonic() + GRACE
@@ -241,11 +253,11 @@ def _stop(processes: Iterable[subprocess.Popen]) -> None:
 
 
 def child_environment(processes: int) -> dict[str, str]:
-    """Returns the environment variables of runs that share the cores; variables that are set stay."""
+    """Returns environment variables that divide the cores among runs; user-defined variables are kept."""
     threads = str(max(1, available_cores() // processes))
     shares = {name: threads for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")}
     environ = {**shares, **os.environ, THREADS: threads}
-    environ.pop("SMOKE", None)  # the grid alone determines the settings
+    environ.pop("SMOKE", None)  # only the grid determines the settings
     return environ
 
 
@@ -253,11 +265,14 @@ def child_environment(processes: int) -> dict[str, str]:
 
 
 def summarize(runs: Sequence[Run], failed: Container[str]) -> tuple[list[str], list[list[Any]]]:
-    """Returns the table of all runs: header and rows.
+    """Summarizes all runs in a table.
 
     Args:
         runs: the runs.
-        failed: names of those that failed.
+        failed: names of the failed runs.
+
+    Returns:
+        The header and the rows of the table.
     """
     means: list[dict[str, float]] = []
     for run in runs:
@@ -282,7 +297,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:
-    """Does what is left of a sweep and prints its table; returns the exit status."""
+    """Runs the incomplete runs of a sweep and prints its table; returns the exit status."""
     name = os.path.splitext(os.path.basename(arguments.grid))[0]
     output = arguments.output or os.path.join("data", "sweeps", name)
     runs = read_grid(arguments.grid, output)
@@ -305,10 +320,10 @@ def run_sweep(arguments: argparse.Namespace) -> int:
 def make_parser() -> Parser:
     """Returns the parser of the flags."""
     parser = Parser(__file__, __doc__)
-    parser.add_argument("grid", metavar="GRID.json", help="JSON file that defines the runs")
+    parser.add_argument("grid", metavar="GRID.json", help="JSON file with the script and the settings of the runs")
     parser.add_argument("--processes", type=int, metavar="INT",
-                        help="number of runs at a time, which share the cores (default: the number of cores)")
-    parser.add_argument("--output", metavar="DIR", help="folder for the run folders (default: data/sweeps/GRID)")
+                        help="number of runs at a time; they share the cores (default: the number of cores)")
+    parser.add_argument("--output", metavar="DIR", help="parent folder of the run folders (default: data/sweeps/GRID)")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""An environment whose policy is told the task: what a policy that need not find out can reach, an upper bound."""
+"""Environment wrapper that adds the task to the observations, for oracle policies that give an upper bound."""
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -14,15 +14,15 @@ from meta_policy_search.utils.gym_import import gym
 
 
 class TaskObservingEnv(NormalizedEnv):
-    """A normalized environment that appends its task, as numbers, to each observation.
+    """Normalized environment that appends the task parameters to each observation.
 
     Args:
-        env: the meta-environment; observes a vector, and its tasks are a number or an array of numbers.
-        **settings: of `NormalizedEnv`.
+        env: the meta-environment. Its observations are vectors, and its tasks are numbers or arrays of numbers.
+        **settings: arguments of `NormalizedEnv`.
 
     Raises:
-        TypeError: its tasks are something else, such as dicts of parameters.
-        ValueError: it observes something else.
+        TypeError: the tasks are not numbers, for example dicts of parameters.
+        ValueError: the observations are not vectors.
     """
 
     def __init__(self, env: Any, **settings: Any) -> None:
@@ -51,7 +51,7 @@ class TaskObservingEnv(NormalizedEnv):
 
 
 class _BatchedTaskObservingEnv(BatchedNormalizedEnv):
-    """Many `TaskObservingEnv`, stepped together."""
+    """Vectorized `TaskObservingEnv`."""
 
     def __init__(self, env: TaskObservingEnv, batched_env: BatchedEnv) -> None:
         super().__init__(batched_env, env.make_normalizer(batched_env.num_envs))
@@ -74,15 +74,15 @@ class _BatchedTaskObservingEnv(BatchedNormalizedEnv):
 
 
 def as_numbers(task: Task) -> np.ndarray:
-    """Returns a task as a vector, float64 `[k]`; raises `TypeError` if it is not made of numbers."""
+    """Converts a task to a vector, float64 `[k]`; raises `TypeError` if it does not consist of numbers."""
     numbers = np.ravel(np.asarray(task))
     if numbers.dtype.kind not in "fiub":
-        raise TypeError(f"observe_task: expected an environment whose tasks are numbers, got the task {task!r}")
+        raise TypeError(f"observe_task: expected an environment with numeric tasks, got the task {task!r}")
     return numbers.astype(np.float64)
 
 
 def _with_task(space: Any, numbers: np.ndarray) -> Any:
     if not is_box(space) or len(space.shape) != 1:
-        raise ValueError(f"observe_task: expected an environment that observes a vector, got {space}")
+        raise ValueError(f"observe_task: expected an environment with vector observations, got {space}")
     bounds = np.full(len(numbers), np.inf)
     return gym.spaces.Box(np.concatenate((space.low, -bounds)), np.concatenate((space.high, bounds)), dtype=np.float64)

@@ -1,7 +1,10 @@
-"""VPG-MAML (arXiv:1703.03400): one step of Adam along the plain policy gradient per meta-update.
+"""Trains VPG-MAML (arXiv:1703.03400): one Adam step along the policy gradient per meta-update.
 
     python experiments/vpg_maml.py                            # half cheetah, forward or backward
     python experiments/vpg_maml.py --env MetaPointEnvCorner   # 2D navigation with a sparse reward
+
+Expected result for 2D navigation with --meta_batch_size 20: after 300 iterations (about 2 minutes on two cores), the
+mean return is about 0.3 before adaptation and 0.4 after adaptation (details in experiments/results/README.md).
 """
 import sys
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from experiments.settings import ExploringConfig, FirstOrderConfig
 
 @dataclass(frozen=True)
 class Config(FirstOrderConfig, ExploringConfig):
-    """The settings that ProMP was compared with (arXiv:1810.06784)."""
+    """The settings of VPG-MAML in the ProMP paper (arXiv:1810.06784)."""
 
 
 def build(config: Config) -> "mps.Trainer":

@@ -1,7 +1,8 @@
 """Gradient-based meta-reinforcement learning: ProMP, MAML and E-MAML on static TensorFlow graphs.
 
-Every documented class is here by its name, `meta_policy_search.ProMP` say, and is imported when it is asked for:
-`import meta_policy_search` alone imports nothing else. The names stand in one table, `__init__.pyi`.
+Every documented class is available as `meta_policy_search.NAME`, for example `meta_policy_search.ProMP`. Its module is
+imported on first access; `import meta_policy_search` alone imports no other module. The names are listed in
+`__init__.pyi`.
 """
 import importlib
 import sys
@@ -10,8 +11,8 @@ __version__ = "0.2.0"
 
 
 def _names() -> dict[str, str]:
-    """Returns the module that each name of the stub comes from; for a subpackage, its own."""
-    import ast  # these are not needed before a name is asked for
+    """Returns the module of each name in the stub file; for a subpackage, the subpackage itself."""
+    import ast  # imported here to keep `import meta_policy_search` fast
     from pathlib import Path
 
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-# What `meta_policy_search.NAME` is, for editors and type checkers; `__init__.py` reads this table, too.
+# Table of the names `meta_policy_search.NAME`, for editors and type checkers. `__init__.py` reads it at run time.
 from . import actors as actors, algos as algos, baselines as baselines, envs as envs, evaluation as evaluation
 from . import meta_algos as meta_algos, np as np, ops as ops, optimizers as optimizers, plotting as plotting
 from . import policies as policies, samplers as samplers, utils as utils

@@ -1,4 +1,4 @@
-"""Runs the algorithms of `np.algos`: epochs, samples, rows, snapshots and resuming."""
+"""Trains the single-task algorithms of `np.algos`, with logging, snapshots and resuming."""
 import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -16,7 +16,7 @@ from meta_policy_search.utils.utils import timed
 
 
 class LocalRunner(TrainingLoop):
-    """Trains an algorithm, epoch by epoch, in this process.
+    """Trains a single-task algorithm in this process.
 
     Usage::
 
@@ -24,37 +24,38 @@ class LocalRunner(TrainingLoop):
         runner.setup(algo, env)
         runner.train(n_epochs=100, batch_size=1000)
 
-    and to resume that run in another process::
+    To resume the run in another process::
 
         runner = LocalRunner("data/my_run")
         runner.restore("data/my_run")
         runner.resume(n_epochs=200)
 
-    Every epoch logs one row (`utils.logger`) and then saves a snapshot. A run that was stopped and resumed equals an
-    uninterrupted one bit for bit, apart from its times.
+    Every epoch logs one row (`utils.logger`) and then saves a snapshot. A resumed run equals an uninterrupted run bit
+    for bit, except for the logged times.
 
     Args:
-        snapshot_dir: run folder. The logger is configured for it (`utils.logger.configure`) when training begins or a
-            run is restored. Default: rows and snapshots go to the outputs that the caller configured. garage's
-            `snapshot_config`, an object with the attributes `snapshot_dir`, `snapshot_mode` and `snapshot_gap`, is
-            also accepted.
+        snapshot_dir: run folder. The runner configures the logger for it (`utils.logger.configure`) when training
+            begins or a run is restored. Default: None, the runner uses the outputs that the caller configured. A
+            garage `snapshot_config` (an object with the attributes `snapshot_dir`, `snapshot_mode` and
+            `snapshot_gap`) is also accepted.
         snapshot_mode (str): which epochs to save: `all`, `last`, `gap`, `last_gap` or `none`. Default: `last`.
-        snapshot_gap (int): epochs, at least 1; used by `gap` and `last_gap`. Default: 1.
-        callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch with the logged
-            row; training stops after an epoch for which one of them returns True.
-        progress_bar (bool): whether to show a bar with the remaining time, on a terminal or in a notebook
+        snapshot_gap (int): number of epochs between snapshots, at least 1; used by `gap` and `last_gap`. Default: 1.
+        callbacks (sequence of callables): each is called as `callback(runner, row)` after every epoch, with the logged
+            row. If a callback returns True, training stops. Default: none.
+        progress_bar (bool): whether to show a progress bar with the remaining time, on a terminal or in a notebook
             (`utils.progress`). Default: False.
 
     Attributes:
         algo (RLAlgorithm): the algorithm, or None before `setup`.
         env: the environment.
         sampler: the sampler; None if the algorithm has none.
-        step_itr (int): number of iterations done; the algorithm increments it.
-        step_path (list of dict or None): the paths of the epoch; the algorithm sets it.
-        total_timesteps_sampled (int): environment steps taken so far.
+        step_itr (int): number of completed iterations; the algorithm increments it.
+        step_path (list of dict or None): paths of the current epoch; the algorithm sets it.
+        total_timesteps_sampled (int): number of environment steps so far.
 
     Raises:
         ValueError: unknown snapshot mode, or `snapshot_gap` below 1.
+        TypeError: an argument has the wrong type.
     """
 
     _unit = _short_unit = "epoch"
@@ -71,11 +72,11 @@ class LocalRunner(TrainingLoop):
         self.algo: Optional[RLAlgorithm] = None
         self.env: Any = None
         self.sampler: Any = None
-        self._plan: Optional[Dict[str, Any]] = None  # the arguments of train
+        self._plan: Optional[Dict[str, Any]] = None  # the arguments of `train`
         self._begin_counting()
 
     def __enter__(self) -> "LocalRunner":
-        """Returns the runner, for scripts of garage; there is nothing to open."""
+        """Returns the runner. Garage scripts use the runner in a `with` block."""
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
@@ -85,29 +86,31 @@ class LocalRunner(TrainingLoop):
         self._before = self._started = None
         self.itr = self.step_itr = self.total_timesteps_sampled = 0
         self.step_path: Optional[List[Path]] = None
-        self._times: Dict[str, float] = {}  # of this epoch, seconds
+        self._times: Dict[str, float] = {}  # of the current epoch, in seconds
 
     @property
     def epoch(self) -> int:
-        """Number of the current epoch, or of the next one; equals the number of completed epochs."""
+        """Number of the current epoch, or of the next epoch between epochs; equals the number of completed epochs."""
         return self.itr
 
     def setup(self, algo: RLAlgorithm, env: Any, sampler_cls: Optional[Any] = None,
               sampler_args: Optional[Mapping[str, Any]] = None) -> None:
-        """Sets algorithm and environment, and creates the sampler.
+        """Sets the algorithm and the environment, and creates the sampler.
 
         Args:
             algo (RLAlgorithm): the algorithm.
-            env: the environment, of gym, Gymnasium or the classic form.
-            sampler_cls: class of the sampler, called as `sampler_cls(algo, env, **sampler_args)`. The sampler has the
-                methods `start_worker()`, `shutdown_worker()` and `obtain_samples(itr, batch_size)`, which returns a
-                list of path dicts; CEM and CMA-ES also call `obtain_population_samples(itr, batch_size, flat_params)`,
-                and off-policy algorithms `obtain_evaluation_samples(itr, num_paths)`. See `SingleTaskSampler` and
-                `OffPolicySampler`. Default: `algo.sampler_cls`; if that is None there is no sampler.
-            sampler_args (dict): further arguments of that class. Default: none.
+            env: environment of gym 0.26, Gymnasium or classic gym (four-tuple `step`), or a `MetaEnv`.
+            sampler_cls: class of the sampler, called as `sampler_cls(algo, env, **sampler_args)`; see
+                `SingleTaskSampler` and `OffPolicySampler`. It needs the methods `start_worker()`, `shutdown_worker()`
+                and `obtain_samples(itr, batch_size)`, which returns a list of path dicts. CEM and CMA-ES also call
+                `obtain_population_samples(itr, batch_size, flat_params)`. Off-policy algorithms also call
+                `obtain_evaluation_samples(itr, num_paths)`. Default: `algo.sampler_cls`; if that is None, the runner
+                has no sampler.
+            sampler_args (dict): further arguments of `sampler_cls`. Default: none.
 
         Raises:
-            TypeError: `algo` is no `RLAlgorithm`, or `env` cannot be stepped.
+            TypeError: `algo` is not an `RLAlgorithm`, `env` cannot be stepped, or `sampler_args` are given without a
+                sampler class.
         """
         if not isinstance(algo, RLAlgorithm):
             raise TypeError(f"algo: expected an RLAlgorithm, got {algo!r}")
@@ -122,22 +125,23 @@ class LocalRunner(TrainingLoop):
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
     def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
-        """Trains for a number of epochs, starting at epoch 0 even if the runner has trained before.
+        """Trains for `n_epochs` epochs, starting at epoch 0 even if the runner has trained before.
 
         Args:
             n_epochs (int): number of epochs, at least 1.
             batch_size (int or None): environment steps per iteration, at least 1; `SingleTaskSampler` describes how
-                they become paths. None if there is no sampler, or if the algorithm passes the batch size itself.
+                they are divided into paths. Default: None, for runs without a sampler and for algorithms that pass
+                their own batch size.
             store_paths (bool): whether a snapshot contains the paths of its epoch (`step_path`). Default: False.
 
         Returns:
-            What `algo.train` returns, such as the average return in the last epoch.
+            The return value of `algo.train`, such as the average return in the last epoch.
 
         Raises:
             RuntimeError: `setup` was not called.
-            ValueError: a number is below one; the run folder holds an earlier run.
-            KeyboardInterrupt: Ctrl-C; the epoch is rolled back if the algorithm supports it (`RLAlgorithm.get_state`),
-                and a message names the last snapshot. The same in `resume`.
+            ValueError: a number is below one, or the run folder holds an earlier run.
+            KeyboardInterrupt: Ctrl-C was pressed. If the algorithm supports it (`RLAlgorithm.get_state`), the epoch is
+                rolled back. A log message names the last snapshot. `resume` handles Ctrl-C in the same way.
         """
         self._algo("train")
         plan = _check_plan(check_positive_int("n_epochs", n_epochs), batch_size, store_paths)
@@ -148,27 +152,27 @@ class LocalRunner(TrainingLoop):
 
     def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None,
                store_paths: Optional[bool] = None) -> Any:
-        """Resumes a run that was restored, or that this runner trained before.
+        """Resumes a restored run, or continues a run that this runner trained before.
 
         Args:
-            n_epochs (int or None): total number of epochs, completed ones included, and at least their number. Default:
-                that of the run.
-            batch_size (int or None): as for `train`. Default: that of the run.
-            store_paths (bool or None): as for `train`. Default: that of the run.
+            n_epochs (int or None): final epoch (exclusive); completed epochs count. Default: None, the value of the
+                run.
+            batch_size (int or None): see `train`. Default: None, the value of the run.
+            store_paths (bool or None): see `train`. Default: None, the value of the run.
 
         Returns:
-            What `algo.train` returns.
+            The return value of `algo.train`.
 
         Raises:
             RuntimeError: there is no run to resume.
-            ValueError: `n_epochs` is below the number of completed epochs, or `batch_size` below one.
+            ValueError: `n_epochs` is below the number of completed epochs, or `batch_size` is below one.
         """
         self._algo("resume")
         if self._plan is None:
             raise RuntimeError("resume: expected a run to resume; call restore() or train() first")
         n_epochs = self._plan["n_epochs"] if n_epochs is None else check_int_at_least("n_epochs", n_epochs, 1)
         if n_epochs < self.epoch:
-            raise ValueError(f"n_epochs: expected at least {self.epoch}, the number of epochs done, got {n_epochs}")
+            raise ValueError(f"n_epochs: expected at least {self.epoch} (completed epochs), got {n_epochs}")
         self._plan = _check_plan(n_epochs, self._plan["batch_size"] if batch_size is None else batch_size,
                                  self._plan["store_paths"] if store_paths is None else store_paths)
         return self._run()
@@ -181,10 +185,10 @@ class LocalRunner(TrainingLoop):
             self._shut_down_workers()
 
     def step_epochs(self) -> Iterator[int]:
-        """Yields the number of each epoch; the algorithm trains in it, and then asks for the next one.
+        """Yields the number of each epoch to the algorithm, which trains one epoch per value.
 
-        Starts the sampler's workers first. After each epoch it logs the row, saves the snapshot and calls the
-        callbacks. `train` and `resume` shut down the workers at their end.
+        The runner starts the sampler's workers before the first epoch. After each epoch, it logs the row, saves the
+        snapshot and calls the callbacks. `train` and `resume` shut down the workers when they end.
 
         Raises:
             RuntimeError: the runner is not training.
@@ -209,18 +213,18 @@ class LocalRunner(TrainingLoop):
                 self._call_callbacks(row)
 
     def obtain_samples(self, itr: int, batch_size: Optional[int] = None) -> List[Path]:
-        """Collects paths with the algorithm's current policy, and counts their steps.
+        """Collects paths with the algorithm's current policy and counts their environment steps.
 
         Args:
-            itr (int): iteration that random numbers are drawn for.
-            batch_size (int or None): environment steps; see `train`. Default: that of the run.
+            itr (int): iteration number, from which the random generators are derived.
+            batch_size (int or None): environment steps; see `train`. Default: None, the value of the run.
 
         Returns:
             List of path dicts, see `types.Path`.
 
         Raises:
             RuntimeError: there is no sampler.
-            ValueError: no `batch_size` was given, neither here nor to `train`; or the sampler raises it.
+            ValueError: `batch_size` was given neither here nor to `train`, or is invalid.
         """
         paths = self._sample("obtain_samples", itr, batch_size)
         self.total_timesteps_sampled += _count_steps(paths)
@@ -228,15 +232,16 @@ class LocalRunner(TrainingLoop):
 
     def obtain_population_samples(self, itr: int, flat_params: np.ndarray,
                                   batch_size: Optional[int] = None) -> List[List[Path]]:
-        """Collects paths with the algorithm's policy for each of several sets of parameters.
+        """Collects paths with the algorithm's policy for each candidate parameter vector.
 
         Args:
             itr (int): iteration of the first candidate; candidate `i` has iteration `itr + i`.
-            flat_params: `[n, D]`, the candidates.
-            batch_size (int or None): environment steps of each candidate; see `train`. Default: that of the run.
+            flat_params: `[n, D]`, the parameter vectors of `n` candidates.
+            batch_size (int or None): environment steps of each candidate; see `train`. Default: None, the value of the
+                run.
 
         Returns:
-            For each candidate a list of path dicts.
+            A list with one list of path dicts per candidate.
 
         Raises:
             RuntimeError, ValueError: as in `obtain_samples`.
@@ -246,17 +251,24 @@ class LocalRunner(TrainingLoop):
         return population
 
     def obtain_evaluation_samples(self, itr: int, num_paths: int) -> List[Path]:
-        """Collects paths of the policy without exploration; their steps are not counted.
+        """Collects paths with the policy without exploration. Their environment steps are not counted.
+
+        Args:
+            itr (int): iteration number, from which the random generators are derived.
+            num_paths (int): number of paths.
 
         Returns:
             List of `num_paths` path dicts.
+
+        Raises:
+            RuntimeError: there is no sampler.
         """
         return self._check_sampler("obtain_evaluation_samples").obtain_evaluation_samples(itr, num_paths)
 
     def _check_sampler(self, method: str) -> Any:
         algo = self._algo(method)
         if self.sampler is None:
-            raise RuntimeError(f"{method}: {type(algo).__name__} has no sampler; give setup() a sampler_cls")
+            raise RuntimeError(f"{method}: {type(algo).__name__} has no sampler; pass a sampler_cls to setup()")
         return self.sampler
 
     def _shut_down_workers(self) -> None:
@@ -264,7 +276,7 @@ class LocalRunner(TrainingLoop):
             self.sampler.shutdown_worker()
 
     def _sample(self, method: str, itr: int, batch_size: Optional[int], *args: Any) -> List:
-        """Calls a method of the sampler, and measures the time."""
+        """Calls a method of the sampler and measures its time."""
         obtain = getattr(self._check_sampler(method), method)
         batch_size = (self._plan or {}).get("batch_size") if batch_size is None else batch_size
         if batch_size is None:
@@ -273,17 +285,17 @@ class LocalRunner(TrainingLoop):
             return obtain(itr, check_positive_int("batch_size", batch_size), *args)
 
     def save(self, epoch: int) -> Optional[str]:
-        """Saves a snapshot, if the logger's snapshot mode asks for one of this epoch.
+        """Saves a snapshot if the logger's snapshot mode saves this epoch.
 
         Args:
             epoch (int): number of the last completed epoch.
 
         Returns:
-            The file written, or None.
+            The path of the written file, or None.
 
         Raises:
             RuntimeError: `setup` was not called.
-            SnapshotError: it could not be written.
+            SnapshotError: the snapshot cannot be written.
         """
         return logger.save_itr_params(check_int_at_least("epoch", epoch, 0), self.get_snapshot(epoch))
 
@@ -305,8 +317,8 @@ class LocalRunner(TrainingLoop):
             epoch: number of the epoch.
 
         Returns:
-            Dict of `itr` (the epoch), `policy`, `env` and `baseline` (None if the algorithm has none), `algo`,
-            `paths` (None unless they are stored), and `state`: everything else that `restore` needs.
+            Dict with the keys `itr` (the epoch), `policy`, `env`, `baseline` (None if the algorithm has none), `algo`,
+            `paths` (None unless `store_paths`) and `state` (everything else that `restore` needs).
         """
         algo, plan = self._algo("get_snapshot"), self._plan or _check_plan(epoch + 1, None, False)
         return {
@@ -326,18 +338,19 @@ class LocalRunner(TrainingLoop):
         }
 
     def restore(self, from_dir: PathLike, from_epoch: Union[int, str] = "last") -> None:
-        """Restores a saved epoch: algorithm, environment, sampler, counts and random numbers. Then call `resume`.
+        """Restores a run from a snapshot. Call `resume` afterwards.
 
-        If `from_dir` is the runner's own `snapshot_dir`, rows that were logged after that epoch are removed.
+        This restores algorithm, environment, sampler, counters and random generators. If `from_dir` is the runner's
+        `snapshot_dir`, rows that were logged after the restored epoch are removed.
 
         Args:
             from_dir: run folder.
-            from_epoch (int or str): number of the epoch, or `'last'` or `'first'` for the last or first saved one.
-                Default: `'last'`.
+            from_epoch (int or str): number of a saved epoch, or `'first'` or `'last'` for the first or last saved
+                epoch. Default: `'last'`.
 
         Raises:
-            SnapshotError: there is no such snapshot, or it is damaged.
-            ValueError: `from_epoch` is none of these, or the snapshot was not saved by a `LocalRunner`.
+            SnapshotError: the snapshot is missing or damaged.
+            ValueError: `from_epoch` is invalid, or the snapshot was not saved by a `LocalRunner`.
         """
         snapshot = load_snapshot(from_dir, _find_epoch(from_dir, from_epoch))
         self.restore_snapshot(snapshot)
@@ -345,15 +358,19 @@ class LocalRunner(TrainingLoop):
         self._configure_logger(snapshot["state"]["outputs"] if is_own else None)
 
     def restore_snapshot(self, snapshot: Mapping[str, Any]) -> None:
-        """Restores a loaded snapshot (`utils.snapshotter.load_snapshot`); does not configure the logger.
+        """Restores a run from a loaded snapshot; does not configure the logger.
 
         To continue in the same folder, the caller configures the logger with `positions=snapshot["state"]["outputs"]`.
 
+        Args:
+            snapshot: return value of `utils.snapshotter.load_snapshot`.
+
         Raises:
-            ValueError: the snapshot was not saved by a `LocalRunner`, or is of another version of this package.
+            ValueError: the snapshot was not saved by a `LocalRunner`, or was saved by another version of this package.
         """
         if "algo" not in snapshot or "plan" not in snapshot["state"]:
-            raise ValueError(f"snapshot: expected one that a LocalRunner saved, got one of {', '.join(snapshot)}")
+            raise ValueError("snapshot: expected a snapshot of a LocalRunner, got one with the keys "
+                             f"{', '.join(snapshot)}")
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))
         self.setup(snapshot["algo"], snapshot["env"], state["sampler_cls"], state["sampler_args"])
@@ -379,7 +396,7 @@ def _check_plan(n_epochs: int, batch_size: Optional[int], store_paths: bool) -> 
 
 
 def _find_epoch(folder: PathLike, from_epoch: Union[int, str]) -> Optional[int]:
-    """Returns the number of the epoch; None for the last saved one."""
+    """Returns the number of an epoch; None stands for the last saved epoch."""
     if not isinstance(from_epoch, str):
         return check_int_at_least("from_epoch", from_epoch, 0)
     is_first = check_choice("from_epoch", from_epoch, ("last", "first")) == "first"

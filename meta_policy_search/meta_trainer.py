@@ -1,4 +1,4 @@
-"""The training loop: samples, adapts, samples again, and takes a meta-update."""
+"""The training loop: samples, adapts, samples again and performs a meta-update."""
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -28,57 +28,58 @@ from meta_policy_search.utils.utils import timed
 __all__ = ["EarlyStopping", "Trainer"]
 
 Part = Tuple[type, tuple, Dict[str, Any]]
-"""A part of a trainer in a snapshot: its class, and the positional and keyword arguments it was built with."""
+"""A part of a trainer in a snapshot: its class, and the positional and keyword arguments of its constructor call."""
 
 
 class Trainer(TrainingLoop):
-    """Performs steps of meta-policy search.
+    """Trains a policy by meta-policy search.
 
     Pseudocode::
 
-        for itr in n_itr:
+        for itr in range(start_itr, n_itr):
             sampler.update_tasks()
-            for step in num_inner_grad_steps:
-                sampler.obtain_samples(), with each task's policy
+            for step in range(num_inner_grad_steps):
+                sampler.obtain_samples()    # with the current policy of each task
                 algo.adapt()
-            sampler.obtain_samples(), with the adapted policies
+            sampler.obtain_samples()        # with the adapted policies
             algo.optimize_policy()
 
-    Every iteration logs one row (`utils.logger`) and saves a snapshot. After training, the policy can still be used in
-    this process; it acts with the parameters before adaptation.
+    Every iteration logs one row (`utils.logger`) and saves a snapshot. After training, the policy remains usable in
+    this process. It then acts with the pre-update parameters.
 
-    Sampler, algorithm and environment need not derive from the classes named here: for a method that they lack, the
-    default of that class applies.
+    Sampler, algorithm and environment need not derive from the classes named below. If such an object lacks a method,
+    the trainer uses the default of the class.
 
     Args:
         algo (MetaAlgo): the algorithm.
-        env (MetaEnv): the environment, for snapshots and diagnostics.
+        env (MetaEnv): the environment, used for snapshots and diagnostics.
         sampler (Sampler): collects the paths.
-        sample_processor (SampleProcessor): turns paths into samples.
+        sample_processor (SampleProcessor): computes samples from the paths.
         policy (MetaPolicy): the policy.
-        n_itr (int): total number of iterations, including those before `start_itr`.
+        n_itr (int): final iteration (exclusive); iterations before `start_itr` count.
         start_itr (int): number of the first iteration; default 0.
-        num_inner_grad_steps (int): inner steps per iteration, those of the algorithm; default 1.
-        sess (tf.Session or None): session to run in, for example with the parameters of a loaded policy. By default the
-            session of the policy's graph.
-        callbacks (sequence of callables): each is called as `callback(trainer, row)` after every iteration with the
-            logged row; training stops after an iteration for which one of them returns True.
-        progress_bar (bool): whether to show a bar with the remaining time, on a terminal or in a notebook
+        num_inner_grad_steps (int): adaptation steps per iteration; must equal `algo.num_inner_grad_steps`. Default 1.
+        sess (tf.Session or None): session to run in, for example one with the parameters of a loaded policy. Default
+            None: the session of the policy's graph.
+        callbacks (sequence of callables): each is called as `callback(trainer, row)` after every iteration, with the
+            logged row. If a callback returns True, training stops. Default: none.
+        progress_bar (bool): whether to show a progress bar with the remaining time, on a terminal or in a notebook
             (`utils.progress`); default False.
-        diagnostics (bool): whether to log before each meta-update how noisy its gradient is, and what the inner steps
-            do to gradients (`MAMLAlgo.compute_diagnostics`). This takes about as long as two gradient steps on the
-            meta-objective; default False.
+        diagnostics (bool): whether to log gradient diagnostics before each meta-update: the noise of the meta-gradient
+            and the effect of the adaptation steps on gradients (`MAMLAlgo.compute_diagnostics`). They take about as
+            long as two gradient steps on the meta-objective. Default False.
 
     Attributes:
         itr (int): number of the next iteration.
 
     Raises:
-        ValueError: a number is out of range, or differs between trainer, algorithm, sampler and policy; or
-            `diagnostics` is True and the algorithm has none, or there is only one task.
+        TypeError: `sess` is not a `tf.Session`, or an argument has the wrong type.
+        ValueError: a number is out of range, or differs between trainer, algorithm, sampler and policy. Also if
+            `diagnostics` is True and the algorithm has no diagnostics, or the meta-batch has only one task.
     """
 
     writes_params: bool = True
-    """Whether training writes `params.json` into the run folder, if there is one; the scripts write their own."""
+    """Whether training writes `params.json` into the run folder. Scripts that write their own file set it to False."""
 
     def __init__(
         self,
@@ -113,24 +114,29 @@ class Trainer(TrainingLoop):
         self.diagnostics = check_bool("diagnostics", diagnostics)
         if self.diagnostics:
             self._algo.build_diagnostics()
-        self._written_in: Optional[str] = None  # the folder with this run's `params.json`
+        self._written_in: Optional[str] = None  # folder with the `params.json` of this run
         parts = {"algo": algo, "sampler": sampler, "sample_processor": sample_processor}
         self._parts: Dict[str, Part] = {
             name: (type(part), *part._given) for name, part in parts.items() if isinstance(part, Configurable)}
 
     @classmethod
     def from_snapshot(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
-        """Returns a trainer that resumes a snapshot, built like the one that saved it.
+        """Builds a trainer that resumes training from a snapshot.
 
-        Policy and environment are those of the snapshot; the other parts are built again in the default graph. Load the
-        snapshot in the same graph, and configure the logger with `positions=snapshot["state"]["outputs"]`.
+        Policy and environment come from the snapshot. Algorithm, sampler and sample processor are built from their
+        saved arguments in the default graph. Load the snapshot in the same graph, and configure the logger with
+        `positions=snapshot["state"]["outputs"]`.
 
         Args:
-            snapshot: the result of `utils.snapshotter.load_snapshot`.
+            snapshot: return value of `utils.snapshotter.load_snapshot`.
             **arguments: arguments of the trainer that replace the saved ones, such as `n_itr`.
 
+        Returns:
+            A trainer whose next iteration is the one after the snapshot.
+
         Raises:
-            ValueError: the snapshot lacks the arguments of a part, or is of another version of this package.
+            ValueError: the snapshot lacks the constructor arguments of a part, or was saved by another version of this
+                package.
         """
         trainer = cls.build_like(snapshot, **arguments)
         trainer.restore(snapshot)
@@ -138,20 +144,20 @@ class Trainer(TrainingLoop):
 
     @classmethod
     def build_like(cls, snapshot: Dict[str, Any], **arguments: Any) -> "Trainer":
-        """Returns a trainer like the one that saved a snapshot, before its first iteration; see `from_snapshot`."""
+        """Builds a trainer like the one that saved a snapshot, but before its first iteration; see `from_snapshot`."""
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))
         missing = {"algo", "sampler", "sample_processor", "trainer"} - set(state.get("parts", ()))
         if missing:
-            raise ValueError(f"snapshot: expected the constructor arguments of {', '.join(sorted(missing))}, which the "
-                             "snapshots of a Trainer contain if its parts are of this package")
+            raise ValueError(f"snapshot: expected the constructor arguments of {', '.join(sorted(missing))}, got none. "
+                             "A Trainer saves them for parts that derive from classes of this package")
         own = {**state["parts"]["trainer"], **arguments}
         algo, sampler, processor = (part_class(*args, **kwargs) for part_class, args, kwargs in (
             state["parts"][name] for name in ("algo", "sampler", "sample_processor")))
         return cls(algo, snapshot["env"], sampler, processor, snapshot["policy"], **own)
 
     def _check_agreement(self, num_inner_grad_steps: int) -> int:
-        """Checks that algorithm, sampler and policy agree; returns the number of inner steps."""
+        """Checks that algorithm, sampler and policy agree; returns the number of adaptation steps."""
         size = self.policy.meta_batch_size
         for name, part in (("algo", self.algo), ("sampler", self.sampler)):
             check_agrees(f"{name}.meta_batch_size", getattr(part, "meta_batch_size", size), "policy.meta_batch_size",
@@ -162,10 +168,11 @@ class Trainer(TrainingLoop):
                             "algo.num_inner_grad_steps", self.algo.num_inner_grad_steps)
 
     def train(self) -> None:
-        """Trains until iteration `n_itr`; a later call trains for the same number of iterations again.
+        """Trains until iteration `n_itr` (exclusive). A later call trains for the same number again.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C; the iteration is rolled back, and a message names the last snapshot.
+            KeyboardInterrupt: Ctrl-C was pressed. The iteration is rolled back, and a log message names the last
+                snapshot.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
         self._write_params()
@@ -183,7 +190,7 @@ class Trainer(TrainingLoop):
                 run_folder.record_end(self._written_in, self.stopped)
 
     def _write_params(self) -> None:
-        """Writes `params.json`, if the logger has a folder that does not have it yet of this run."""
+        """Writes `params.json` into the logger's folder, once per run."""
         folder = logger.get_dir()
         if folder is None or folder == self._written_in or not self.writes_params:
             return
@@ -206,10 +213,13 @@ class Trainer(TrainingLoop):
             return self._commit()
 
     def perform_itr(self) -> List[np.ndarray]:
-        """Performs one iteration and logs its figures; the caller writes the row, saves and counts the iteration.
+        """Performs one iteration and logs its columns.
+
+        The caller writes the row, saves the snapshot and increments `itr`.
 
         Returns:
-            The mean return in each task, float64 `[M]`, before adaptation and after each inner step.
+            A list of `num_inner_grad_steps + 1` arrays, float64 `[M]`: the mean return in each task before adaptation
+            and after each adaptation step.
         """
         all_samples: List[Sequence[TaskSamples]] = []
         returns: List[np.ndarray] = []
@@ -229,7 +239,7 @@ class Trainer(TrainingLoop):
         return returns
 
     def _obtain_samples(self, step: int, times: Dict[str, float]) -> Tuple[PathsMetaBatch, Sequence[TaskSamples]]:
-        """Collects and processes the paths of an adaptation step, and logs figures about them."""
+        """Collects and processes the paths of an adaptation step, and logs their statistics."""
         prefix = f"Step_{step}-"
         with timed(times, "Time-Sampling"):
             paths = self._sampler.obtain_samples(log=True, log_prefix=prefix)
@@ -248,17 +258,17 @@ class Trainer(TrainingLoop):
             logger.logkv(f"Step_{step}-AdaptationKL", float(kl.mean()))
 
     def _update(self, all_samples: Sequence[Sequence[TaskSamples]], times: Dict[str, float]) -> None:
-        """Takes the meta-update, after the diagnostics if they are wanted."""
+        """Computes the diagnostics (if `self.diagnostics`), then performs the meta-update."""
         if self.diagnostics:
             with timed(times, "Time-Diagnostics"):
                 logger.logkvs(self._algo.compute_diagnostics(all_samples))
-            logger.logkv("Time-Diagnostics", times["Time-Diagnostics"])  # its column is next to those of the figures
+            logger.logkv("Time-Diagnostics", times["Time-Diagnostics"])  # its column follows the diagnostics
         with timed(times, "Time-OuterStep"):
             self._algo.optimize_policy(all_samples)
             self.policy.switch_to_pre_update()
 
     def _log_figures(self, returns: Sequence[np.ndarray], times: Dict[str, float]) -> None:
-        """Logs counts, times and the gain from adaptation: its mean over tasks with a 95% interval (Student's t)."""
+        """Logs counts, times and the adaptation gain: its mean over tasks and 95% interval (Student's t)."""
         gain, half_width = mean_interval(returns[-1] - returns[0])
         logger.logkvs({
             "AdaptationGain": float(gain),
@@ -272,7 +282,7 @@ class Trainer(TrainingLoop):
         })
 
     def _get_state(self) -> Dict[str, Any]:
-        self._sampler.start_at(self.itr)  # its state then contains no tasks, which restoring would set
+        self._sampler.start_at(self.itr)  # clears the tasks: restoring the state must not set them
         return self.get_itr_snapshot(self.itr - 1)
 
     def _set_state(self, state: Dict[str, Any]) -> None:
@@ -288,8 +298,8 @@ class Trainer(TrainingLoop):
             itr: number of the iteration.
 
         Returns:
-            Dict of `itr`, `policy`, `env` and `baseline`, and `state`: everything else that `restore` needs to continue
-            the run as if it had not been stopped.
+            Dict with the keys `itr`, `policy`, `env`, `baseline` and `state`. `state` holds everything else that
+            `restore` needs so that the resumed run equals an uninterrupted run.
         """
         return {
             "itr": itr,
@@ -309,15 +319,17 @@ class Trainer(TrainingLoop):
         }
 
     def restore(self, snapshot: Dict[str, Any]) -> None:
-        """Resumes a snapshot of a trainer that was built like this one.
+        """Restores a snapshot; the next `train` resumes after its iteration.
 
-        The caller configures the logger with `positions=snapshot["state"]["outputs"]`.
+        This trainer must have been built with the same arguments as the trainer that saved the snapshot. The caller
+        configures the logger with `positions=snapshot["state"]["outputs"]`.
 
         Args:
-            snapshot: the result of `get_itr_snapshot` or `utils.snapshotter.load_snapshot`.
+            snapshot: return value of `get_itr_snapshot` or `utils.snapshotter.load_snapshot`.
 
         Raises:
-            ValueError: the snapshot does not fit the policy or the algorithm, or is of another version of this package.
+            ValueError: the snapshot does not fit the policy or the algorithm, or was saved by another version of this
+                package.
         """
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))

@@ -1,4 +1,4 @@
-"""The one-call API: trains, loads, evaluates, plots and resumes runs with one call each."""
+"""High-level API: one function call each to train, load, evaluate, plot or resume a run."""
 import contextlib
 import os
 from typing import Any, Dict, Optional, Sequence, Type, Union
@@ -31,39 +31,41 @@ _SETTINGS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_leng
              "normalize_adv": True, "progress_bar": True}
 _LOG_FORMATS = ("line", "log", "csv")
 _GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "action_dim", "name", "n_itr", "start_itr",
-          "sess", "callbacks"}  # what the parts are given here
+          "sess", "callbacks"}  # arguments that `_make_trainer` passes to the classes
 
 
 def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", n_itr: int = 100, seed: int = 1,
           dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
           log_formats: Sequence[str] = _LOG_FORMATS, **settings: Any) -> "Run":
-    """Trains a policy to adapt to the tasks of an environment.
+    """Trains a policy that adapts to the tasks of an environment.
 
-    Builds the following objects in a new graph: `normalize`, a policy for the environment's spaces, `MetaSampler`, a
-    sample processor, the algorithm and `Trainer`.
+    In a new graph, the function builds the normalized environment (`normalize`), a policy for the environment's spaces,
+    a `MetaSampler`, a sample processor, the algorithm and a `Trainer`.
 
     Args:
-        env: an environment, or its name (`available_envs`).
-        algo: `"promp"`, `"trpo_maml"`, `"vpg_maml"`, `"dice_maml"`, `"vpg_dice_maml"`, or another name that was given
-            to `register_algorithm`; or a subclass of `MAMLAlgo`.
-        n_itr: meta-updates; default 100.
-        seed: root of all random numbers; default 1.
-        dump_path: run folder; default None, `data/<algorithm>/<environment>/<time>_seed<seed>`.
-        callbacks: see `Trainer`.
-        log_formats: outputs, see `utils.logger`; by default a line for each iteration, `log.txt` and `progress.csv`.
-        **settings: arguments of these classes by name, such as `inner_lr`, `hidden_sizes` or `discount`; each is passed
-            to all classes that have it. The defaults are those of the classes, except for 20 tasks
-            (`meta_batch_size`) with 20 paths each (`rollouts_per_meta_task`) of at most 100 steps (`max_path_length`),
-            two hidden layers of 64 units (`hidden_sizes`), normalized advantages (`normalize_adv`), a progress bar, and
-            a `LinearFeatureBaseline` as `baseline`, for DiCE a `LinearTimeBaseline`. The page "Default settings" of the
-            documentation compares them with the published settings.
+        env: environment, or the name of one (`available_envs`).
+        algo: `"promp"`, `"trpo_maml"`, `"vpg_maml"`, `"dice_maml"`, `"vpg_dice_maml"`, another name registered with
+            `register_algorithm`, or a subclass of `MAMLAlgo`. Default `"promp"`.
+        n_itr: number of iterations, each with one meta-update; default 100.
+        seed: root seed of all random generators; default 1.
+        dump_path: run folder. Default None: `data/<algorithm>/<environment>/<time>_seed<seed>`.
+        callbacks: called after every iteration, see `Trainer`; default none.
+        log_formats: outputs, see `utils.logger`. Default: one line per iteration on the terminal, `log.txt` and
+            `progress.csv`.
+        **settings: arguments of the classes above by name, such as `inner_lr`, `hidden_sizes` or `discount`. Each
+            argument is passed to every class that has it. The defaults are the defaults of the classes, with these
+            exceptions: 20 tasks (`meta_batch_size`), 20 paths per task (`rollouts_per_meta_task`), at most 100 steps
+            per path (`max_path_length`), two hidden layers with 64 units (`hidden_sizes`), normalized advantages
+            (`normalize_adv`), a progress bar, and as `baseline` a `LinearFeatureBaseline` (for DiCE a
+            `LinearTimeBaseline`). The documentation page "Default settings" compares them with the published settings.
 
     Returns:
-        The run. After Ctrl-C, `load_run` returns the run up to the last complete iteration.
+        The run. After Ctrl-C, call `load_run` to get the run up to its last complete iteration.
 
     Raises:
-        TypeError: none of the classes has such an argument; the message names the closest one.
-        ValueError: there is no such environment or algorithm, the folder holds a run, or a setting is out of range.
+        TypeError: a setting is not an argument of any of the classes; the message suggests the closest name.
+        ValueError: the name of the environment or algorithm is unknown, the folder holds a run, or a setting is out of
+            range.
     """
     algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
     if not (isinstance(algo_class, type) and issubclass(algo_class, MAMLAlgo)):
@@ -94,7 +96,7 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
     settings = {**_SETTINGS, "baseline": baseline, **settings}
     given = {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
-    if not is_dice and settings.get("inner_type") != "dice":  # the others do not depend on it
+    if not is_dice and settings.get("inner_type") != "dice":  # only DiCE losses depend on it
         given[algo_class].pop("max_path_length", None)
     env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
     if algo_class is VPG_DICEMAML:
@@ -107,28 +109,31 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
 
 
 def load_run(folder: PathLike, itr: Optional[int] = None) -> "Run":
-    """Returns a run of a `Trainer` as it was after an iteration; loading runs code from the folder.
+    """Loads a run of a `Trainer` from a snapshot. Loading executes code from the folder.
 
     Args:
-        folder: the run folder.
-        itr: iteration of a snapshot; default None, the last one.
+        folder: run folder.
+        itr: iteration of the snapshot. Default None: the last snapshot.
+
+    Returns:
+        The run in its state after that iteration.
 
     Raises:
-        SnapshotError: there is no such snapshot.
-        ValueError: the snapshot lacks the arguments of a part, see `Trainer.from_snapshot`.
+        SnapshotError: the snapshot is missing or damaged.
+        ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`.
     """
-    with seeding.evaluation_seed(0), tf.Graph().as_default():  # random numbers of the caller do not change
+    with seeding.evaluation_seed(0), tf.Graph().as_default():  # keeps the caller's random generators unchanged
         trainer = Trainer.from_snapshot(load_snapshot(folder, itr))
         trainer.sampler.close()
         return Run(trainer, folder)
 
 
 class Run:
-    """A run: a trainer and its folder. `train` and `load_run` return it.
+    """A training run: a trainer and its run folder. Returned by `train` and `load_run`.
 
     Attributes:
         trainer (Trainer): the trainer with all its parts.
-        folder (str): the run folder.
+        folder (str): absolute path of the run folder.
     """
 
     def __init__(self, trainer: Trainer, folder: PathLike) -> None:
@@ -136,7 +141,7 @@ class Run:
 
     @property
     def policy(self) -> MetaPolicy:
-        """The policy, with the parameters before adaptation."""
+        """The policy, with its pre-update parameters."""
         return self.trainer.policy
 
     @property
@@ -145,7 +150,7 @@ class Run:
         return self.trainer.env
 
     def act(self, observation: Any, deterministic: bool = False) -> Any:
-        """Returns the policy's action before adaptation; see `policy.act`."""
+        """Returns the action of the pre-update policy for an observation; see `policy.act`."""
         return self.policy.act(observation, deterministic)
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
@@ -159,19 +164,27 @@ class Run:
         return plot_learning_curve(self.folder, path, ax=ax)
 
     def resume(self, n_itr: int, log_formats: Sequence[str] = _LOG_FORMATS) -> "Run":
-        """Resumes from the last snapshot until iteration `n_itr`, as if the run had not been stopped; returns the run.
+        """Resumes training from the last snapshot. The resumed run equals an uninterrupted run.
 
-        Existing log files are continued, whether or not they are among `log_formats`.
+        Existing log files are always continued, even if `log_formats` does not contain their format.
+
+        Args:
+            n_itr: final iteration (exclusive); completed iterations count.
+            log_formats: outputs, see `utils.logger`. Default as for `train`.
+
+        Returns:
+            This run.
 
         Raises:
-            SnapshotError: there is no snapshot.
-            ValueError: the run already has that many iterations, or its snapshot lacks the arguments of a part.
+            SnapshotError: the snapshot is missing or damaged.
+            ValueError: the run already has at least `n_itr` iterations, or its snapshot lacks the constructor arguments
+                of a part.
         """
         formats = check_formats(log_formats, "log_formats")
         with tf.Graph().as_default():
             snapshot = load_snapshot(self.folder)
             if check_positive_int("n_itr", n_itr) <= snapshot["itr"] + 1:
-                raise ValueError(f"n_itr: expected more than the {snapshot['itr'] + 1} iterations that are done, got "
+                raise ValueError(f"n_itr: expected more than {snapshot['itr'] + 1} (completed iterations), got "
                                  f"{n_itr}")
             self.trainer = Trainer.from_snapshot(snapshot, n_itr=n_itr)
             positions = snapshot["state"]["outputs"]

@@ -1,4 +1,4 @@
-"""The file `params.json` of a run: settings, command, versions, machine and times."""
+"""Run folders and their file `params.json`: settings, command, versions, machine and times of a run."""
 import datetime
 import importlib.metadata
 import json
@@ -17,14 +17,14 @@ from meta_policy_search.utils.serializable import Configurable, present_argument
 from meta_policy_search.utils.threads import available_cores
 
 PARAMS_FILE = "params.json"
-MADE_BY_TRAINER = "Trainer"  # `made_by` in the `params.json` of a run that is not of a script
+MADE_BY_TRAINER = "Trainer"  # value of `made_by` in `params.json` if a `Trainer`, not a script, wrote the file
 _PACKAGES = ("tensorflow", "numpy", "scipy", "gym", "gymnasium", "mujoco", "cma", "cloudpickle", "joblib", "matplotlib")
 _FLAGS = ("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS",
           "TF_DETERMINISTIC_OPS", "TF_XLA_FLAGS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
 
 def make_run_folder(experiment: str, env: str, seed: int) -> str:
-    """Creates a new folder for a run that begins now; returns its path."""
+    """Creates the folder `data/<experiment>/<env>/<time>_seed<seed>` for a new run; returns its path."""
     path = first = os.path.join("data", experiment, env, f"{now():%Y-%m-%d_%H-%M-%S}_seed{seed}")
     number = 1
     while os.path.exists(path):
@@ -40,13 +40,15 @@ def write_params(folder: str, params: Mapping[str, Any]) -> None:
 
 
 def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) -> None:
-    """Records in `params.json` that a run outside of the scripts begins, or resumes with iteration `itr` above 0.
+    """Records in `params.json` that a `Trainer` starts or resumes a run without an experiment script.
+
+    Files that a user's script wrote (without the key `settings`) stay unchanged.
 
     Args:
-        folder: the run folder.
-        name: name of the algorithm, in place of the script.
-        settings: settings by name, in types of JSON.
-        itr: the next iteration.
+        folder: run folder.
+        name: name of the algorithm, recorded under the key `script`.
+        settings: settings by name, as JSON types.
+        itr: number of completed iterations; above 0 if the run is resumed.
     """
     process = describe_process([sys.executable, *sys.argv], os.getcwd())
     params = {"script": name, "made_by": MADE_BY_TRAINER, "settings": settings, **process, "resumed": []}
@@ -54,7 +56,7 @@ def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) 
     if before is not None and "settings" not in before:  # written by a user's script
         return
     if before is not None and itr:
-        if before.get("made_by") != MADE_BY_TRAINER:  # of a script, which knows the settings
+        if before.get("made_by") != MADE_BY_TRAINER:  # keep the settings that an experiment script recorded
             settings = {**before["settings"], "n_itr": settings["n_itr"]}
         before.pop("ended", None)
         resumed = [*before["resumed"], {"itr": itr, **process}]
@@ -63,7 +65,7 @@ def record_start(folder: str, name: str, settings: Mapping[str, Any], itr: int) 
 
 
 def record_end(folder: str, stopped: bool) -> None:
-    """Records the end of training, and whether a callback stopped it."""
+    """Records in `params.json` the time when training ended, and whether a callback stopped it."""
     params = _read(folder)
     if params is not None and "settings" in params:
         write_params(folder, {**params, "ended": now().isoformat(timespec="seconds"), "stopped": stopped})
@@ -78,13 +80,16 @@ def _read(folder: str) -> Optional[Dict[str, Any]]:
 
 
 def settings_of(*parts: Any) -> Dict[str, Any]:
-    """Returns the arguments of all `Configurable` objects in types of JSON; later objects override earlier ones."""
+    """Returns the constructor arguments of all `Configurable` objects as JSON types.
+
+    If several objects have an argument of the same name, the last object determines the value.
+    """
     return {name: as_json(value) for part in parts if isinstance(part, Configurable)
             for name, value in present_arguments(part).items() if name != "name"}
 
 
 def as_json(value: Any) -> Any:
-    """Returns a setting in types of JSON; objects and functions become their names."""
+    """Converts a setting to JSON types; functions and classes become their names, other objects their `repr`."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
@@ -97,16 +102,19 @@ def as_json(value: Any) -> Any:
 
 
 def now() -> datetime.datetime:
-    """Returns the time in the time zone of this machine."""
+    """Returns the current time in the local time zone."""
     return datetime.datetime.now().astimezone()
 
 
 def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
-    """Returns everything besides the settings that the results of a run may depend on, and its command.
+    """Returns the command, and everything other than the settings that can affect the results of a run.
 
     Args:
-        command: the command that started the process.
+        command: command line that started the process, as a list of arguments.
         code_folder: folder with the git repository of the code.
+
+    Returns:
+        Dict of JSON types: command, start time, git revision, versions of packages, machine and TensorFlow flags.
     """
     return {
         "command": command,
@@ -124,7 +132,7 @@ def describe_process(command: List[str], code_folder: str) -> Dict[str, Any]:
 
 
 def warn_of_changes(params: Mapping[str, Any], process: Mapping[str, Any]) -> None:
-    """Warns of differences between the process that started a run and the process that resumes it."""
+    """Logs a warning if the process that resumes a run differs from the process that started it."""
     before, now = (
         {"git_revision": part.get("git_revision"), **part["versions"], **part["machine"], **part["tensorflow_flags"]}
         for part in (params, process)
@@ -142,7 +150,7 @@ def _version(package: str) -> Optional[str]:
 
 
 def _git_revision(folder: str) -> Optional[str]:
-    """Returns the commit of a folder, with `-dirty` if files differ from it; None without git."""
+    """Returns the git commit of a folder, with the suffix `-dirty` for uncommitted changes; None without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10.0, check=True)

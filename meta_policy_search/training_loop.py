@@ -1,4 +1,4 @@
-"""What `Trainer` and `LocalRunner` share: atomic iterations, callbacks and the state of a run that is resumed."""
+"""Base class of `Trainer` and `LocalRunner`: atomic iterations, callbacks, and saving and resuming of a run."""
 import abc
 import contextlib
 import functools
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 
 _Before = Tuple[Any, Dict[str, Any], Any]
-"""The state at the start of an iteration: of the loop (None if it cannot be restored), random numbers, the row."""
+"""State at the start of an iteration: loop (None if it cannot be restored), random generators and current row."""
 
 
 class TrainingLoop(Configurable, abc.ABC):
-    """Base of objects that train in atomic iterations.
+    """Base class of training loops with atomic iterations.
 
-    A subclass runs its iterations in this form::
+    A subclass runs its iterations as follows::
 
         with self._running(), self._bar(end) as bar:
             while self.itr < end and not self.stopped:
@@ -37,23 +37,24 @@ class TrainingLoop(Configurable, abc.ABC):
                 bar.update()
                 self._call_callbacks(row)
 
-    An iteration that is interrupted or fails is rolled back: parameters, counters, random numbers and the logger's row
-    are those of its start, so that training can continue.
+    If an iteration is interrupted or fails, it is rolled back: parameters, counters, random generators and the
+    logger's row are restored to their state at the start of the iteration. Training can then continue.
 
-    Random numbers are those of the seed that was set when the object was built, or of the run that it resumes. If no
-    seed was set by then, they are those of the seed that is set when it runs.
+    The loop draws its random numbers from the seed that was set when the object was built, or from the seed of the run
+    that it resumes. If no seed had been set, it uses the seed that is set when training runs.
 
     Args:
-        callbacks (sequence of callables): each is called as `callback(loop, row)` after every iteration.
-        progress_bar (bool): whether to show a bar with the remaining time.
+        callbacks (sequence of callables): each is called as `callback(loop, row)` after every iteration; if one returns
+            True, training stops.
+        progress_bar (bool): whether to show a progress bar with the remaining time.
         itr (int): number of the first iteration; default 0.
 
     Attributes:
         itr (int): number of the next iteration.
-        stopped (bool): whether a callback stopped the last training.
+        stopped (bool): whether a callback stopped the last call of training.
     """
 
-    _unit, _short_unit = "iteration", "itr"  # for messages and for the progress bar
+    _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
         self.callbacks = _check_callbacks(callbacks)
@@ -66,23 +67,26 @@ class TrainingLoop(Configurable, abc.ABC):
 
     @abc.abstractmethod
     def _get_state(self) -> Any:
-        """Returns what an iteration changes besides random numbers and the row; None if it cannot be rolled back."""
+        """Returns the state that an iteration changes, or None if the iteration cannot be rolled back.
+
+        Random generators and the logger's row are saved separately.
+        """
 
     @abc.abstractmethod
     def _set_state(self, state: Any) -> None:
-        """Restores what `_get_state` returned."""
+        """Restores the state that `_get_state` returned."""
 
     @abc.abstractmethod
     def _save(self, itr: int) -> Any:
-        """Saves the snapshot of an iteration, if the logger's mode asks for one; it contains `_loop_state()`."""
+        """Saves a snapshot that contains `_loop_state()`, if the logger's snapshot mode saves this iteration."""
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
-        """Surrounds iterations: if one is interrupted or fails, rolls it back; after Ctrl-C, logs what is complete."""
-        self._roll_back()  # an iteration that a second Ctrl-C left as it was
+        """Rolls back an iteration of the `with` block that fails or is interrupted; after Ctrl-C, logs the progress."""
+        self._roll_back()  # needed if a second Ctrl-C interrupted the previous rollback
         if self._root not in (None, seeding.get_root()):
-            logger.log(f"Random numbers are those of seed {self._root}, which was set when this {type(self).__name__} "
-                       f"was built, not of {seeding.get_root()}, which was set since")
+            logger.log(f"Using seed {self._root}, which was set when this {type(self).__name__} was built; seed "
+                       f"{seeding.get_root()}, which was set later, has no effect")
         with seeding.rooted(self._root):
             try:
                 yield
@@ -94,20 +98,20 @@ class TrainingLoop(Configurable, abc.ABC):
                 raise
 
     def _bar(self, end: int) -> Any:
-        """Returns the progress bar of training until iteration `end`, for a `with` block."""
+        """Returns a progress bar for training until iteration `end` (exclusive), for a `with` block."""
         return progress_bar(self.progress_bar, end, "training", self._short_unit, initial=self.itr, smoothing=0.1)
 
     def _begin(self) -> None:
-        """Begins an iteration: records what is needed to roll it back."""
+        """Begins an iteration: saves the state that is needed to roll it back."""
         if self._started is None:
             self._started = time.perf_counter()
         self._before = self._get_state(), seeding.get_process_state(), logger.row_state()
 
     def _commit(self) -> Row:
-        """Ends an iteration, with Ctrl-C deferred: writes its row, counts it and saves its snapshot."""
+        """Completes an iteration with Ctrl-C deferred: writes its row, increments `itr` and saves its snapshot."""
         with interrupts_delayed():
             row = logger.dumpkvs()
-            self._before = None  # from here on, the iteration is complete
+            self._before = None  # the iteration is now complete: do not roll it back
             self.itr += 1
             self._save(self.itr - 1)
         return row
@@ -125,41 +129,48 @@ class TrainingLoop(Configurable, abc.ABC):
             self._before = None
 
     def _call_callbacks(self, row: Row) -> None:
-        """Calls all callbacks with the row of an iteration; sets `stopped` if one returns True, Python's or NumPy's."""
+        """Calls all callbacks with the row of an iteration; sets `stopped` if one returns True or `np.True_`."""
         answers = [callback(self, row) for callback in self.callbacks]
         self.stopped = any(isinstance(answer, (bool, np.bool_)) and bool(answer) for answer in answers)
         if self.stopped:
             logger.log(f"Stopped by a callback after {self._unit} {self.itr - 1}")
 
     def _describe_interruption(self, before: Optional[_Before]) -> str:
-        """Returns the message after Ctrl-C in an iteration that began with `before`, or (None) between two."""
+        """Returns the log message after Ctrl-C.
+
+        Args:
+            before: state at the start of the interrupted iteration; None if no iteration was running.
+        """
         if before is None:
-            said = f"Interrupted before {self._unit} {self.itr}"
+            message = f"Interrupted before {self._unit} {self.itr}"
         elif before[0] is None:
-            said = (f"Interrupted in {self._unit} {self.itr}, part of which cannot be rolled back: resume from a "
-                    "snapshot")
+            message = (f"Interrupted in {self._unit} {self.itr}, which cannot be rolled back completely: resume from a "
+                       "snapshot")
         else:
-            said = f"Interrupted in {self._unit} {self.itr}, which was rolled back"
-        said += f"; {self._unit}s before it are complete"
+            message = f"Interrupted in {self._unit} {self.itr}, which was rolled back"
+        message += f"; earlier {self._unit}s are complete"
         folder = logger.get_dir()
         snapshots = list_snapshots(folder) if folder is not None else []
         if not snapshots:
-            return said
+            return message
         last = max(snapshot.itr for snapshot in snapshots)
-        return f"{said}, and the last snapshot, of {self._unit} {last}, is in {folder}"
+        return f"{message}. The last snapshot in {folder} is from {self._unit} {last}"
 
     def _elapsed(self) -> float:
-        """Returns the seconds since the run began; after resuming, those of all its parts together."""
+        """Returns the seconds since the run began, without the time between stopping and resuming."""
         return 0.0 if self._started is None else time.perf_counter() - self._started
 
     def _loop_state(self) -> Dict[str, Any]:
-        """Returns what the `state` of every snapshot contains: version, random numbers, files of the logger, time."""
+        """Returns the part of the snapshot's `state` that is common to all loops.
+
+        These are the package version, the random generators, the positions of the log files and the elapsed time.
+        """
         with seeding.rooted(self._root):
             return {"version": __version__, **seeding.get_process_state(), "outputs": logger.output_positions(),
                     "time": self._elapsed()}
 
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:
-        """Continues after the iteration of a snapshot; to be called last, as it restores random numbers."""
+        """Restores `_loop_state` from a snapshot. Call it last: it restores the random generators."""
         seeding.set_process_state(snapshot["state"])
         self._root, self._before = seeding.get_root(), None
         self.itr = snapshot["itr"] + 1
@@ -167,7 +178,7 @@ class TrainingLoop(Configurable, abc.ABC):
 
 
 class _WithDefaults:
-    """A user's object together with the defaults of an interface that it need not derive from."""
+    """Adapts a user's object to an interface: missing attributes come from the interface class."""
 
     def __init__(self, wrapped: Any, interface: type) -> None:
         self.wrapped, self._interface = wrapped, interface
@@ -180,9 +191,9 @@ class _WithDefaults:
 
 
 def with_defaults(given: Any, interface: Type[T]) -> T:
-    """Returns `given` if it is an instance of `interface`, else an adapter: what `given` lacks is the default.
+    """Returns `given` if it is an instance of `interface`, else an adapter that adds the defaults of `interface`.
 
-    The adapter's attribute `wrapped` is the object.
+    The attribute `wrapped` of the adapter is the original object.
     """
     return given if isinstance(given, interface) else cast(T, _WithDefaults(given, interface))
 

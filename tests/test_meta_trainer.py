@@ -492,8 +492,8 @@ def test_ctrl_c_says_what_was_saved(interrupted, tmp_path, messages):
     logger.configure(tmp_path, ["csv"])
     with pytest.raises(KeyboardInterrupt):
         interrupted.train()
-    assert messages == ["Interrupted in iteration 1, which was rolled back; iterations before it are complete, and the "
-                        f"last snapshot, of iteration 0, is in {tmp_path}"]
+    assert messages == ["Interrupted in iteration 1, which was rolled back; earlier iterations are complete. The last "
+                        f"snapshot in {tmp_path} is from iteration 0"]
     assert load_snapshot(tmp_path)["itr"] == 0
     assert len(read_rows(tmp_path)) == 1
 
@@ -501,7 +501,7 @@ def test_ctrl_c_says_what_was_saved(interrupted, tmp_path, messages):
 def test_ctrl_c_without_a_run_folder(interrupted, messages):
     with pytest.raises(KeyboardInterrupt):
         interrupted.train()
-    assert messages == ["Interrupted in iteration 1, which was rolled back; iterations before it are complete"]
+    assert messages == ["Interrupted in iteration 1, which was rolled back; earlier iterations are complete"]
 
 
 def test_an_interrupted_iteration_can_be_done_again(interrupted, monkeypatch):

@@ -1,8 +1,8 @@
-"""Writes the main columns of several runs, one per seed, to one CSV file.
+"""Collects the main columns of several runs (one per seed) in one CSV file.
 
     python experiments/results/collect.py NAME RUN_FOLDER [RUN_FOLDER ...]
 
-writes `NAME.csv` beside this file; `draw.py` draws its picture.
+The script writes `NAME.csv` into the folder of this file. `draw.py` plots the file.
 """
 import argparse
 import os
@@ -18,9 +18,9 @@ SINGLE_TASK_COLUMNS = ("Epoch", "n_timesteps", "AverageReturn", "Evaluation-Aver
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Collects the runs named on the command line: values with six digits, after the number of the run."""
+    """Writes the number of the run and the columns (six significant digits) of each run; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="name of the file, without ending")
+    parser.add_argument("name", help="name of the CSV file, without suffix")
     parser.add_argument("run_folders", nargs="+", help="run folders, one per seed")
     arguments = parser.parse_args(argv)
     runs = [read_progress(folder) for folder in arguments.run_folders]

@@ -3,10 +3,11 @@
     python experiments/results/compare_searches.py                             # seeds 1 to 5
     python experiments/results/compare_searches.py --settings momentum --seeds 1
 
-writes `search_comparison.csv` beside this file: the mean return of the policy that was found, in 100 new paths, and the
-environment steps of the search. Random search samples candidates from the initial distribution of CEM and CMA-ES until
-it has taken as many steps as the longer one of these, and keeps the candidate with the largest return. Each candidate
-has the same number of paths. Where paths end early, random search tries many more candidates than the others.
+The script writes `search_comparison.csv` into the folder of this file: the mean return of the final policy in 100 new
+paths, and the number of environment steps of the search. Random search samples candidates from the initial distribution
+of CEM and CMA-ES. It stops when it has used as many environment steps as the longer of the two searches, and keeps the
+candidate with the highest return. All searches use the same number of paths per candidate. If paths end early, random
+search evaluates many more candidates than CEM and CMA-ES.
 """
 import argparse
 import os
@@ -31,22 +32,23 @@ from meta_policy_search.utils.utils import set_seed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HIDDEN_SIZES = (8,)
-CANDIDATES, PATHS = 40, 2  # in an epoch, and of each candidate
+CANDIDATES, PATHS = 40, 2  # candidates per epoch, paths per candidate
 FINAL_PATHS = 100
 
 
 class CartPole(WorldMetaEnv):
-    """A pole on a cart that is pushed by a force of up to 10 N and starts in the inner half of its bounds.
+    """A pole on a cart with a continuous force of up to 10 N, and random initial states.
 
-    The dynamics are those of Gymnasium's `CartPole-v1` (Barto, Sutton & Anderson 1983, "Neuronlike adaptive elements
-    that can solve difficult learning control problems"): gravity 9.8 m/s^2, cart 1 kg, pole 0.1 kg and 1 m long, no
-    friction, Euler steps of 0.02 s. The observation is position (m), its velocity, angle (rad) and its velocity. At the
-    start, position and angle are uniform in half of their bounds on each side, velocities in -1 to 1. A step earns 1,
-    and the path ends beyond 2.4 m or 12 degrees. There is one task, 0.
+    The dynamics are as in Gymnasium's `CartPole-v1` (Barto, Sutton & Anderson 1983, "Neuronlike adaptive elements that
+    can solve difficult learning control problems"): gravity 9.8 m/s^2, cart 1 kg, pole 0.1 kg and 1 m long, no
+    friction, Euler steps of 0.02 s. The observation contains position (m), velocity (m/s), angle (rad) and angular
+    velocity (rad/s). Initial position and angle are uniform in the inner half of their bounds; initial velocities are
+    uniform in [-1, 1]. The reward is 1 per step. A path ends if the position exceeds 2.4 m or the angle 12 degrees. The
+    only task is 0.
     """
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (4,), np.float64)
-    action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)  # in 10 N
+    action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)  # in units of 10 N
     first_task = 0.0
     state_size = 4
     bounds = np.array([2.4, np.radians(12.0)])
@@ -87,10 +89,10 @@ SETTINGS = {"momentum": Setting(make_momentum, 60, 20), "cart_pole": Setting(Car
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Compares the searches and writes the table."""
+    """Compares the searches and writes the CSV file; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="NAME",
-                        help=f"of {', '.join(SETTINGS)} (default: all)")
+                        help=f"some of {', '.join(SETTINGS)} (default: all)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5], metavar="INT")
     parser.add_argument("--output", default=os.path.join(HERE, "search_comparison.csv"), metavar="FILE")
     arguments = parser.parse_args(argv)
@@ -106,7 +108,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def compare(setting: Setting, seed: int) -> list[tuple[str, float, int]]:
-    """Returns for each algorithm its name, the mean return of the policy it found, and its environment steps."""
+    """Returns for each algorithm: name, mean return of the final policy, and number of environment steps."""
     results: list[tuple[str, float, int]] = []
     for name in ("CEM", "CMA-ES", "random"):
         set_seed(seed)
@@ -135,7 +137,7 @@ def _train(setting: Setting, env: Any, algo: Any) -> int:
 
 
 def search_randomly(setting: Setting, env: Any, policy: DeterministicMLPPolicy, budget: int) -> int:
-    """Sets the policy to the best of random candidates; returns the environment steps, at least `budget`."""
+    """Sets the policy to the best random candidate; returns the number of environment steps (at least `budget`)."""
     sampler, rng = _sampler(setting, env, policy), seeding.next_rng(seeding.Stream.SEARCH)
     start, best, best_return, steps, itr = policy.get_flat_params(), None, -np.inf, 0, 0
     while steps < budget:

@@ -1,13 +1,14 @@
-"""Compares estimated derivatives of order one to three with exact ones: `experiments/reproduce.py derivatives`.
+"""Compares estimated derivatives of the value (orders 1 to 3) with exact derivatives.
 
-A random Markov decision process with 5 states and 4 actions, a softmax policy of random logits, and paths of 50 steps,
-as in the demonstration that the authors of Loaded DiCE (arXiv:1909.10549) released: the reward of a state is
-10 (5 + normal), the discount 0.95, and an action leads from a state to random states with random probabilities.
-Values are exact. Derivatives of order two and three are those of the first component of the order below.
+The command is `experiments/reproduce.py derivatives`. The setup follows the demonstration released by the authors of
+Loaded DiCE (arXiv:1909.10549): a random Markov decision process with 5 states and 4 actions, a softmax policy with
+random logits, and paths of 50 steps. The reward of a state is 10 (5 + normal), the discount factor is 0.95, and
+transitions lead to random states with random probabilities. Values are exact. The derivatives of orders 2 and 3 are
+derivatives of the first component of the preceding order.
 
-Paths end after 50 steps; the value of the last state is added in place of further rewards. The estimates are
-derivatives of the library's losses: DiCE with rewards, Loaded DiCE with advantages, and the low-variance objective of
-ProMP, the likelihood ratio, which ignores the effect of earlier actions on a state.
+Paths end after 50 steps, and the value of the last state replaces further rewards. The estimates are derivatives of
+the library's losses: DiCE with rewards, Loaded DiCE with advantages, and the low-variance objective of ProMP. The last
+one is the likelihood ratio, which ignores the effect of earlier actions on a state.
 """
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ class Process(NamedTuple):
 
     transitions: np.ndarray  # [STATES, ACTIONS, STATES]
     rewards: np.ndarray  # [STATES]
-    logits: np.ndarray  # [STATES, ACTIONS], of the policy
+    logits: np.ndarray  # [STATES, ACTIONS], logits of the policy
 
 
 def draw_process(rng: np.random.Generator) -> Process:
@@ -40,14 +41,14 @@ def draw_process(rng: np.random.Generator) -> Process:
 
 
 class Paths(NamedTuple):
-    """Paths of a process: states with the last one, and actions."""
+    """Paths of a process: states (including the last state) and actions."""
 
     states: np.ndarray  # int [PATHS, STEPS + 1]
     actions: np.ndarray  # int [PATHS, STEPS]
 
 
 def sample_paths(process: Process, rng: np.random.Generator, number: int = PATHS) -> Paths:
-    """Samples paths whose first state is uniformly distributed."""
+    """Samples paths with uniformly distributed first states."""
     probabilities = np.exp(process.logits)
     states, actions = np.empty((number, STEPS + 1), int), np.empty((number, STEPS), int)
     states[:, 0] = rng.integers(STATES, size=number)
@@ -58,18 +59,21 @@ def sample_paths(process: Process, rng: np.random.Generator, number: int = PATHS
 
 
 def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Samples an index for each row of weights `[n, k]`."""
+    """Samples an index per row, with probabilities proportional to `weights` `[n, k]`."""
     sums = np.cumsum(weights, axis=1)
     return np.sum(rng.uniform(size=(len(sums), 1)) * sums[:, -1:] >= sums, axis=1)
 
 
 def advantages_of(rewards: np.ndarray, values: np.ndarray, gae_lambda: float) -> np.ndarray:
-    """Returns generalized advantages, discounted from the start of the path.
+    """Computes generalized advantage estimates, discounted from the start of the path.
 
     Args:
         rewards: `[paths, STEPS]`.
-        values: values of all states, with the last one, `[paths, STEPS + 1]`.
-        gae_lambda: 1 sums all later rewards, 0 uses the next reward and the value of the next state.
+        values: values of all states including the last state, `[paths, STEPS + 1]`.
+        gae_lambda: 1 sums all later rewards; 0 uses the next reward and the value of the next state.
+
+    Returns:
+        `[paths, STEPS]`.
     """
     advantages = np.zeros_like(values)
     for t in reversed(range(STEPS)):
@@ -85,7 +89,7 @@ def true_value(process: Process, logits: tf.Tensor) -> tf.Tensor:
 
 
 def estimates(process: Process, paths: Paths, values: np.ndarray, logits: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Builds each method's estimate of the value, averaged over first states; only its derivatives are meaningful."""
+    """Builds the value estimate of each method, averaged over first states; only its derivatives are meaningful."""
     starts = tf.constant(np.repeat(np.arange(0, paths.actions.size, STEPS), STEPS)[None])
     flat = paths.states[:, :-1].ravel() * ACTIONS + paths.actions.ravel()
     log_prob = tf.gather(tf.reshape(tf.nn.log_softmax(logits), [-1]), flat)[None]
@@ -105,7 +109,7 @@ def estimates(process: Process, paths: Paths, values: np.ndarray, logits: tf.Ten
 
 
 def derivatives_of(value: tf.Tensor, logits: tf.Tensor) -> list[tf.Tensor]:
-    """Builds the derivatives by the logits; higher orders are those of the first component of the order before."""
+    """Builds the derivatives with respect to the logits; each order differentiates the first component of the last."""
     built: list[Any] = []
     for _ in ORDERS:
         built += tf.gradients(value, logits)
@@ -114,11 +118,11 @@ def derivatives_of(value: tf.Tensor, logits: tf.Tensor) -> list[tf.Tensor]:
 
 
 def measure(seed: int, number: int = PATHS) -> dict[str, dict[int, float]]:
-    """Returns the correlation of estimated with true derivatives over their components, by method and order.
+    """Returns the correlation between estimated and exact derivatives over components, by method and order.
 
     Args:
         seed: seed of process, policy and paths.
-        number: number of paths.
+        number: number of paths; default 4096.
     """
     rng = np.random.default_rng(seed)
     process = draw_process(rng)

@@ -1,10 +1,10 @@
-"""Draws the results in the CSV files beside this file as SVG pictures.
+"""Plots the results in the CSV files of this folder as SVG files.
 
-    python experiments/results/draw.py            # all
-    python experiments/results/draw.py NAME ...   # some
+    python experiments/results/draw.py            # all files
+    python experiments/results/draw.py NAME ...   # some files
 
-Several seeds are drawn as their mean with its 95% interval over seeds (Student's t), and a faint line for each seed.
-Titles, labels and published returns (MAML with TRPO, arXiv:1703.03400) are in `pictures.json`.
+For several seeds, a plot shows the mean, its 95% interval over seeds (Student's t), and a thin line per seed. Titles,
+labels and published returns (MAML with TRPO, arXiv:1703.03400) are in `pictures.json`.
 """
 import csv
 import os
@@ -24,12 +24,12 @@ RUNS, EVALUATIONS = _PICTURES["runs"], _PICTURES["evaluations"]
 BEFORE, AFTER, GAIN = "Step_0-AverageReturn", "Step_1-AverageReturn", "AdaptationGain"
 SINGLE = {"AverageReturn": "mean", "Evaluation-AverageReturn": "without exploration",
           "BestCandidateReturn": "best candidate"}
-POINTS = 200  # of a curve, at most
+POINTS = 200  # maximum number of points of a curve
 Rows = list[dict[str, str]]
 
 
 def read_groups(path: str, *keys: str) -> dict[tuple[str, ...], Rows]:
-    """Returns the rows of a CSV file, grouped by their cells in some columns, without these."""
+    """Reads a CSV file and groups its rows by the columns `keys`, which are removed from the rows."""
     groups: dict[tuple[str, ...], Rows] = {}
     with open(path, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -38,18 +38,18 @@ def read_groups(path: str, *keys: str) -> dict[tuple[str, ...], Rows]:
 
 
 def columns_of(rows: Rows) -> Progress:
-    """Returns the columns of rows that have numbers in them."""
+    """Converts rows to columns of numbers, without empty columns."""
     return {key: np.array([float(row[key]) for row in rows]) for key, first in rows[0].items() if first}
 
 
 def read_runs(name: str, key: str = "run") -> dict[str, Progress]:
-    """Returns the columns of `NAME.csv` for each run, by its cell in the column `key`."""
+    """Reads the columns of each run in `NAME.csv`, by its value in the column `key`."""
     groups = read_groups(os.path.join(HERE, f"{name}.csv"), key)
     return {label: columns_of(rows) for (label,), rows in groups.items()}
 
 
 def draw_runs(name: str) -> None:
-    """Draws the learning curve of some runs."""
+    """Plots the learning curves of runs that differ in the seed."""
     runs = list(read_runs(name).values())
     title = describe_settings(seeds=range(1, len(runs) + 1), **RUNS[name])
     if BEFORE in runs[0]:
@@ -62,7 +62,7 @@ def draw_runs(name: str) -> None:
 
 
 def draw_maml_next_to_e_maml(name: str) -> None:
-    """Draws TRPO-MAML and E-MAML, which differ in the exploration term."""
+    """Plots TRPO-MAML and E-MAML, which differ only in the exploration term."""
     runs = {"TRPO-MAML": read_runs("trpo_maml_point_env_corner"), "E-MAML": read_runs("e_maml_point_env_corner")}
     panels = {quantity: [curve(label, list(own.values()), column) for label, own in runs.items()]
               for quantity, column in (("return before adaptation", BEFORE), ("return after adaptation", AFTER))}
@@ -70,7 +70,7 @@ def draw_maml_next_to_e_maml(name: str) -> None:
 
 
 def draw_stability(name: str) -> None:
-    """Draws the variants that `stability.py` trains."""
+    """Plots the variants that `stability.py` trains."""
     runs = read_runs(name, "variant")
     panels = {quantity: [curve(label, [run], column) for label, run in runs.items()] for quantity, column in (
         ("forward tasks before adaptation", "forward_before"), ("forward tasks after one step", "forward_after"),
@@ -80,7 +80,7 @@ def draw_stability(name: str) -> None:
 
 
 def draw_evaluation(name: str) -> None:
-    """Draws returns in tasks that were not trained on, over adaptation steps."""
+    """Plots returns in tasks that were not used in training, over adaptation steps or environment steps."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     evaluation, policies = EVALUATIONS[name], read_runs(name, "policy")
@@ -107,7 +107,7 @@ def _curves(runs: Sequence[Progress], columns: Mapping[str, str], x: str = "Itr"
 
 
 def curve(label: str, runs: Sequence[Progress], column: str, x: str = "Itr") -> Curve:
-    """Returns a curve of running means over about 2% of the rows, with at most about `POINTS` points per run."""
+    """Returns a curve with running means over about 2% of the rows, and at most about `POINTS` points per run."""
     every = -(-max(len(run[x]) for run in runs) // POINTS)
     return Curve(label, [(run[x][::every], running_mean(run[column])[0][::every]) for run in runs])
 
@@ -121,7 +121,7 @@ DRAWINGS = {**dict.fromkeys(RUNS, draw_runs), **dict.fromkeys(EVALUATIONS, draw_
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Draws the pictures that the command line names, by default all."""
+    """Plots the files named on the command line (default: all); returns the exit status."""
     for name in (sys.argv[1:] if argv is None else argv) or DRAWINGS:
         DRAWINGS[name](name)
         print(os.path.relpath(_path(name)))

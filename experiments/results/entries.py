@@ -15,9 +15,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Method:
     """One line of a comparison, trained once per seed."""
 
-    name: str  # of folders and files
+    name: str  # name in folders and files
     label: str
-    script: str  # in `experiments`, without `.py`
+    script: str  # name of a script in `experiments`, without `.py`
     settings: Mapping[str, Any]
     seeds: Sequence[int] = (1, 2, 3)
     published: Optional[Sequence[Optional[float]]] = None  # mean return in new tasks after 0, 1, ... steps, if reported
@@ -30,13 +30,13 @@ class Entry:
 
     title: str
     source: str
-    settings: Mapping[str, Any]  # of all methods
+    settings: Mapping[str, Any]  # settings of all methods
     methods: Sequence[Method]
     num_steps: int  # gradient steps in new tasks
-    step_sizes: Optional[Sequence[float]] = None  # of these; None as in training
-    rollouts: int = 20  # paths in each new task after each step
-    score: Literal["mean return", "success rate"] = "mean return"  # the latter by Meta-World's own evaluation
-    differs: str = ""  # how the settings differ from the published ones
+    step_sizes: Optional[Sequence[float]] = None  # sizes of these steps; None: as in training
+    rollouts: int = 20  # paths per new task and number of steps
+    score: Literal["mean return", "success rate"] = "mean return"  # success rate: by the metaworld package
+    differs: str = ""  # differences from the published settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,23 +45,23 @@ class Measurement:
 
     title: str
     source: str
-    module: str  # in `experiments.results`; its `measure(seed)` returns numbers by method, and of each by `key`
-    key: str  # heading of the columns
+    module: str  # in `experiments.results`; its `measure(seed)` returns numbers by method and key
+    key: str  # meaning of the keys, the columns of the table
     value: str  # meaning of the numbers
-    methods: Mapping[str, str]  # labels
+    methods: Mapping[str, str]  # name to label
     seeds: Sequence[int]
     published: Mapping[str, Sequence[Optional[float]]] = dataclasses.field(default_factory=dict)
     differs: str = ""
 
 
 def preset(name: str) -> dict[str, Any]:
-    """Returns the settings in a file of `experiments/configs`."""
+    """Reads the settings in `experiments/configs/NAME.json`."""
     return read_json(os.path.join(os.path.dirname(HERE), "configs", name + ".json"))
 
 
 def _make_entry(methods: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], based_on: Optional[str] = None,
                 **fields: Any) -> Entry:
-    """Makes an entry; its settings replace those of the preset that it is based on, if any."""
+    """Builds an entry; its settings override the settings of the preset `based_on`."""
     settings = {**(preset(based_on) if based_on else {}), **settings}
     return Entry(settings=settings, methods=[Method(**method) for method in methods], **fields)
 

@@ -1,12 +1,14 @@
-"""Measures the noise of meta-gradients with DiCE and with the low-variance objective.
+"""Measures the noise of meta-gradients with DiCE and with the low-variance objective of ProMP.
 
 The command is `experiments/reproduce.py gradient_variance`. ProMP trains a policy. At some iterations, each estimator
 samples 20 tasks with 40 paths of 100 steps before and after adaptation, ten times (ProMP, arXiv:1810.06784, section
-7.2), and computes the meta-gradient of a policy gradient from them. `VPGMAML` with the likelihood ratio as inner
-objective has the low-variance curvature, `VPG_DICEMAML` that of DiCE. Both have the same outer objective, policy and
-seed, so also the same tasks. With the same step size, the inner step of DiCE is about 24 times as long, as DiCE sums
-rewards of standard deviation one where the other uses advantages of standard deviation one. Longer steps make the
-meta-gradient noisier, so DiCE is also measured with a step size 24 times as small.
+7.2). From each sample, it computes the meta-gradient of a policy gradient objective. `VPGMAML` with the likelihood
+ratio as inner loss has the low-variance curvature; `VPG_DICEMAML` has the curvature of DiCE. All estimators use the
+same outer objective, policy, seed and tasks.
+
+With the same step size, the adaptation step of DiCE is about 24 times as long: DiCE sums rewards with standard
+deviation one, whereas the low-variance objective uses advantages with standard deviation one. Longer steps make the
+meta-gradient noisier. Therefore DiCE is also measured with a step size that is 24 times smaller.
 """
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +26,17 @@ ESTIMATORS = {
     "dice": (dice_maml, {"outer_type": "log_likelihood"}),
     "dice_short": (dice_maml, {"outer_type": "log_likelihood", "inner_lr": 0.1 / 24.0}),
 }
-CHECKPOINTS = (0, 10, 20, 40)  # meta-updates before it
-DRAWINGS = 10
+CHECKPOINTS = (0, 10, 20, 40)  # numbers of meta-updates before a measurement
+DRAWINGS = 10  # samples per measurement
 
 
 def relative_std(gradients: np.ndarray) -> float:
-    """Returns the standard deviation of a gradient estimate, relative to the length of its mean.
+    """Returns the standard deviation of a gradient estimate relative to the norm of its mean.
 
-    That is `sqrt(sum_d var_d) / |mean|`, from independent estimates `[n, D]`.
+    The value is `sqrt(sum_d var_d) / |mean|`.
+
+    Args:
+        gradients: `[n, D]`, independent estimates.
     """
     return float(np.sqrt(gradients.var(axis=0, ddof=1).sum()) / np.linalg.norm(gradients.mean(axis=0)))
 
@@ -41,7 +46,7 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
 
     Args:
         seed: seed of training and of all samples.
-        **settings: override `SETTINGS`.
+        **settings: settings that override `SETTINGS`.
     """
     learner = _build(pro_mp, {"seed": seed, **settings})
     estimators = {name: _build(script, {"seed": seed, **special, **settings})
@@ -61,15 +66,15 @@ def measure(seed: int, **settings: Any) -> dict[str, dict[int, float]]:
 
 
 def _build(script: Any, settings: dict[str, Any]) -> "Trainer":
-    """Builds the trainer of a script in a graph of its own."""
-    from meta_policy_search.tf_compat import tf  # takes seconds
+    """Builds the trainer of a script in a separate graph."""
+    from meta_policy_search.tf_compat import tf  # imported here because it takes seconds
 
     with tf.Graph().as_default():
         return script.build(make_config(script.Config, {**SETTINGS, **settings}))
 
 
 def sample_and_adapt(trainer: "Trainer") -> list[Any]:
-    """Samples tasks and paths before and after adaptation; returns both lists of samples."""
+    """Samples new tasks, and paths before and after adaptation; returns both lists of samples."""
     trainer.sampler.update_tasks()
     trainer.policy.switch_to_pre_update()
     before = trainer.sample_processor.process_samples(trainer.sampler.obtain_samples())

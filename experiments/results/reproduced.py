@@ -1,4 +1,4 @@
-"""The files of `experiments/reproduce.py`: data by method and seed, and the tables and pictures that show them."""
+"""Files of `experiments/reproduce.py`: data by method and seed, tables and figures."""
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
@@ -20,11 +20,11 @@ README = os.path.join(ROOT, "README.md")
 IN_README = {"navigation": "2D navigation", "half_cheetah_direction": "half cheetah, forward or backward",
              "half_cheetah_velocity": "half cheetah, goal velocity"}
 RESAMPLINGS = 10_000
-Runs = dict[tuple[str, int], Rows]  # by method and seed
+Runs = dict[tuple[str, int], Rows]  # (method, seed) to rows
 
 
 class Score(NamedTuple):
-    """An interquartile mean, and its 95% interval."""
+    """An interquartile mean and the bounds of its 95% interval."""
 
     mean: float
     low: float
@@ -35,21 +35,21 @@ class Score(NamedTuple):
 
 
 def weights_path(name: str, method: str, seed: int) -> str:
-    """Returns the path of the file with a policy's parameters; makes its folder."""
+    """Creates the folder of the weights; returns the path of a policy's file."""
     folder = os.path.join(FOLDER, "weights")
     os.makedirs(folder, exist_ok=True)
     return os.path.join(folder, f"{name},{method},seed={seed}.npz")
 
 
 def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progress) -> None:
-    """Adds a run to the data of an entry; replaces an earlier one of the same method and seed.
+    """Adds a run to the data of an entry; replaces an earlier run of the same method and seed.
 
     Args:
-        name: of the entry.
-        method: its name.
-        seed: of training.
+        name: name of the entry.
+        method: name of the method.
+        seed: training seed.
         scores: mean return or success rate in each test task after 0, 1, ... steps, `[tasks, K + 1]`.
-        progress: the columns of training.
+        progress: logged columns of the training.
     """
     tasks = [{"task": str(task), **{f"after_{step}": f"{value:.6g}" for step, value in enumerate(row)}}
              for task, row in enumerate(scores)]
@@ -60,30 +60,30 @@ def keep(name: str, method: str, seed: int, scores: np.ndarray, progress: Progre
 
 
 def keep_measured(name: str, seed: int, measured: Mapping[str, Mapping[int, float]]) -> None:
-    """Adds the values that were measured with a seed, by method and key."""
+    """Adds the measured values of a seed, by method and key, to the data of an entry."""
     _add(_path(name, ".csv"), {
         (method, seed): [{"key": str(key), "value": f"{value:.6g}"} for key, value in by_key.items()]
         for method, by_key in measured.items()})
 
 
 def read_scores(name: str) -> dict[str, dict[int, np.ndarray]]:
-    """Returns the scores of the policies of an entry, `[tasks, K + 1]`, by method and seed."""
+    """Reads the scores of an entry, by method and seed, each `[tasks, K + 1]`."""
     return _by_method(name, ".csv", lambda rows: np.stack(
         [scores for column, scores in columns_of(rows).items() if column.startswith("after_")], axis=1))
 
 
 def read_training(name: str) -> dict[str, dict[int, Progress]]:
-    """Returns the columns of training of an entry, by method and seed."""
+    """Reads the training columns of an entry, by method and seed."""
     return _by_method(name, "_training.csv", columns_of)
 
 
 def read_measured(name: str) -> dict[str, dict[int, dict[int, float]]]:
-    """Returns the measured values, by method, seed and key."""
+    """Reads the measured values of an entry, by method, seed and key."""
     return _by_method(name, ".csv", lambda rows: {int(row["key"]): float(row["value"]) for row in rows})
 
 
 def _by_method(name: str, ending: str, convert: Callable[[Rows], Any]) -> dict[str, dict[int, Any]]:
-    """Returns the converted rows of each run in a file, by method and seed."""
+    """Reads the rows of each run and converts them; returns the results by method and seed."""
     converted: dict[str, dict[int, Any]] = {}
     for (method, seed), rows in _read(_path(name, ending)).items():
         converted.setdefault(method, {})[seed] = convert(rows)
@@ -91,7 +91,7 @@ def _by_method(name: str, ending: str, convert: Callable[[Rows], Any]) -> dict[s
 
 
 def _add(path: str, new: Runs) -> None:
-    """Adds rows to a file; replaces those of the same method and seed."""
+    """Adds runs to a CSV file; replaces runs of the same method and seed."""
     os.makedirs(FOLDER, exist_ok=True)
     kept = {**_read(path), **new}
     header = list(dict.fromkeys(column for run in kept.values() for column in run[0]))
@@ -112,11 +112,11 @@ def _path(name: str, ending: str) -> str:
 
 
 def interquartile_mean(scores: np.ndarray) -> Score:
-    """Returns the mean of the middle half of all scores, with its 95% interval by the percentile bootstrap.
+    """Returns the mean of the middle half of all scores, with its 95% interval (percentile bootstrap).
 
-    Policies and tasks are resampled, each with replacement. (Agarwal et al. 2021, arXiv:2108.13264, resample the runs
-    of each task separately. Here a run is a policy that is tested in all tasks, so it is resampled as a whole.) With
-    one seed the interval is over tasks alone.
+    Policies and tasks are resampled with replacement. Agarwal et al. 2021 (arXiv:2108.13264) resample the runs of each
+    task separately. Here, a run is one policy that is tested in all tasks, so it is resampled as a whole. With one
+    seed, the interval is over tasks only.
 
     Args:
         scores: `[seeds, tasks]`.
@@ -129,11 +129,11 @@ def interquartile_mean(scores: np.ndarray) -> Score:
     return Score(trim_mean(scores, 0.25, axis=None), *np.quantile(means, (0.025, 0.975)))
 
 
-# Tables and pictures ---------------------------------------------------------------------------------------------
+# Tables and figures ----------------------------------------------------------------------------------------------
 
 
 def write(*names: str) -> list[str]:
-    """Draws the pictures of some entries and writes the tables of all entries that have data; returns the paths."""
+    """Plots some entries and writes the tables of all entries that have data; returns the paths of the files."""
     paths = [draw(name) for name in names if os.path.exists(_path(name, "_training.csv"))]
     write_text(PAGE, page())
     with open(README, encoding="utf-8") as file:
@@ -142,7 +142,7 @@ def write(*names: str) -> list[str]:
 
 
 def draw(name: str) -> str:
-    """Draws the returns of an entry before and after adaptation, over environment steps; returns the path."""
+    """Plots the returns of an entry before and after adaptation, over environment steps; returns the path."""
     entry, training = ENTRIES[name], read_training(name)
     steps = entry.settings.get("num_inner_grad_steps", 1)
     after = "return after 1 step" if steps == 1 else f"return after {steps} steps"
@@ -158,7 +158,7 @@ def draw(name: str) -> str:
 
 
 def page() -> str:
-    """Returns the page of all entries that have data, in Markdown."""
+    """Returns the text of `docs/papers.md`, with all entries that have data."""
     sections = [*((name, _section(name, entry)) for name, entry in ENTRIES.items()),
                 *((name, _section_of_measurement(name, entry)) for name, entry in MEASUREMENTS.items())]
     parts = ["# Reproducing published results", _read_text("README").rstrip("\n"),
@@ -175,7 +175,7 @@ def _read_text(name: str) -> str:
 
 
 def readme(text: str) -> str:
-    """Replaces the table of returns in new tasks, between two comments, in the text of the README."""
+    """Replaces the table of returns in new tasks, which is between two comments, in the text of the README."""
     rows = ["| experiment | seeds | 0 | 1 | 2 | 3 |", "|---" * 6 + "|"]
     for name, label in IN_README.items():
         returns, methods = read_scores(name), ENTRIES[name].methods

@@ -1,11 +1,11 @@
-"""ProMP loses its adaptation on the half cheetah in long runs; this compares settings that prevent it.
+"""Compares settings that prevent ProMP from losing its adaptation gain in long runs on the half cheetah.
 
-    python experiments/results/stability.py   # an hour of one core
+    python experiments/results/stability.py   # one hour on one core
 
-The preset of `make train` is trained for longer. From its iteration 75 on, the same run continues with other settings,
-in the same tasks and with the same random numbers. `pro_mp_stability.csv` holds the separate returns of forward and
-backward tasks, the loss after the meta-update, and the divergence of the adapted policies by the meta-update; `draw.py`
-draws it.
+The script trains the preset of `make train` for more iterations. From iteration 75 on, each variant continues the run
+with other settings, in the same tasks and with the same random numbers. `pro_mp_stability.csv` contains the returns of
+forward and backward tasks, the loss after the meta-update, and the KL divergence of the adapted policies caused by the
+meta-update. `draw.py` plots the file.
 """
 import os
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ COLUMNS = ("Itr", "forward_before", "backward_before", "forward_after", "backwar
 
 
 class State(NamedTuple):
-    """The state of a run that a variant continues."""
+    """State of the run from which the variants continue."""
 
     params: Any
     algo: Any
 
 
 def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator[tuple[list[float], State]]:
-    """Trains a variant from the start or from a state at iteration `BEGIN`; yields a row and a state per iteration."""
+    """Trains a variant from the start, or from a state at iteration `BEGIN`; yields a row and a state per iteration."""
     tasks = {"meta_batch_size": 40} if name == "40 tasks" else {}
     settings = {**preset("train_half_cheetah"), "n_itr": ENDS[name], **tasks, **settings}
     trainer = pro_mp.build(make_config(pro_mp.Config, settings))
@@ -59,7 +59,7 @@ def train(name: str, state: Optional[State] = None, **settings: Any) -> Iterator
 
 
 def train_all(path: str) -> None:
-    """Trains all variants and writes their rows."""
+    """Trains all variants and writes their rows to a CSV file."""
     rows, state = [], None
     for name in ENDS:
         for row, after in train(name, state):

@@ -1,4 +1,4 @@
-"""The results of an evaluation in held-out tasks, as tables, files and figures."""
+"""Results of an evaluation in held-out tasks: statistics, tables, files and figures."""
 import dataclasses
 import json
 import os
@@ -16,25 +16,26 @@ from meta_policy_search.utils.utils import ClassEncoder
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Returns of a policy in each task after each adaptation step, such as a gradient step.
+    """Returns of a policy in each task, before adaptation and after each adaptation step.
 
-    Returns are undiscounted sums of rewards. The methods that print, plot and save accept further evaluations to
-    compare with, for example of an untrained policy.
+    Returns are undiscounted sums of rewards. The methods that print, plot and save accept further evaluations
+    (`*references`) for comparison, for example the evaluation of an untrained policy.
 
     Args:
         name: name of the policy.
-        returns: float64 `[S, M, K + 1]`, mean return of a task's paths by seed, task and number of adaptation steps.
-        tasks: the tasks of each seed, `S` lists of `M`.
-        are_given: whether the tasks were given, and so are the same for every seed, or sampled for each seed.
+        returns: float64 `[S, M, K + 1]`, mean return over the paths of a task, by seed, task and number of adaptation
+            steps.
+        tasks: `S` lists of `M` tasks, one list per seed.
+        are_given: True if the user gave the tasks (the same for every seed), False if each seed sampled its tasks.
         seeds: the `S` seeds.
-        step_sizes: sizes of the `K` adaptation steps; None for the algorithm's own.
-        rollouts_per_meta_task: paths in each task after each number of steps.
-        max_path_length: most steps of a path.
-        num_timesteps: environment steps of all seeds together.
-        timesteps: int `[S, M, K + 1]`, environment steps taken in a task to adapt to it so far; paths that only measure
-            returns do not count.
-        trained_steps: adaptation steps in training, for the last line of `table`; None if unknown, for the `K` steps of
-            the evaluation.
+        step_sizes: sizes of the `K` adaptation steps; None if the algorithm's own step sizes were used.
+        rollouts_per_meta_task: number of paths per task and number of adaptation steps.
+        max_path_length: maximum number of steps of a path.
+        num_timesteps: number of environment steps of all seeds together.
+        timesteps: int `[S, M, K + 1]`, cumulative number of environment steps used to adapt to a task. Paths that only
+            measure returns do not count.
+        trained_steps: number of adaptation steps in training, which the last line of `table` reports. Default None
+            (unknown): that line reports all `K` steps of the evaluation.
     """
 
     name: str
@@ -51,22 +52,28 @@ class Evaluation:
 
     @property
     def task_returns(self) -> np.ndarray:
-        """The mean return in each task, float64 `[tasks, K + 1]`; given tasks are averaged over seeds."""
+        """Mean return in each task, float64 `[tasks, K + 1]`; averaged over seeds if the tasks were given.
+
+        For sampled tasks, the first axis contains the tasks of all seeds (`S * M`).
+        """
         return self.returns.mean(axis=0) if self.are_given else self.returns.reshape(-1, self.returns.shape[-1])
 
     @property
     def mean_timesteps(self) -> np.ndarray:
-        """The mean over tasks of the environment steps taken in a task to adapt to it, float64 `[K + 1]`."""
+        """Mean number of environment steps used to adapt to a task, float64 `[K + 1]`."""
         return self.timesteps.mean(axis=(0, 1))
 
     @property
     def mean_return(self) -> Interval:
-        """The mean return with its 95% interval over tasks, `[K + 1]` each."""
+        """Mean return over tasks and its 95% interval (Student's t), `[K + 1]` each."""
         return mean_interval(self.task_returns)
 
     @property
     def gain(self) -> Interval:
-        """The mean over tasks of the return minus that before adaptation, with its 95% interval, `[K + 1]` each."""
+        """Mean adaptation gain over tasks and its 95% interval (Student's t), `[K + 1]` each.
+
+        The gain of a task is its return minus its return before adaptation.
+        """
         return mean_interval(self.task_returns - self.task_returns[:, :1])
 
     def __str__(self) -> str:
@@ -76,9 +83,9 @@ class Evaluation:
         return f"<Evaluation of {self.name}, {self._describe()}>"
 
     def table(self, *references: "Evaluation") -> str:
-        """Returns the mean returns as a text table with a row for each policy, and the gain from adaptation.
+        """Formats the mean returns as a text table, with one row per policy and one row for the adaptation gain.
 
-        The last line is the gain after as many steps as in training.
+        The last line states the gain after `trained_steps` adaptation steps.
         """
         evaluations = (self, *references)
         header = ["adaptation steps", *map(str, range(max(e.returns.shape[-1] for e in evaluations)))]
@@ -95,25 +102,29 @@ class Evaluation:
 
     def plot(self, path: Optional[PathLike] = None, *references: "Evaluation", title: Optional[str] = None,
              ax: Any = None) -> Figure:
-        """Draws the mean return over adaptation steps, with its 95% intervals; returns the figure.
+        """Plots the mean return over the number of adaptation steps, with 95% intervals over tasks.
 
         Args:
-            path: file to write, PNG or (ending `.svg`) SVG; default None, no file.
+            path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
             *references: evaluations to compare with.
-            title: title of the figure; default None: "Adaptation of" and the name of the policy.
-            ax: Matplotlib axes to draw into; default None, those of a new figure.
+            title: title of the figure. Default None: "Adaptation of" and the name of the policy.
+            ax: Matplotlib axes to draw into. Default None: a new figure.
+
+        Returns:
+            The figure.
         """
         return self._plot(path, references, title, ax, " Thin lines: single tasks.")
 
     def plot_timesteps(self, path: Optional[PathLike] = None, *references: "Evaluation", title: Optional[str] = None,
                        ax: Any = None) -> Figure:
-        """Draws the mean return over environment steps in a task (`timesteps`); everything else is as in `plot`."""
+        """Plots the mean return over the environment steps used to adapt (`timesteps`); arguments as for `plot`."""
         return self._plot(path, references, title, ax, timesteps=[e.mean_timesteps for e in (self, *references)])
 
     def write_csv(self, path: PathLike, *references: "Evaluation") -> None:
-        """Writes mean returns and gains with the half widths of their 95% intervals: a row for each policy and step.
+        """Writes mean returns and gains to a CSV file, with one row per policy and adaptation step.
 
-        The column `timesteps` is the mean over tasks of the environment steps taken to adapt to a task.
+        The columns `return_ci95` and `gain_ci95` are the half widths of the 95% intervals over tasks. The column
+        `timesteps` is the mean number of environment steps used to adapt to a task.
         """
         rows: List[Sequence[Any]] = [("policy", "step", "timesteps", "return", "return_ci95", "gain", "gain_ci95")]
         for evaluation in (self, *references):
@@ -122,7 +133,7 @@ class Evaluation:
         write_csv(path, rows)
 
     def write_json(self, path: PathLike, *references: "Evaluation") -> None:
-        """Writes a list with all fields of the evaluations; the intervals of a single task are null."""
+        """Writes all fields of the evaluations to a JSON file, as a list; intervals of a single task are null."""
         content = []
         for evaluation in (self, *references):
             fields = {**vars(evaluation), "tasks": [list(map(_as_json, tasks)) for tasks in evaluation.tasks]}
@@ -133,9 +144,14 @@ class Evaluation:
         write_text(path, json.dumps(content, cls=ClassEncoder, indent=2) + "\n")
 
     def save(self, folder: PathLike, *references: "Evaluation") -> str:
-        """Writes `evaluation.json`, `returns.csv` and two figures; returns the folder.
+        """Writes `evaluation.json`, `returns.csv`, `adaptation_curve.png` and `return_over_timesteps.png`.
 
-        The figures are `adaptation_curve.png` and `return_over_timesteps.png`. A missing folder is created.
+        Args:
+            folder: folder for the files; created if missing.
+            *references: evaluations to compare with.
+
+        Returns:
+            The folder.
         """
         folder = os.fspath(folder)
         os.makedirs(folder, exist_ok=True)
@@ -158,7 +174,7 @@ class Evaluation:
 
 
 def _as_json(task: Task) -> Any:
-    """Returns a task in the types that JSON has; else its `repr`."""
+    """Converts a task to JSON types, or to its `repr` if it cannot be converted."""
     try:
         return json.loads(json.dumps(task, cls=ClassEncoder))
     except (TypeError, ValueError):

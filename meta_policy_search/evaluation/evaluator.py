@@ -1,6 +1,6 @@
-"""Meta-testing: returns of a policy in held-out tasks after 0, 1, 2, ... adaptation steps in each.
+"""Meta-testing: measures the returns of a policy in held-out tasks after 0, 1, 2, ... adaptation steps.
 
-`load_evaluator` returns the evaluator of a run of a `Trainer`. For any other snapshot, build one::
+`load_evaluator` builds the evaluator for a run of a `Trainer`. For other snapshots, build it from its parts::
 
     snapshot = load_snapshot("data/my_run")
     algo = TRPOMAML(snapshot["policy"], meta_batch_size=snapshot["policy"].meta_batch_size)
@@ -35,38 +35,39 @@ from meta_policy_search.utils.statistics import task_returns, task_timesteps
 T = TypeVar("T")
 
 AdaptationStep = Callable[[MetaSampler, PathsMetaBatch, Optional[float]], PathsMetaBatch]
-"""Called as `step(sampler, paths, step_size)`: takes an adaptation step in all tasks; `paths` are the latest ones.
+"""Function `step(sampler, paths, step_size)` that performs one adaptation step in all tasks.
 
-It may collect further paths with `sampler`. Returns the paths that the policy was adapted to. The step size None stands
-for the algorithm's own.
+`paths` are the latest paths of the policy; the function may collect further paths with `sampler`. `step_size=None`
+selects the algorithm's own step size. The function returns the paths that it adapted the policy to.
 """
 
 
 class MetaEvaluator(Configurable):
     """Adapts a policy to tasks and measures its returns after each adaptation step.
 
-    All random numbers come from the seeds of the evaluation, and policy, environment, baseline and logger stay
-    unchanged: a run in which a callback evaluates equals the run without it, bit for bit.
+    An evaluation has no side effects: it derives all random numbers from its seeds and does not change policy,
+    environment, baseline or logger. A run with a callback that evaluates equals the run without it, bit for bit.
 
-    An algorithm of `meta_algos` adapts to all tasks together, a `MetaRLAlgorithm` to one after the other. If the
-    algorithm explores with another policy than the adapted one, it collects further paths to explore; their steps count
-    as environment steps of the adaptation. So searches (`np.algos.SearchAdaptation`) can be compared with gradient
-    steps.
+    A `MetaAlgo` adapts to all tasks together; a `MetaRLAlgorithm` adapts to one task at a time. If the algorithm
+    explores with a policy other than the adapted one, it collects additional paths. Their steps count as environment
+    steps of the adaptation. This makes searches (`np.algos.SearchAdaptation`) comparable with gradient steps.
 
     Args:
-        algo (MetaAlgo or MetaRLAlgorithm): the algorithm, which takes the adaptation steps.
+        algo (MetaAlgo or MetaRLAlgorithm): algorithm that performs the adaptation steps.
         env (MetaEnv): environment of the tasks.
-        sample_processor (SampleProcessor or None): turns paths into samples for `algo.adapt`, as in training; has no
-            effect with a `MetaRLAlgorithm`.
-        rollouts_per_meta_task (int): paths in each task after each number of steps; default 20.
-        max_path_length (int): most steps of a path; default 100.
-        envs_per_task (int or None): environments per task that step at the same time; default None, one for each path.
+        sample_processor (SampleProcessor or None): computes the samples for `algo.adapt`, as in training. Required for
+            a `MetaAlgo`, ignored for a `MetaRLAlgorithm`. Default None.
+        rollouts_per_meta_task (int): number of paths per task and number of adaptation steps; default 20.
+        max_path_length (int): maximum number of steps of a path; default 100.
+        envs_per_task (int or None): number of environments per task that step at the same time. Default None: one
+            environment per path.
         parallel (bool, str or RayOptions): whether to step environments in worker processes, or to collect paths on a
-            Ray cluster (with the workers of the training, if there are any); see `MetaSampler`; default False.
+            Ray cluster; see `MetaSampler`. On Ray, workers of a running training are reused. Default False.
         name (str): name of the policy in tables and figures; default `"policy"`.
 
     Raises:
-        TypeError: `algo` is none of these, or `sample_processor` does not fit it.
+        TypeError: `algo` is neither a `MetaAlgo` nor a `MetaRLAlgorithm`, or `sample_processor` does not fit `algo`.
+        ValueError: a number is out of range.
     """
 
     def __init__(self, algo: Union[MetaAlgo, MetaRLAlgorithm], env: MetaEnv,
@@ -87,7 +88,7 @@ class MetaEvaluator(Configurable):
 
     @classmethod
     def from_trainer(cls, trainer: Trainer, **arguments: Any) -> "MetaEvaluator":
-        """Returns an evaluator that samples and adapts like a trainer; `arguments` replace those of the trainer."""
+        """Builds an evaluator that samples and adapts like `trainer`; `arguments` override the trainer's settings."""
         return cls(**{
             "algo": trainer.algo, "env": trainer.env, "sample_processor": trainer.sample_processor,
             "rollouts_per_meta_task": trainer.sampler.batch_size, "max_path_length": trainer.sampler.max_path_length,
@@ -95,25 +96,33 @@ class MetaEvaluator(Configurable):
 
     @property
     def trained_steps(self) -> Optional[int]:
-        """Adaptation steps in training; None if unknown."""
+        """Number of adaptation steps in training; None if unknown."""
         return self.algo.num_inner_grad_steps
 
     def evaluate(self, tasks: Union[int, Sequence[Task]] = 40, num_steps: Optional[int] = None,
                  step_sizes: Optional[Sequence[float]] = None, seeds: Sequence[int] = (1,)) -> Evaluation:
-        """Measures returns after 0 to `num_steps` adaptation steps; each step uses paths of the policy before it.
+        """Measures the returns after 0, 1, ..., `num_steps` adaptation steps.
 
-        Memory grows with the number of tasks, but not with the number of seeds.
+        Each adaptation step uses paths of the current policy. The required memory grows with the number of tasks, but
+        not with the number of seeds.
 
         Args:
-            tasks: number of tasks that each seed samples from the environment's distribution; or a list of tasks.
-            num_steps: adaptation steps `K`, which may be more than in training; default None: as many as in training,
-                or one if that is unknown or 0.
-            step_sizes: sizes of the first steps, such as `(0.1, 0.05)`; later steps have the last of these sizes.
-                Default None: those of the algorithm, trained ones included. Not for a `MetaRLAlgorithm`.
-            seeds: seeds of all random numbers. The same seed gives the same tasks and the same returns.
+            tasks: list of tasks, or the number of tasks that each seed samples from the environment's distribution;
+                default 40.
+            num_steps: number of adaptation steps `K`, which may exceed the number in training. Default None: the number
+                in training, or 1 if that number is unknown or 0.
+            step_sizes: sizes of the first steps, such as `(0.1, 0.05)`; the last size applies to all later steps.
+                Default None: the step sizes of the algorithm, including trained step sizes. Must be None for a
+                `MetaRLAlgorithm`.
+            seeds: seeds of all random generators; default `(1,)`. The same seed gives the same tasks and returns.
+
+        Returns:
+            An `Evaluation`.
 
         Raises:
-            FloatingPointError: a step would lead to parameters that are not finite.
+            FloatingPointError: an adaptation step would produce parameters that are not finite.
+            TypeError: an argument has the wrong type.
+            ValueError: a number is out of range, `tasks` or `seeds` is empty, or a seed occurs twice.
         """
         num_tasks, given = _check_tasks(tasks)
         sizes, seeds = self._check_steps(num_steps, step_sizes), _check_seeds(seeds)
@@ -134,9 +143,21 @@ class MetaEvaluator(Configurable):
 
     def record(self, tasks: Union[int, Sequence[Task]] = 4, num_steps: Optional[int] = None,
                step_sizes: Optional[Sequence[float]] = None, seed: int = 1) -> Recording:
-        """Records paths before and after each adaptation step; all are kept in memory.
+        """Records the paths before adaptation and after each adaptation step, in memory.
 
-        With the same arguments and this seed, `evaluate` returns the returns of these paths.
+        `evaluate` with the same arguments and `seeds=(seed,)` measures the returns of the same paths.
+
+        Args:
+            tasks: list of tasks, or number of tasks to sample; default 4.
+            num_steps: see `evaluate`.
+            step_sizes: see `evaluate`.
+            seed: seed of all random generators; default 1.
+
+        Returns:
+            A `Recording`.
+
+        Raises:
+            FloatingPointError, TypeError, ValueError: as in `evaluate`.
         """
         num_tasks, given = _check_tasks(tasks)
         sizes = self._check_steps(num_steps, step_sizes)
@@ -150,28 +171,35 @@ class MetaEvaluator(Configurable):
         return Recording(self.name, copy.deepcopy(self.env), given, *map(list, zip(*seen, strict=True)))
 
     def _check_steps(self, num_steps: Any, step_sizes: Any) -> Tuple[Any, ...]:
-        """Returns the size of each step; None stands for the algorithm's own."""
+        """Returns the size of each adaptation step; None stands for the algorithm's own step size."""
         num_steps = check_positive_int("num_steps", (self.trained_steps or 1) if num_steps is None else num_steps)
         if step_sizes is None:
             return (None,) * num_steps
         if not isinstance(self.algo, MetaAlgo):
-            raise ValueError(f"step_sizes: expected None, as {type(self.algo).__name__} has its own, got "
+            raise ValueError(f"step_sizes: expected None for {type(self.algo).__name__}, got "
                              f"{step_sizes!r}")
         if not isinstance(step_sizes, (list, tuple)):
             raise TypeError(f"step_sizes: expected a list of numbers or None, got {step_sizes!r}")
         if not 1 <= len(step_sizes) <= num_steps:
-            raise ValueError(f"step_sizes: expected 1 to num_steps={num_steps} of them, got {step_sizes!r}")
+            raise ValueError(f"step_sizes: expected 1 to num_steps={num_steps} numbers, got {step_sizes!r}")
         sizes = [check_positive(f"step_sizes[{i}]", size) for i, size in enumerate(step_sizes)]
         return tuple(sizes + sizes[-1:] * (num_steps - len(sizes)))
 
     def _adapt(self, seed: int, num_tasks: int, given: Optional[List[Task]], step_sizes: Sequence[Optional[float]],
                collect: Callable[[MetaSampler], Tuple[PathsMetaBatch, T]]
                ) -> Tuple[List[T], List[np.ndarray], List[Task], int]:
-        """Samples and adapts in turn; `collect` returns the next paths of a sampler, and a record of them.
+        """Alternates between sampling and adaptation.
+
+        Args:
+            seed: seed of all random generators.
+            num_tasks: number of tasks `M`.
+            given: the tasks; None samples them.
+            step_sizes: size of each adaptation step; None for the algorithm's own step size.
+            collect: function that collects the next paths with a sampler; returns the paths and a record of them.
 
         Returns:
-            The records after 0, 1, ... adaptation steps; the environment steps `[M]` taken to adapt to each task so
-            far; the tasks; and the total number of environment steps.
+            The records after 0, 1, ... adaptation steps, the cumulative environment steps `[M]` used to adapt to each
+            task, the tasks, and the total number of environment steps.
         """
         with seeding.evaluation_seed(seed):
             policy, step = self._begin(num_tasks)
@@ -189,14 +217,17 @@ class MetaEvaluator(Configurable):
                 return records, timesteps, sampler.tasks or [], sampler.total_timesteps_sampled
 
     def _begin(self, num_tasks: int) -> Tuple[Any, AdaptationStep]:
-        """Returns the policy that acts in the tasks, for a `MetaSampler`, and the function that adapts it."""
+        """Returns the policy for the `MetaSampler` and the function that adapts it."""
         if isinstance(self.algo, MetaAlgo):
             return _adapt_jointly(self.algo, self.sample_processor, num_tasks)
         return _adapt_task_by_task(self.algo, EnvSpec.of(self.env), num_tasks)
 
 
 def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tuple[Any, AdaptationStep]:
-    """Prepares gradient steps of a `MetaAlgo` in all tasks together, with a copy of the sample processor."""
+    """Prepares the adaptation steps of a `MetaAlgo`, which adapts to all tasks together.
+
+    Uses a copy of the sample processor, because processing fits its baseline.
+    """
     algo, processor = algo.with_meta_batch_size(num_tasks), copy.deepcopy(sample_processor)
 
     def step(sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float]) -> PathsMetaBatch:
@@ -208,7 +239,7 @@ def _adapt_jointly(algo: MetaAlgo, sample_processor: Any, num_tasks: int) -> Tup
 
 
 def _adapt_task_by_task(algo: MetaRLAlgorithm, env_spec: EnvSpec, num_tasks: int) -> Tuple[Any, AdaptationStep]:
-    """Prepares steps of a `MetaRLAlgorithm`, such as a search, in each task by itself."""
+    """Prepares the adaptation steps of a `MetaRLAlgorithm`, such as a search, which adapts to each task separately."""
     acting = TaskPolicies([algo.get_initial_policy() for _ in range(num_tasks)])
 
     def step(sampler: MetaSampler, paths: PathsMetaBatch, step_size: Optional[float]) -> PathsMetaBatch:
@@ -227,7 +258,7 @@ def _check_tasks(tasks: Any) -> Tuple[int, Optional[List[Task]]]:
     if not isinstance(tasks, (list, tuple)) and np.ndim(tasks) == 0:
         return check_positive_int("tasks", tasks), None
     if len(tasks) == 0:
-        raise ValueError(f"tasks: expected at least one task, or how many to sample, got {tasks!r}")
+        raise ValueError(f"tasks: expected a list of at least one task, or a number of tasks, got {tasks!r}")
     return len(tasks), list(tasks)
 
 
@@ -236,5 +267,5 @@ def _check_seeds(seeds: Sequence[int]) -> Tuple[int, ...]:
         raise TypeError(f"seeds: expected a list of integers, got {seeds!r}")
     seeds = tuple(check_int_at_least(f"seeds[{i}]", seed, 0) for i, seed in enumerate(seeds))
     if not seeds or len(set(seeds)) < len(seeds):
-        raise ValueError(f"seeds: expected at least one, each of them once, got {seeds}")
+        raise ValueError(f"seeds: expected at least one seed, without duplicates, got {seeds}")
     return seeds

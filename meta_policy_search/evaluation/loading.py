@@ -1,4 +1,4 @@
-"""The evaluator of a run folder."""
+"""Builds an evaluator from a run folder."""
 from typing import Any, Dict, Optional, Union
 
 from meta_policy_search.envs.gym_compat import innermost
@@ -25,24 +25,29 @@ def load_evaluator(
     render_mode: Optional[str] = None,
     parallel: Union[bool, str, RayOptions, None] = None,
 ) -> MetaEvaluator:
-    """Returns the evaluator of a run of a `Trainer`, which samples and adapts like the run.
+    """Builds an evaluator for a run of a `Trainer`. It samples and adapts with the settings of the run.
 
-    Loading runs code from the run folder.
+    Loading executes code from the run folder.
 
     Args:
         run_folder: folder of the run.
-        snapshot: `"last"`, the iteration of a snapshot, or None for a random initialization of the policy: the initial
-            policy of the run, if that was the first object built after the seed was set.
-        rollouts_per_meta_task: paths in each task after each number of steps; default None, as in the run.
-        max_path_length: most steps of a path; default None, as in the run.
-        env: environment of the tasks; default None, that of the run.
-        render_mode: render mode of the environment, such as `"rgb_array"`; default None, as in the run.
-        parallel: how to sample in parallel, see `MetaSampler`; default None, as in the run.
+        snapshot: `"last"`, the iteration of a snapshot, or None for a randomly initialized policy. With None, the
+            weights equal the run's initial weights if the policy was the first object built after the seed was set.
+            Default `"last"`.
+        rollouts_per_meta_task: number of paths per task and number of adaptation steps. Default None: the value of the
+            run.
+        max_path_length: maximum number of steps of a path. Default None: the value of the run.
+        env: environment of the tasks. Default None: the environment of the run.
+        render_mode: render mode of the environment, such as `"rgb_array"`. Default None: the mode of the run.
+        parallel: how to sample in parallel, see `MetaSampler`. Default None: the value of the run.
+
+    Returns:
+        The evaluator.
 
     Raises:
-        SnapshotError: there is no such snapshot; the message lists the existing ones.
-        ValueError: the snapshot lacks the arguments of a part, see `Trainer.from_snapshot`; or the environment does not
-            support the render mode.
+        SnapshotError: the snapshot is missing or damaged; the message lists the existing snapshots.
+        ValueError: the snapshot lacks the constructor arguments of a part, see `Trainer.from_snapshot`; or the
+            environment does not support the render mode.
     """
     itr = None if snapshot in (LAST, None) else check_int_at_least("snapshot", snapshot, 0)
     with seeding.evaluation_seed(0), tf.Graph().as_default():  # building draws random numbers
@@ -70,7 +75,7 @@ def load_evaluator(
 
 
 def _set_path_length(parts: Dict[str, Any], max_path_length: int) -> None:
-    """Replaces the argument `max_path_length` of those parts of a snapshot that were built with one."""
+    """Replaces the argument `max_path_length` in all parts of a snapshot that were built with it."""
     for name in parts.keys() & {"algo", "sampler", "sample_processor"}:
         part_class, args, kwargs = parts[name]
         given = constructor_signature(part_class).bind_partial(*args, **kwargs)
@@ -80,7 +85,7 @@ def _set_path_length(parts: Dict[str, Any], max_path_length: int) -> None:
 
 
 def _set_render_mode(env: Any, render_mode: str) -> None:
-    """Makes an environment draw that was built without a render mode and is not in use yet."""
+    """Sets the render mode of an environment that was built without one and has not been reset."""
     inner = innermost(env)
     can_change = hasattr(inner, "_draw") and render_mode in inner.metadata["render_modes"]
     if not can_change and getattr(env, "render_mode", None) != render_mode:

@@ -1,4 +1,4 @@
-"""Recorded paths of a policy before and after adaptation, for trajectories in the plane and videos."""
+"""Recorded paths of a policy before and after adaptation, for trajectory plots and videos."""
 import copy
 import dataclasses
 import itertools
@@ -19,7 +19,7 @@ from meta_policy_search.utils.statistics import task_returns
 
 
 def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
-    """Returns the generators `[M][P]` that the environments get for the paths that a sampler collects next."""
+    """Returns the random generators `[M][P]` of the environments for the next paths that a sampler collects."""
     actor = sampler.make_actor()
     noise = np.empty((min(sampler.max_path_length, MANY_STEPS), actor.noise_dim), np.float32)
     rngs = [[sampler.path_rng(m, p) for p in range(sampler.batch_size)] for m in range(sampler.meta_batch_size)]
@@ -30,14 +30,15 @@ def next_start_rngs(sampler: MetaSampler) -> List[List[np.random.Generator]]:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Recording:
-    """Paths in `M` tasks before and after each adaptation step, `P` paths in each; `replay` repeats them.
+    """Paths of a policy in `M` tasks, before adaptation and after each adaptation step.
 
     Args:
         name: name of the policy.
         env: the environment; `replay` uses copies of it.
         tasks: the `M` tasks.
-        rounds: the paths after 0, 1, ..., `K` adaptation steps.
-        start_rngs: for each round, the generators `[M][P]` of the environments at the start of the paths.
+        rounds: the paths (`P` per task) after 0, 1, ..., `K` adaptation steps.
+        start_rngs: for each element of `rounds`, the random generators `[M][P]` of the environments at the start of the
+            paths.
     """
 
     name: str
@@ -51,21 +52,21 @@ class Recording:
 
     @property
     def returns(self) -> np.ndarray:
-        """The mean undiscounted return of a path in each task after each number of steps, float64 `[M, K + 1]`."""
+        """Mean undiscounted return in each task after 0, 1, ..., `K` adaptation steps, float64 `[M, K + 1]`."""
         return np.stack([task_returns(paths) for paths in self.rounds], axis=-1)
 
     def replay(self, step: int, task: int, path: int = 0, env: Any = None) -> Iterator[Any]:
-        """Repeats a path; yields the environment at the start of the path and after each of its steps.
+        """Replays a recorded path; yields the environment at the start of the path and after each step.
 
         Args:
-            step: adaptation steps before the path.
+            step: number of adaptation steps before the path.
             task: index of the task.
-            path: index of the path.
-            env: environment to step, which is modified; default None, a copy.
+            path: index of the path; default 0.
+            env: environment to step, which is modified. Default None: a copy of `self.env`.
 
         Raises:
-            RuntimeError: a reward differs from the recorded one, because the environment draws random numbers from
-                another source than its own generator.
+            RuntimeError: a reward differs from the recorded reward. This happens if the environment draws random
+                numbers from a source other than the generator that the library sets.
         """
         env = copy.deepcopy(self.env) if env is None else env
         recorded = self.rounds[step][task][path]
@@ -76,12 +77,21 @@ class Recording:
         for t, (action, reward) in enumerate(zip(recorded["actions"], recorded["rewards"], strict=True)):
             again = step_env(env, action)[1]
             if not np.isclose(again, reward, rtol=1e-6, atol=1e-9):
-                raise RuntimeError(f"replay: expected the reward {reward} of the first time in step {t}, got {again}: "
-                                   f"{type(env.unwrapped).__name__} does not repeat itself")
+                raise RuntimeError(f"replay: expected the recorded reward {reward} in step {t}, got {again}: "
+                                   f"{type(env.unwrapped).__name__} is not deterministic for a given generator")
             yield env
 
     def trajectories(self, step: int, task: int, num_paths: int = 5) -> List[np.ndarray]:
-        """Returns the positions along a task's first paths, at most `num_paths`, each float64 `[T + 1, 2]`."""
+        """Returns the positions along the first `num_paths` paths of a task, a list of float64 `[T + 1, 2]`.
+
+        Args:
+            step: number of adaptation steps before the paths.
+            task: index of the task.
+            num_paths: maximum number of paths; default 5.
+
+        Raises:
+            ValueError: the environment is not planar (it has no `position`).
+        """
         check_is_planar(self.env)
         env = copy.deepcopy(self.env)
         count = min(num_paths, len(self.rounds[step][task]))
@@ -90,16 +100,19 @@ class Recording:
 
     def plot_trajectories(self, path: Optional[PathLike] = None, title: str = "", num_paths: int = 5,
                           ax: Any = None) -> Figure:
-        """Draws the paths in each task before and after each adaptation step; returns the figure.
+        """Plots the paths in each task, before adaptation and after each adaptation step.
 
         Args:
-            path: file to write, PNG or, by its ending, SVG; default None, no file.
-            title: title of the figure; by default, that it shows this policy.
-            num_paths: most paths of each task after each number of steps.
+            path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+            title: title of the figure. Default: "Paths of" and the name of the policy.
+            num_paths: maximum number of paths per panel; default 5.
             ax: see `plotting.plot_trajectories`.
 
+        Returns:
+            The figure.
+
         Raises:
-            ValueError: the environment is not in the plane (it has no `position`).
+            ValueError: the environment is not planar (it has no `position`).
         """
         num_paths, env, tasks = check_positive_int("num_paths", num_paths), copy.deepcopy(self.env), []
         for index, task in enumerate(self.tasks):

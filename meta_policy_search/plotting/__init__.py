@@ -1,4 +1,4 @@
-"""Pictures of runs, drawn from their `progress.csv`, and of what policies do."""
+"""Plots of training runs (from `progress.csv`), adaptation curves and trajectories."""
 from meta_policy_search.plotting.comparison import Curve, mean_curve, plot_adaptation_curve, plot_comparison
 from meta_policy_search.plotting.curves import plot_diagnostics, plot_learning_curve, plot_returns
 from meta_policy_search.plotting.progress import (

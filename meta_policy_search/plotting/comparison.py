@@ -1,4 +1,4 @@
-"""Pictures of several runs, or of several policies that adapt, next to each other: means with their intervals."""
+"""Plots that compare runs or adapted policies: means with 95% intervals."""
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
@@ -16,18 +16,20 @@ _LEGEND_WIDTH = 100  # characters in a line of the legend
 
 
 class Curve(NamedTuple):
-    """A line of a comparison: the same quantity in runs that differ in nothing but the seed."""
+    """One curve of a comparison: a quantity in runs that differ only in their seed."""
 
     label: str
-    runs: Sequence[tuple[np.ndarray, np.ndarray]]  # of each run, x and y, each [n]; x increases
+    runs: Sequence[tuple[np.ndarray, np.ndarray]]  # x and y of each run, both [n]; x increases
 
 
 def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
-    """Averages the runs of a curve, each interpolated linearly at the places where any run has a finite number.
+    """Averages the runs of a curve.
+
+    Each run is interpolated linearly at all `x` where at least one run has a finite value.
 
     Returns:
-        The places that all runs reach, float64 `[n]`, and the means with their 95% intervals over runs (Student's t),
-        `[n]` each.
+        The values of `x` that lie within all runs, float64 `[n]`, and the means with their 95% intervals over runs
+        (Student's t), `[n]` each. All are empty if a run has no finite value.
     """
     runs = [(x[np.isfinite(y)], y[np.isfinite(y)]) for x, y in curve.runs]
     if not all(len(x) for x, _ in runs):
@@ -40,17 +42,24 @@ def mean_curve(curve: Curve) -> tuple[np.ndarray, Interval]:
 
 def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLike] = None, title: str = "",
                     x_label: str = "iteration", is_count: bool = True, smooth: int = 1, ax: Any = None) -> Figure:
-    """Draws means over runs with their 95% intervals, and every run faintly behind; returns the figure.
+    """Plots the means of several runs with 95% intervals over runs, and the single runs as thin lines.
 
     Args:
-        panels: curves by quantity, which the axis of a panel is labelled with. Curves of the same label look the same.
-        path: file to write, PNG or, by its ending, SVG; default None, no file.
-        title: title of the figure; without effect on that of `ax`.
-        x_label: what the curves are drawn over.
-        is_count: whether that is a whole number, such as of steps.
-        smooth: how many rows of a run are averaged around each row, itself among them; even numbers count as the odd
-            ones below.
-        ax: Matplotlib axes to draw into, one or an array, as many as there are panels; default None, a new figure.
+        panels: one panel per entry: label of the vertical axis to curves. Curves with the same label have the same
+            color and line style in all panels.
+        path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+        title: title of the figure; ignored if `ax` is given.
+        x_label: label of the horizontal axis; default `"iteration"`.
+        is_count: whether the horizontal axis shows integers, such as a number of steps; default True.
+        smooth: width of the running mean in rows, centered at each row; even numbers are rounded down to odd numbers.
+            Default 1: no smoothing.
+        ax: Matplotlib axes to draw into: one per panel, a single object or an array. Default None: a new figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: `smooth` is below 1, or the number of axes differs from the number of panels.
     """
     reach = (check_positive_int("smooth", smooth) - 1) // 2
     labels = list(dict.fromkeys(curve.label for curves in panels.values() for curve in curves))
@@ -74,25 +83,28 @@ def plot_comparison(panels: Mapping[str, Sequence[Curve]], path: Optional[PathLi
 def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: Optional[PathLike] = None,
                           title: str = "Adaptation", note: str = "", timesteps: Optional[Sequence[np.ndarray]] = None,
                           ax: Any = None) -> Figure:
-    """Draws mean returns over adaptation steps, with their 95% intervals over tasks (Student's t).
+    """Plots mean returns over adaptation steps, with 95% intervals over tasks (Student's t).
 
-    Behind the first curve, that of each of its tasks is drawn faintly. Returns the figure.
+    Thin lines show the single tasks of the first policy.
 
     Args:
-        curves: name and returns `[tasks, K + 1]` of each policy, after 0, ..., K steps.
-        path: file to write, PNG or, by its ending, SVG; default None, no file.
-        title: title of the figure; without effect on that of `ax`.
-        note: a smaller line under it.
-        timesteps: for a picture over environment steps instead, without single tasks: of each policy `[K + 1]`, how
-            many were taken in a task.
-        ax: Matplotlib axes to draw into; default None, those of a new figure.
+        curves: for each policy, its name and its returns `[tasks, K + 1]` after 0, 1, ..., `K` adaptation steps.
+        path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+        title: title of the figure; ignored if `ax` is given. Default `"Adaptation"`.
+        note: subtitle in a smaller font; default none.
+        timesteps: for each policy, the mean number of environment steps in a task after each adaptation step,
+            `[K + 1]`. If given, the horizontal axis shows these steps, and single tasks are not drawn. Default None.
+        ax: Matplotlib axes to draw into. Default None: a new figure.
+
+    Returns:
+        The figure.
     """
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     with style.picture(path, title, height=5.0, ax=ax) as all_axes:
         axes = all_axes[0, 0]
         for index, (name, returns) in enumerate(curves):
-            steps = np.arange(returns.shape[1]) + 0.03 * index  # side by side, or bars would hide each other
+            steps = np.arange(returns.shape[1]) + 0.03 * index  # shifted so that error bars do not overlap
             steps = steps if timesteps is None else timesteps[index]
             color = style.REFERENCE_COLORS[(index - 1) % len(style.REFERENCE_COLORS)]
             look = {"linewidth": 1.4, "linestyle": "--", "markersize": 4, "zorder": 2}
@@ -116,7 +128,7 @@ def plot_adaptation_curve(curves: Sequence[tuple[str, np.ndarray]], path: Option
 
 
 def _draw_curve(axes: Any, curve: Curve, index: int) -> Any:
-    """Draws some runs and their mean with its interval; returns what stands for them in the legend."""
+    """Draws the runs of a curve and their mean with its interval; returns the line for the legend."""
     again, color = divmod(index, len(style.COLORS))
     look = {"color": style.COLORS[color], "linestyle": _STYLES[again % len(_STYLES)]}
     places, (mean, half_width) = mean_curve(curve)

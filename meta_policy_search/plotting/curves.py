@@ -1,4 +1,4 @@
-"""Pictures of one run: returns, what adaptation gained, and the diagnostics of the estimates."""
+"""Plots of a single run: returns, adaptation gain and gradient diagnostics."""
 import os
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
@@ -12,56 +12,65 @@ from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import running_mean
 
 Panel = Callable[[Any, Progress, np.ndarray], None]
-"""Draws columns of a run into axes, over environment steps, float64 `[iterations]`."""
+"""Function that draws columns of a run into axes, over environment steps, float64 `[iterations]`."""
 
 
 def plot_learning_curve(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,
                         ax: Any = None) -> Figure:
-    """Draws the returns before and after adaptation over environment steps, and below what adaptation gained.
+    """Plots the returns before and after adaptation over environment steps, and the adaptation gain in a second panel.
 
-    The gain has its 95% interval over tasks (columns `AdaptationGain`, `AdaptationGainCI95`). From 100 iterations on,
-    lines are running means over about 2% of them, with the interval of that mean, and the iterations themselves are
-    drawn faintly behind. Returns the figure.
+    The gain has its 95% interval over tasks (columns `AdaptationGain` and `AdaptationGainCI95`). For runs with at least
+    100 iterations, lines are running means over about 2% of the iterations. The interval is then the interval of this
+    mean, and faint lines show the values of single iterations.
 
     Args:
         run_folder: folder with a `progress.csv`.
-        path: file to write, PNG or, by its ending, SVG; by default `learning_curve.png` in the run folder or, with
-            `ax`, none.
-        title: title of the figure, by default what `describe_run` says; without effect on that of `ax`.
-        ax: Matplotlib axes to draw into, one or an array from top to bottom, as many as there are panels; a single one
-            gets the first panel.
+        path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: `learning_curve.png` in the
+            run folder, or no file if `ax` is given.
+        title: title of the figure; ignored if `ax` is given. Default None: the text of `describe_run`.
+        ax: Matplotlib axes to draw into: an array with one per panel from top to bottom, or a single one for the first
+            panel. Default None: a new figure.
+
+    Returns:
+        The figure.
 
     Raises:
-        ValueError: there is no row to draw, a column is missing, or `ax` has another number of axes.
+        ValueError: `progress.csv` has no rows or lacks a column, or the number of axes is wrong.
     """
     return _plot(run_folder, path, "learning_curve.png", title, ax, [(_draw_returns, 3), (_draw_gain, 2)])
 
 
 def plot_returns(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,
                  ax: Any = None) -> Figure:
-    """Draws the returns of a run of a `LocalRunner` over environment steps; else as `plot_learning_curve`.
+    """Plots the returns of a `LocalRunner` run over environment steps.
 
-    That is the mean return of each epoch and, where there are such columns, that of the best candidate and that of
-    the policy without exploration (`AverageReturn`, `BestCandidateReturn`, `Evaluation-AverageReturn`).
+    The curves are the mean return of each epoch (`AverageReturn`) and, if the columns exist, the return of the best
+    candidate (`BestCandidateReturn`) and of the policy without exploration (`Evaluation-AverageReturn`). Arguments,
+    return value and errors are as for `plot_learning_curve`.
     """
     return _plot(run_folder, path, "learning_curve.png", title, ax, [(_draw_epoch_returns, 1)])
 
 
 def plot_diagnostics(run_folder: PathLike, path: Optional[PathLike] = None, title: Optional[str] = None,
                      ax: Any = None) -> Figure:
-    """Draws the diagnostics of the estimates (`Trainer(diagnostics=True)`) over environment steps.
+    """Plots the gradient diagnostics of a run (`Trainer(diagnostics=True)`) over environment steps.
 
-    From top to bottom: the length of the meta-gradient and its standard deviation (where the lines meet there is
-    nothing but noise); the cosines of the angles between the meta-gradients of two halves of the tasks, and between the
-    gradients before and after adaptation; and the divergence of each adaptation step. By default the file is
-    `diagnostics.png`; everything else is as in `plot_learning_curve`.
+    The panels from top to bottom:
+
+    1. Norm of the meta-gradient and its standard deviation. If they are equal, the estimate is only noise.
+    2. Cosine of the angle between the meta-gradients of two halves of the tasks, and between the gradients before and
+       after adaptation.
+    3. KL divergence of each adaptation step, in nats.
+
+    The default file is `diagnostics.png` in the run folder. Arguments, return value and errors are otherwise as for
+    `plot_learning_curve`.
     """
     return _plot(run_folder, path, "diagnostics.png", title, ax, [(_draw_noise, 3), (_draw_cosines, 3), (_draw_kl, 2)])
 
 
 def _plot(run_folder: PathLike, path: Optional[PathLike], name: str, title: Optional[str], ax: Any,
           panels: Sequence[tuple[Panel, float]]) -> Figure:
-    """Draws panels, from top to bottom, each with its share of the height; by default into a file of this name."""
+    """Draws panels with their relative heights, from top to bottom; `name` is the default file name."""
     progress = read_progress(run_folder)
     (timesteps,) = columns(progress, "n_timesteps")
     folder = os.path.abspath(os.fspath(run_folder))
@@ -132,7 +141,7 @@ def _draw_kl(axes: Any, progress: Progress, timesteps: np.ndarray) -> None:
 
 
 def _draw_line(axes: Any, x: np.ndarray, y: np.ndarray, color: Any, label: str, linewidth: float = 1.8) -> None:
-    """Draws a running mean, and behind it the numbers that it averages."""
+    """Draws the running mean of a curve, and the unsmoothed values as a faint line."""
     mean, count = running_mean(y)
     if count.max() > 1:
         axes.plot(x, y, color=color, alpha=0.25, linewidth=0.6)

@@ -1,4 +1,4 @@
-"""What runs have logged, read from their `progress.csv`."""
+"""Reads the logged columns of runs from `progress.csv`."""
 import csv
 import json
 import os
@@ -14,27 +14,32 @@ from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.statistics import half_width_of_mean
 
 Progress = dict[str, np.ndarray]
-"""Columns of `progress.csv` by name, each float64 `[iterations]`; NaN where a row has no number."""
+"""Columns of `progress.csv` by name, each float64 `[iterations]`; NaN if a cell is not a number."""
 
 
 class MeanGain(NamedTuple):
-    """What adaptation gained in the last iterations of a run; returns are undiscounted sums of rewards."""
+    """Mean adaptation gain in the last iterations of a run; returns are undiscounted sums of rewards."""
 
     mean: float
-    half_width: float  # of the 95% interval over tasks; NaN for one task per iteration
+    half_width: float  # half width of the 95% interval over tasks; NaN for one task per iteration
     before: float  # mean return before adaptation
-    after: float  # mean return after the last inner step
-    num_itr: int  # iterations that were averaged
+    after: float  # mean return after the last adaptation step
+    num_itr: int  # number of averaged iterations
 
 
 def read_progress(run_folder: PathLike) -> Progress:
-    """Reads `progress.csv`; returns its columns by name, in the order of the file.
+    """Reads the `progress.csv` of a run, which may still be in progress.
+
+    An incomplete last line is ignored.
 
     Args:
-        run_folder: folder of the run, which may still be going on: a last line that is not whole is left out.
+        run_folder: folder of the run.
+
+    Returns:
+        The columns by name, in the order of the file.
 
     Raises:
-        ValueError: the file is missing, holds no row, or is no table.
+        ValueError: the file is missing, contains no rows or is not a CSV table.
     """
     path = os.path.join(os.fspath(run_folder), "progress.csv")
     try:
@@ -50,9 +55,10 @@ def read_progress(run_folder: PathLike) -> Progress:
 
 
 def describe_run(run_folder: PathLike) -> str:
-    """Returns what a run is, such as "ProMP on HalfCheetahRandDirecEnv, seed 1, inner step 0.1".
+    """Returns a short description of a run, such as "ProMP on HalfCheetahRandDirecEnv, seed 1, inner step 0.1".
 
-    The settings are those of `params.json`; a folder without them is called by the last parts of its path.
+    The settings are read from `params.json`. If that is not possible, the description is the last three parts of the
+    folder's path.
     """
     folder = os.path.abspath(os.fspath(run_folder))
     try:
@@ -65,16 +71,17 @@ def describe_run(run_folder: PathLike) -> str:
 
 
 def describe_settings(script: Optional[str], env: str, seeds: Sequence[int], inner_lr: Optional[float] = None) -> str:
-    """Returns in words what runs have in common; None, and no seeds, are left out."""
+    """Returns a short description of runs from their common settings; None and empty seeds are omitted."""
     algorithm = "" if script is None else f"{title_of(os.path.splitext(script)[0])} on "
     seed = f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}" if len(seeds) else ""
     return f"{algorithm}{env}{seed}" + ("" if inner_lr is None else f", inner step {inner_lr:g}")
 
 
 def return_columns(progress: Progress) -> dict[str, str]:
-    """Returns the names of the columns with mean returns, by what they mean.
+    """Returns the columns with mean returns, as a dict from a label to the column name.
 
-    These are the returns before adaptation and after its last step or, of a run without adaptation, just the return.
+    The labels are `return before adaptation` and `return after adaptation` (after the last adaptation step). For a run
+    without adaptation, the only label is `return`.
     """
     if "AverageReturn" in progress:
         return {"return": "AverageReturn"}
@@ -86,14 +93,17 @@ def return_columns(progress: Progress) -> dict[str, str]:
 
 
 def mean_gain(progress: Progress, last: int = 10) -> MeanGain:
-    """Averages what adaptation gained over the last iterations of a run.
+    """Averages the adaptation gain over the last iterations of a run.
 
-    Every iteration draws tasks of its own, so the variances of their mean gains add up: with half widths `h_i`, the
-    mean over `n` iterations has the half width `sqrt(sum_i h_i^2) / n`.
+    Each iteration samples new tasks, so the mean gains of the iterations are independent and their variances add up.
+    With half widths `h_i`, the half width of the mean over `n` iterations is `sqrt(sum_i h_i^2) / n`.
 
     Args:
-        progress: what `read_progress` returned.
-        last: iterations to average, at least 1; all if there are fewer.
+        progress: return value of `read_progress`.
+        last: number of iterations to average, at least 1; all iterations if the run has fewer. Default 10.
+
+    Raises:
+        ValueError: `last` is below 1, or `progress` lacks a column.
     """
     gains, half_widths = columns(progress, "AdaptationGain", "AdaptationGainCI95")
     _, returns = step_columns(progress, "AverageReturn")
@@ -111,11 +121,15 @@ def columns(progress: Progress, *keys: str) -> tuple[np.ndarray, ...]:
 
 
 def step_columns(progress: Progress, name: str) -> tuple[list[int], np.ndarray]:
-    """Returns the numbers of the adaptation steps that have a column, and these columns, `[steps, iterations]`."""
+    """Returns the columns `Step_<k>-<name>` of all adaptation steps.
+
+    Returns:
+        The sorted step numbers, and the columns, float64 `[steps, iterations]`.
+    """
     pattern = re.compile(rf"Step_(\d+)-{name}")
     found = {int(match[1]): match[0] for match in map(pattern.fullmatch, progress) if match}
     if not found:
-        columns(progress, f"Step_0-{name}")  # says what is missing
+        columns(progress, f"Step_0-{name}")  # raises an error that names the missing column
     return sorted(found), np.stack([progress[found[step]] for step in sorted(found)])
 
 

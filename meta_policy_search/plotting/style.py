@@ -1,4 +1,4 @@
-"""What pictures share: figures and how they are written, colors, axes, and the names of adaptation steps."""
+"""Common functions of all plots: figures and their files, colors, axes and labels."""
 import contextlib
 import functools
 import io
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     Figure = "matplotlib.figure.Figure"
 
-# Told apart without red and green; the first two of them are blue and orange.
+# Distinguishable with red-green color blindness; the first two are blue and orange.
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#555555")
 GAIN_COLOR, NOISE_COLOR = "#009e73", "#d55e00"
 REFERENCE_COLORS = ("#555555", "#d55e00", "#0072b2", "#e69f00")
@@ -28,10 +28,23 @@ _LOOK: Any = {"font.family": "DejaVu Sans", "font.size": 10, "axes.edgecolor": "
 @contextlib.contextmanager
 def picture(path: Optional[PathLike], title: str, height: float, width: float = 8.0, rows: int = 1, columns: int = 1,
             ax: Any = None, **options: Any) -> Iterator[np.ndarray]:
-    """Gives axes, `[rows, columns]`; when the block ends, their figure is written to `path`, if any, as SVG or PNG.
+    """Yields Matplotlib axes, and writes their figure to `path` when the `with` block ends.
 
-    They are a user's (`ax`, one or an array; another number of axes is a `ValueError`), else those of a new figure with
-    this title and size in inches, `options` being those of `Figure.subplots`.
+    Args:
+        path: file to write: SVG if the name ends with `.svg`, otherwise PNG; None for no file.
+        title: title of a new figure.
+        height: height of a new figure, inches.
+        width: width of a new figure, inches.
+        rows: number of rows of axes.
+        columns: number of columns of axes.
+        ax: axes of the user, a single object or an array; None creates a new figure.
+        **options: arguments of `Figure.subplots` for a new figure.
+
+    Returns:
+        The axes, an array `[rows, columns]`.
+
+    Raises:
+        ValueError: `ax` has a different number of axes.
     """
     import matplotlib
 
@@ -49,12 +62,12 @@ def picture(path: Optional[PathLike], title: str, height: float, width: float = 
 
 
 def _new_figure(title: str, size: tuple[float, float]) -> Figure:
-    """Returns a figure that pyplot does not hold on to, and that notebooks show."""
+    """Returns a figure that pyplot does not keep a reference to, and that notebooks display."""
     import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
     figure._repr_png_ = functools.partial(_as_png, figure)  # type: ignore[attr-defined]
-    title = title.encode(errors="backslashreplace").decode()  # names of folders may have bytes that are no text
+    title = title.encode(errors="backslashreplace").decode()  # folder names may contain undecodable bytes
     figure.suptitle(title, fontsize=11, parse_math=False)
     return figure
 
@@ -66,12 +79,12 @@ def _as_png(figure: Figure) -> bytes:
 
 
 def figure_of(all_axes: np.ndarray) -> Figure:
-    """Returns the figure that axes are in, that of a subfigure as a whole."""
+    """Returns the top-level figure of axes, also if they are in a subfigure."""
     return all_axes.flat[0].figure.canvas.figure
 
 
 def label_curves(all_axes: np.ndarray, ax: Any, *handles_and_labels: Any) -> None:
-    """Draws the legend of a picture: below its panels, or into the first of a user's axes."""
+    """Draws the legend below the panels of a new figure, or into the first axes of the user."""
     if ax is None:
         figure_of(all_axes).legend(*handles_and_labels, loc="outside lower center", frameon=False)
     else:
@@ -79,7 +92,7 @@ def label_curves(all_axes: np.ndarray, ax: Any, *handles_and_labels: Any) -> Non
 
 
 def label_y(axes: Any, label: str, scale: str = "linear") -> None:
-    """Labels the vertical axis, and gives the axes their grid."""
+    """Labels the vertical axis and draws the grid."""
     axes.set_ylabel(label)
     axes.set_yscale(scale)
     axes.grid(color=GRID_COLOR, linewidth=0.6)
@@ -88,7 +101,7 @@ def label_y(axes: Any, label: str, scale: str = "linear") -> None:
 
 
 def label_x(axes: Any, label: str, is_count: bool = True) -> None:
-    """Labels the horizontal axis, which begins at zero; counts have whole numbers."""
+    """Labels the horizontal axis, which begins at zero; counts have integer ticks."""
     from matplotlib.ticker import EngFormatter, MaxNLocator
 
     axes.set_xlim(left=0.0)
@@ -99,17 +112,17 @@ def label_x(axes: Any, label: str, is_count: bool = True) -> None:
 
 
 def point_marker(x: np.ndarray) -> dict[str, Any]:
-    """Returns the markers of a line: none where it has many points."""
+    """Returns the marker style of a line: markers up to 20 points, none for longer lines."""
     return {"marker": "o" if len(x) <= 20 else None, "markersize": 4}
 
 
 def step_label(step: int) -> str:
-    """Returns when something was after so many adaptation steps, in words."""
+    """Returns the label of a number of adaptation steps, such as "after 2 adaptation steps"."""
     return "before adaptation" if step == 0 else f"after {step} adaptation step{'s' if step > 1 else ''}"
 
 
 def step_colors(number: int) -> np.ndarray:
-    """Returns a color for each of so many adaptation steps, `[number, 4]`."""
+    """Returns RGBA colors for `number` adaptation steps, `[number, 4]`."""
     from matplotlib import colormaps
 
     return colormaps["plasma"](np.linspace(0.1, 0.65, number))

@@ -1,4 +1,4 @@
-"""The picture of where a policy goes in tasks of a world in the plane."""
+"""Plot of a policy's trajectories in tasks of a planar environment."""
 import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
@@ -13,27 +13,32 @@ from meta_policy_search.utils.files import PathLike
 
 
 class TaskTrajectories(NamedTuple):
-    """Where a policy went in a task of a world in the plane."""
+    """Trajectories of a policy in a task of a planar environment."""
 
-    scenery: Scenery  # the world, with the goal of the task
-    trajectories: Sequence[Sequence[np.ndarray]]  # after 0, 1, ... adaptation steps, positions on paths, [T + 1, 2]
-    returns: Sequence[float]  # after 0, 1, ... adaptation steps, the mean return of a path
+    scenery: Scenery  # background of the plot, with the goal of the task
+    trajectories: Sequence[Sequence[np.ndarray]]  # after 0, 1, ... adaptation steps: positions of each path, [T + 1, 2]
+    returns: Sequence[float]  # mean return after 0, 1, ... adaptation steps
 
 
 def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike] = None, title: str = "",
                       names: Sequence[str] = (), ax: Any = None) -> Figure:
-    """Draws the paths of a policy in the plane: a column for each task, a row for each number of adaptation steps.
+    """Plots the paths of a policy in the plane, with one column per task and one row per number of adaptation steps.
 
-    All panels show the same part of the plane. A ring is where a path begins, a dot where it ends. Returns the
-    figure.
+    All panels show the same part of the plane. A ring marks the start of a path, a dot its end.
 
     Args:
-        tasks: at least one, with as many adaptation steps each.
-        path: file to write, PNG or, by its ending, SVG; default None, no file.
-        title: title of the figure; without effect on that of `ax`.
-        names: a name for each task, which stands over its column; by default their numbers.
-        ax: Matplotlib axes to draw into, as `pyplot.subplots` returns them for as many rows and columns; default None,
-            a new figure.
+        tasks: at least one task, all with the same number of adaptation steps.
+        path: file to write: SVG if the name ends with `.svg`, otherwise PNG. Default None: no file.
+        title: title of the figure; ignored if `ax` is given.
+        names: title of each column. Default: "task 1", "task 2", ...
+        ax: Matplotlib axes to draw into, an array `[rows, columns]` as returned by `pyplot.subplots`. Default None: a
+            new figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: the number of axes is wrong.
     """
     num_rounds = len(tasks[0].trajectories)
     names = names or [f"task {number}" for number in range(1, len(tasks) + 1)]
@@ -49,7 +54,7 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike
                     axes.plot(*trajectory.T, color=color, linewidth=0.8, alpha=0.5)
                     axes.plot(*trajectory[0], "o", color=color, markerfacecolor="white", markersize=4, zorder=3)
                     axes.plot(*trajectory[-1], "o", color=color, markersize=4, zorder=3)
-                draw_scenery(axes, task.scenery._replace(half_width=widest), every, scale=0.7)  # the goal on top
+                draw_scenery(axes, task.scenery._replace(half_width=widest), every, scale=0.7)  # last: goal on top
                 axes.set_xlabel(f"return {mean_return:.2f}", fontsize=9)
             column[0].set_title(textwrap.fill(name, 28), fontsize=9)
         for step, axes in enumerate(all_axes[:, 0]):
@@ -58,11 +63,15 @@ def plot_trajectories(tasks: Sequence[TaskTrajectories], path: Optional[PathLike
 
 
 def describe_task(task: Task, length: int = 40, env: Any = None) -> str:
-    """Returns a task in a few words: numbers with two decimals, cut off after `length` characters.
+    """Returns a short description of a task: numbers with two decimals, truncated to `length` characters.
 
-    With the environment, in which it is then set, directions along a line are called "forward" and "backward".
+    Args:
+        task: the task.
+        length: maximum number of characters; default 40.
+        env: environment of the task. If given and planar, the task is set in it, and directions along a line are
+            described as "forward" or "backward". Default None.
     """
-    text = _in_words(task)
+    text = _as_text(task)
     if isinstance(task, float) and hasattr(getattr(env, "unwrapped", None), "scenery"):
         env.set_task(task)
         direction = env.unwrapped.scenery().direction
@@ -70,9 +79,9 @@ def describe_task(task: Task, length: int = 40, env: Any = None) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
-def _in_words(task: Task) -> str:
+def _as_text(task: Task) -> str:
     if isinstance(task, dict):
-        return ", ".join(f"{key} {_in_words(value)}" for key, value in task.items())
+        return ", ".join(f"{key} {_as_text(value)}" for key, value in task.items())
     if isinstance(task, (list, tuple)) or np.ndim(task) > 0:
-        return f"({', '.join(map(_in_words, task))})"
+        return f"({', '.join(map(_as_text, task))})"
     return f"{task:.2f}" if isinstance(task, (float, np.floating)) else str(task)

@@ -1,4 +1,4 @@
-"""Callbacks of training loops."""
+"""Callbacks for training loops."""
 from typing import Any, Callable, Optional
 
 import numpy as np
@@ -8,24 +8,24 @@ from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.serializable import Configurable
 
 Callback = Callable[[Any, Row], Optional[bool]]
-"""Called with the trainer and the row that it has logged; returning True stops training."""
+"""Function `callback(trainer, row)`, called with the logged row after every iteration; True stops training."""
 
 
 class EarlyStopping(Configurable):
-    """A callback that stops training when a column no longer improves.
+    """Callback that stops training when a column no longer improves.
 
-    Snapshots do not contain its state: after a restart it counts from zero again.
+    Snapshots do not contain the state of the callback. In a resumed run, it starts counting from zero.
 
     Args:
-        key (str): the column, such as `Step_1-AverageReturn`.
+        key (str): name of the column, such as `Step_1-AverageReturn`.
         patience (int): number of iterations without improvement after which training stops, at least 1.
-        min_delta (float): smallest change that counts as an improvement, in the column's unit, exclusive; at least 0.
-            Default 0.
+        min_delta (float): an improvement must exceed this value, in the unit of the column; at least 0. Default 0.
         higher_is_better (bool): whether larger values are better; default True.
-        target (float or None): training also stops when the column reaches this value. Default None.
+        target (float or None): training also stops when the column reaches this value. Default None: no target.
 
     Raises:
-        ValueError: a number out of range; when called, a column that was not logged.
+        TypeError: an argument has the wrong type.
+        ValueError: a number is out of range; in a call, the column was not logged.
     """
 
     def __init__(self, key: str, patience: int, min_delta: float = 0.0, higher_is_better: bool = True,

@@ -1,6 +1,7 @@
-"""Checks of arguments: each returns the value as a Python object or raises an error.
+"""Argument checks. Each function returns the value as a Python object or raises an error.
 
-A wrong type raises `TypeError`, a wrong value `ValueError`; both name the argument, the expected value and the value.
+A wrong type raises `TypeError`, a wrong value `ValueError`. The message names the argument, the expected value and the
+actual value.
 NumPy scalars and zero-dimensional arrays count as numbers. Booleans never count as numbers, and floats such as 2.0
 never as integers.
 """
@@ -20,12 +21,12 @@ def _fail(error: type[Exception], name: str, value: Any, expected: str) -> NoRet
 
 
 def _scalar(value: Any) -> Any:
-    """Returns the Python scalar that a NumPy scalar or zero-dimensional array holds; anything else unchanged."""
+    """Converts a NumPy scalar or zero-dimensional array to a Python scalar; returns other values unchanged."""
     return value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
 
 
 def _number(name: str, value: Any, kinds: Any, expected: str, fits: Callable[[Any], bool]) -> Any:
-    """Returns the Python number of one of the types `kinds` that `value` holds, if it fits."""
+    """Returns `value` as a Python number if its type is one of `kinds` and `fits` returns True for it."""
     number = _scalar(value)
     if isinstance(number, bool) or not isinstance(number, kinds):
         _fail(TypeError, name, value, expected)
@@ -36,7 +37,7 @@ def _number(name: str, value: Any, kinds: Any, expected: str, fits: Callable[[An
 
 def _float(name: str, value: Any, expected: str, low: float = -_LARGEST, high: float = _LARGEST,
            low_open: bool = False, high_open: bool = False) -> float:
-    """Returns `value` as `float` if it lies between two bounds, each of which can be excluded."""
+    """Returns `value` as `float` if it lies between two bounds; `low_open` and `high_open` exclude a bound."""
 
     def fits(number: float) -> bool:
         return low <= number <= high and not (low_open and number == low) and not (high_open and number == high)
@@ -45,7 +46,7 @@ def _float(name: str, value: Any, expected: str, low: float = -_LARGEST, high: f
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Whether two values, arrays among them, are equal; `True` and `1` are not."""
+    """Returns whether two values or arrays are equal. `True` does not equal `1`."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return bool(np.array_equal(a, b))
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
@@ -57,7 +58,7 @@ def check_int_at_least(name: str, value: Any, low: int) -> int:
 
 
 def check_positive_int(name: str, value: Any) -> int:
-    """Returns `value` as `int` if it is an integer of at least one."""
+    """Returns `value` as `int` if it is an integer of at least 1."""
     return check_int_at_least(name, value, 1)
 
 
@@ -67,17 +68,17 @@ def check_finite(name: str, value: Any) -> float:
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Returns `value` as `float` if it is a finite number above zero."""
+    """Returns `value` as `float` if it is a finite number above 0."""
     return _float(name, value, "a finite number above 0", low=0.0, low_open=True)
 
 
 def check_non_negative(name: str, value: Any) -> float:
-    """Returns `value` as `float` if it is a finite number of at least zero."""
+    """Returns `value` as `float` if it is a finite number of at least 0."""
     return _float(name, value, "a finite number of at least 0", low=0.0)
 
 
 def check_fraction(name: str, value: Any, low_open: bool = True, high_open: bool = False) -> float:
-    """Returns `value` as `float` if it lies between zero and one; `low_open` excludes zero, `high_open` one."""
+    """Returns `value` as `float` if it lies between 0 and 1; `low_open` excludes 0, `high_open` excludes 1."""
     expected = f"a number in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
     return _float(name, value, expected, 0.0, 1.0, low_open, high_open)
 
@@ -102,22 +103,25 @@ def check_choice(name: str, value: T, choices: Iterable[T]) -> T:
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """Returns `; did you mean ...?` with the known name that is most similar to `name`; an empty string if none is."""
+    """Returns `; did you mean ...?` with the known name most similar to `name`, or `""` if no name is similar."""
     by_lower = {other.lower(): other for other in known if isinstance(other, str)}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1) if isinstance(name, str) else []
     return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def check_agrees(name: str, value: T, other_name: str, other: T) -> T:
-    """Returns `value` (as a Python scalar where it is a NumPy one) if it equals that of another object.
+    """Returns `value` if it equals the same quantity of another object; converts NumPy scalars to Python scalars.
 
-    Used where the documented API passes the same number to several objects.
+    Used if the API passes the same number to several objects.
 
     Args:
-        name: the argument.
-        value: what was given for it.
-        other_name: name of the same quantity in the other object, such as `policy.meta_batch_size`.
-        other: its value there.
+        name: name of the argument.
+        value: value of the argument.
+        other_name: name of the quantity in the other object, such as `policy.meta_batch_size`.
+        other: value of the quantity in the other object.
+
+    Raises:
+        ValueError: the values differ.
     """
     value, other = _scalar(value), _scalar(other)
     if not _equal(value, other):

@@ -1,7 +1,7 @@
-"""Vectorized methods, and the check that they may stand in for the methods they vectorize.
+"""Fast paths: vectorized methods that replace documented methods, and the check whether they may be used.
 
 Policies (`make_actor`, `make_actors`), environments (`make_batched`) and baselines (`fit_predict`) may have a
-vectorized method next to their documented ones. It declares which methods it replaces::
+vectorized method in addition to their documented methods. It declares the methods that it replaces::
 
     class MyPolicy(MetaPolicy):
         def get_actions(self, observations): ...
@@ -9,8 +9,8 @@ vectorized method next to their documented ones. It declares which methods it re
         @replaces("get_actions")
         def make_actor(self): ...
 
-`fast_path` returns the vectorized method only while these methods are the ones it was written for. An object whose
-class overrides one of them, or whose class or instance was patched, is used through its documented methods.
+`fast_path` returns the vectorized method only if the replaced methods are unchanged. If a subclass overrides one of
+them, or the class or the object was patched, the library calls the documented methods instead.
 """
 import inspect
 from typing import Any, Callable, Dict, Optional, TypeVar
@@ -19,10 +19,10 @@ F = TypeVar("F", bound=Callable)
 
 
 class replaces:  # noqa: N801 - used as a decorator
-    """Declares which methods of the same class a vectorized method replaces.
+    """Decorator that declares the methods of the same class that a vectorized method replaces.
 
-    The functions of these names are recorded when the class is created. If one of them is overridden or replaced later,
-    the vectorized method is not used.
+    The decorator records these methods when the class is created. If one of them is overridden or patched later, the
+    vectorized method is not used.
 
     Args:
         *names: names of methods or properties.
@@ -33,19 +33,19 @@ class replaces:  # noqa: N801 - used as a decorator
 
     def __call__(self, method: F) -> F:
         self._method: Callable = method
-        return self  # type: ignore[return-value]  # `__set_name__` puts the method in its place
+        return self  # type: ignore[return-value]  # `__set_name__` restores the plain method
 
     def __set_name__(self, owner: type, name: str) -> None:
         recorded = {name: inspect.getattr_static(owner, name) for name in self._names}
         self._method.replaced = recorded  # type: ignore[attr-defined]
-        setattr(owner, name, self._method)  # the class has the plain method
+        setattr(owner, name, self._method)
 
 
 def fast_path(obj: Any, name: str) -> Optional[Callable]:
     """Returns the vectorized method `name` of an object, or None if the documented methods must be called instead.
 
     Raises:
-        TypeError: the method does not declare what it replaces.
+        TypeError: the method does not declare the methods that it replaces.
     """
     cls = type(obj)
     method = inspect.getattr_static(cls, name, None)
@@ -53,8 +53,9 @@ def fast_path(obj: Any, name: str) -> Optional[Callable]:
         return None
     replaced: Optional[Dict[str, Any]] = getattr(method, "replaced", None)
     if replaced is None:
-        raise TypeError(f"{cls.__name__}.{name}: expected the decorator @replaces(...) of "
-                        "meta_policy_search.utils.fast_paths, which names the methods that it replaces")
+        raise TypeError(f"{cls.__name__}.{name}: expected a method decorated with @replaces(...) of "
+                        "meta_policy_search.utils.fast_paths, got one without. Pass the names of the methods that it "
+                        "replaces")
     own = getattr(obj, "__dict__", {})
     for other, function in replaced.items():
         if other in own or inspect.getattr_static(cls, other, None) is not function:

@@ -1,4 +1,4 @@
-"""Atomic writes of files, tables as CSV, and locks of run folders."""
+"""Atomic file writes, CSV tables and locks of run folders."""
 import contextlib
 import csv
 import fcntl
@@ -11,21 +11,22 @@ from typing import Any, BinaryIO, Optional, Union
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-TEMPORARY = ".tmp"  # suffix of a file that is being written
+TEMPORARY = ".tmp"  # suffix of files that are being written
 
 _LOCK_FILE = ".lock"
-_LOCK_TIMEOUT = 0.05  # seconds; longer than `is_locked` of another process holds its shared lock
+_LOCK_TIMEOUT = 0.05  # seconds; must exceed the time that `is_locked` in another process holds its shared lock
 
 
 @contextlib.contextmanager
 def atomic_file(path: PathLike, before_replace: Optional[Callable[[], None]] = None) -> Iterator[BinaryIO]:
-    """Opens a new binary file that is flushed to disk and replaces `path` when the `with` block ends.
+    """Opens a temporary binary file that replaces `path` when the `with` block ends.
 
-    If the block or a write fails, the file at `path` does not change, and the new file is removed.
+    The file is flushed to disk first. If the block or a write fails, the file at `path` does not change, and the
+    temporary file is removed.
 
     Args:
         path: file to write.
-        before_replace: called after the new file is flushed to disk and before it replaces the old one.
+        before_replace: called after the flush and before the temporary file replaces the old file.
     """
     with atomic_path(path, before_replace) as temporary, open(temporary, "w+b") as file:
         yield file
@@ -35,7 +36,7 @@ def atomic_file(path: PathLike, before_replace: Optional[Callable[[], None]] = N
 
 @contextlib.contextmanager
 def atomic_path(path: PathLike, before_replace: Optional[Callable[[], None]] = None) -> Iterator[str]:
-    """Returns the path of a temporary file that replaces `path` when the `with` block ends; see `atomic_file`."""
+    """Yields the path of a temporary file that replaces `path` when the `with` block ends; see `atomic_file`."""
     path = os.fspath(path)
     temporary = path + TEMPORARY
     try:
@@ -57,12 +58,12 @@ def write_text(path: PathLike, text: str) -> None:
 
 
 def write_csv(path: PathLike, table: Iterable[Iterable[Any]]) -> None:
-    """Writes rows of cells, the header first, to a CSV file, atomically; None becomes an empty cell."""
+    """Writes rows of cells (header first) to a CSV file atomically; None becomes an empty cell."""
     write_text(path, csv_text(table))
 
 
 def csv_text(table: Iterable[Iterable[Any]]) -> str:
-    """Returns rows of cells as CSV, with a line feed after each row; None becomes an empty cell."""
+    """Formats rows of cells as CSV with a line feed after each row; None becomes an empty cell."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(table)
     return text.getvalue()
@@ -79,11 +80,11 @@ def _sync_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def lock_folder(folder: PathLike) -> Iterator[None]:
-    """Keeps other processes from writing to a folder until the `with` block or this process ends.
+    """Locks a folder against writes by other processes, until the `with` block or this process ends.
 
-    The operating system locks the file `.lock` in the folder. The file stays, but the lock ends with the process, also
-    after `kill -9`. A process can lock a folder several times; other processes wait for the last block to end. A forked
-    child process does not hold the lock.
+    The operating system locks the file `.lock` in the folder. The file remains, but the lock is released when the
+    process ends, even after `kill -9`. A process can lock a folder several times; the lock is released when the last
+    block ends. Forked child processes do not hold the lock.
 
     Args:
         folder: an existing folder.
@@ -92,7 +93,7 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
         ValueError: another process holds the lock; the message names it.
         OSError: the folder does not exist or is not writable.
     """
-    import filelock  # takes 40 ms, which worker processes save
+    import filelock  # imported here because it takes 40 ms, and worker processes do not need it
 
     path = os.path.join(os.path.realpath(folder), _LOCK_FILE)
     lock = filelock.FileLock(path, is_singleton=True, thread_local=False, fallback_to_soft=False)
@@ -103,12 +104,12 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
     except filelock.Timeout:
         with open(path, encoding="utf-8") as file:
             holder = file.read() or "another process"
-        raise ValueError(f"dir: expected a folder that no other process writes to, got {os.fspath(folder)}, which "
-                         f"{holder} writes to. Wait until it has ended, or choose another folder") from None
+        raise ValueError(f"dir: expected a folder that no other process writes to, got {os.fspath(folder)}, which is "
+                         f"locked by {holder}. Wait until that process has ended, or choose another folder") from None
     except OSError as error:
         if not os.path.exists(path):
             raise
-        warnings.warn(f"{folder} cannot be locked ({error}): make sure that no other process writes to it",
+        warnings.warn(f"dir: cannot lock {folder} ({error}). Make sure that no other process writes to it",
                       stacklevel=3)
     try:
         yield
@@ -117,7 +118,7 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
 
 
 def is_locked(folder: PathLike) -> bool:
-    """Returns whether a process, this one included, holds the lock of a folder (`lock_folder`)."""
+    """Returns whether any process, including this one, holds the lock of a folder (`lock_folder`)."""
     try:
         with open(os.path.join(folder, _LOCK_FILE), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Imports gym without the notice that it prints."""
+"""Imports gym without the notice that it prints on import."""
 import importlib
 
 try:

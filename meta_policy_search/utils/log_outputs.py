@@ -1,7 +1,7 @@
-"""Files and terminal formats of the logger.
+"""Output files and terminal formats of the logger.
 
-An output file keeps what it knows about the written rows in `state`. Setting `state` back to an earlier value rolls
-back the rows since then: the next row overwrites them. If a write fails, the file keeps its earlier rows.
+The attribute `state` of an output file describes the written rows. To roll back rows, set `state` to an earlier value:
+the next row then overwrites all later rows. If a write fails, the file keeps its earlier rows.
 """
 import contextlib
 import csv
@@ -26,10 +26,10 @@ from meta_policy_search.utils.files import atomic_file, csv_text
 from meta_policy_search.utils.progress import in_notebook
 
 Row = dict[str, Any]
-"""A row: column to number, string or None."""
+"""A logged row: column name to number, string or None."""
 
 Position = dict[str, Any]
-"""Where an output stands after a row; JSON can hold it."""
+"""Position of an output after a row, in JSON types."""
 
 
 class LogFileError(OSError):
@@ -37,42 +37,46 @@ class LogFileError(OSError):
 
 
 class RowFile:
-    """A file that holds one row per line, and that only this process writes.
+    """Output file with one row per line, written by one process only.
 
-    If another program changes the size of the file, the next row moves that version to `<path>.changed` and rewrites
-    the file with all rows of the run.
+    If another program changes the size of the file, the next `write_row` moves the changed file to `<path>.changed` and
+    writes a new file with all rows of the run.
 
     Args:
-        path: the file.
-        position: where a resumed run continues; None starts an empty file.
-        with_row: function `(state, row) -> state` that adds a row. A state is a dict of `content`
-            (bytes), `rows` (their number) and, for CSV, `keys` (columns); it is replaced, never changed in place.
-        content_at: function `(content, position) -> content` that cuts the file back to a position.
+        path: path of the file.
+        position: position where a resumed run continues; None starts an empty file.
+        with_row: function `(state, row) -> state` that adds a row. A state is a dict with the keys `content` (bytes),
+            `rows` (number of rows) and, for CSV, `keys` (columns). States are never modified in place.
+        content_at: function `(content, position) -> content` that truncates the content to a position.
+
+    Raises:
+        ValueError: the content of the file up to `position` has changed.
+        LogFileError: the file cannot be written.
     """
 
     def __init__(self, path: str, position: Optional[Position], with_row: Callable[[dict, Row], dict],
                  content_at: Callable[[bytes, Position], bytes]) -> None:
         self._path, self._with_row = path, with_row
-        self._attempted = b""  # what the last row wanted to write; the file may hold a part of it
+        self._attempted = b""  # content that the last call tried to write; the file may contain a part of it
         self.state: dict[str, Any] = {"content": b"", "rows": 0}
         if position is not None and position["rows"]:
             with open(path, "rb") as file:
                 content = content_at(file.read(), position)
             if hashlib.sha256(content).hexdigest() != position["sha256"]:
                 raise ValueError(f"positions: expected {path} to begin with the {position['rows']} rows that the run "
-                                 "had when its snapshot was taken, but they were changed. To go on, put the file back "
-                                 "as it was")
+                                 "had logged when its snapshot was saved, got different rows. To resume the run, "
+                                 "restore the original file")
             self.state = {"content": content, **{key: position[key] for key in ("rows", "keys") if key in position}}
         self._replace(self.state["content"])
 
     def position(self) -> Position:
-        """Returns what a resumed run needs to continue after the last row."""
+        """Returns the position after the last row, from which a resumed run can continue."""
         known = dict(self.state)
         content = known.pop("content")
         return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **known}
 
     def write_row(self, row: Row) -> None:
-        """Appends a row; replaces the file if the row changes earlier lines, or if its size is unexpected."""
+        """Appends a row. Rewrites the file if the row changes earlier lines or the file has an unexpected size."""
         state = self._with_row(self.state, row)
         before, after = self.state["content"], state["content"]
         is_known = os.path.exists(self._path) and os.path.getsize(self._path) == len(before)
@@ -86,12 +90,12 @@ class RowFile:
         self.state = state
 
     def _keep_changed(self) -> None:
-        """Moves a version of the file that another program wrote to `<path>.changed`."""
+        """Moves the file to `<path>.changed` if another program has written to it."""
         with _naming(self._path), contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
             if not self._attempted.startswith(file.read()):
                 os.replace(self._path, f"{self._path}.changed")
-                warnings.warn(f"{self._path} was changed by another program; that version is in {self._path}.changed, "
-                              "and the file is written again with all rows of the run", stacklevel=2)
+                warnings.warn(f"{self._path} was changed by another program. The changed file was moved to "
+                              f"{self._path}.changed, and a new file with all rows was written", stacklevel=2)
 
     def _replace(self, content: bytes) -> None:
         with _naming(self._path), atomic_file(self._path) as file:
@@ -99,7 +103,7 @@ class RowFile:
 
 
 def _csv_with_row(state: dict, row: Row) -> dict:
-    """Returns the state of a CSV file after a row; earlier rows are blank in columns that are new."""
+    """Returns the state of a CSV file after adding a row; earlier rows get empty cells in new columns."""
     old_keys, content = state.get("keys", []), state["content"]
     keys = old_keys + [key for key in row if key not in old_keys]
     lines = [[row.get(key) for key in keys]]
@@ -111,7 +115,7 @@ def _csv_with_row(state: dict, row: Row) -> dict:
 
 
 def _csv_content_at(data: bytes, position: Position) -> bytes:
-    """Returns a CSV file up to a position, without the columns that were added later."""
+    """Returns the content of a CSV file up to a position, without columns that were added later."""
     lines = itertools.islice(_csv_lines(data), position["rows"] + 1)
     return csv_text(line[: len(position["keys"])] for line in lines).encode()
 
@@ -121,7 +125,7 @@ def _csv_lines(content: bytes) -> Iterator[list[str]]:
 
 
 def _json_with_row(state: dict, row: Row) -> dict:
-    """Returns the state of a file of JSON lines after a row."""
+    """Returns the state of a JSON Lines file after adding a row."""
     return {**state, "content": state["content"] + (json.dumps(row) + "\n").encode(), "rows": state["rows"] + 1}
 
 
@@ -130,22 +134,23 @@ def _json_content_at(data: bytes, position: Position) -> bytes:
 
 
 class EventFile:
-    """Appends the numbers of rows to an event file of TensorBoard.
+    """Writes the numbers of each row to a TensorBoard event file.
 
-    Each process writes its own file: an open TensorBoard continues to read a file where the file ended before. A
-    resumed run truncates the files to the position and writes a start event, at which an open TensorBoard discards the
-    points of this and later steps. `state` has the next `step`, and `files`: the size in bytes of each file of the run.
+    Each process writes a new file, because a running TensorBoard reads only data that is appended to a file. A resumed
+    run truncates the existing files to the position and writes a start event. At this event, a running TensorBoard
+    discards the points of this step and of later steps. `state` contains the next `step` and `files`, the size of each
+    file in bytes.
 
     Args:
-        folder: holds the event files; created if missing.
-        position: where a resumed run continues; None starts at step 0.
+        folder: folder of the event files; created if missing.
+        position: position where a resumed run continues; None starts at step 0.
     """
 
     def __init__(self, folder: str, position: Optional[Position]) -> None:
         from tensorboard.compat.proto.event_pb2 import SessionLog
 
         os.makedirs(folder, exist_ok=True)
-        now = time.time_ns()  # TensorBoard reads files in the order of their names
+        now = time.time_ns()  # TensorBoard reads files in alphabetical order
         self._folder, self._name = folder, f"events.out.tfevents.{now // 10**9}.{socket.gethostname()}.{now}"
         files = {} if position is None else position["files"]
         for name in os.listdir(folder) if position is not None else ():
@@ -160,7 +165,7 @@ class EventFile:
             self._append(position["step"], session_log=SessionLog(status=SessionLog.START))
 
     def position(self) -> Position:
-        """Returns what a resumed run needs to continue after the last row."""
+        """Returns the position after the last row, from which a resumed run can continue."""
         return self.state
 
     def write_row(self, row: Row) -> None:
@@ -191,7 +196,13 @@ FORMATS = (*TERMINAL_FORMATS, "log", "csv", "json", "tensorboard")
 
 
 def open_output(format: str, folder: str, position: Optional[Position]) -> OutputFile:
-    """Opens the file of the format `csv`, `json` or `tensorboard` in a run folder, to continue from a position."""
+    """Opens the output file of the format `csv`, `json` or `tensorboard` in a run folder.
+
+    Args:
+        format: the format.
+        folder: run folder.
+        position: position where a resumed run continues; None starts a new file.
+    """
     if format == "csv":
         return RowFile(os.path.join(folder, "progress.csv"), position, _csv_with_row, _csv_content_at)
     if format == "json":
@@ -200,7 +211,17 @@ def open_output(format: str, folder: str, position: Optional[Position]) -> Outpu
 
 
 def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs") -> list[str]:
-    """Returns the formats to write, None for the default; errors are those of `logger.configure`."""
+    """Checks log formats; returns them as a list, or the default formats for None.
+
+    Args:
+        format_strs: the formats, or None.
+        name: name of the argument in error messages.
+
+    Raises:
+        TypeError: `format_strs` is a string.
+        ValueError: a format is unknown, or two terminal formats were given.
+        ImportError: the format `tensorboard` without the package tensorboard.
+    """
     if format_strs is None:
         return ["line" if in_notebook() else "stdout", "log", "csv"]
     if isinstance(format_strs, str):
@@ -212,20 +233,20 @@ def check_formats(format_strs: Optional[Iterable[str]], name: str = "format_strs
         try:
             importlib.import_module("tensorboard")
         except ImportError as error:
-            raise ImportError("the format tensorboard needs the package tensorboard: run `pip install "
+            raise ImportError("the format tensorboard requires the package tensorboard: run `pip install "
                               '"meta_policy_search[tensorboard]"`') from error
     return formats
 
 
 def written_files(folder: str) -> dict[str, list[str]]:
-    """Returns the files that earlier runs have written in a folder, by format."""
+    """Returns the log files of earlier runs in a folder, by format."""
     names = {"log": LOG_FILE, "csv": "progress.csv", "json": "progress.json",
              "tensorboard": os.path.join("tensorboard", "events.out.tfevents.*")}
     return {format: glob.glob(os.path.join(glob.escape(folder), name)) for format, name in names.items()}
 
 
 def append_text(path: str, text: str) -> None:
-    """Appends text to a file, which is created if missing."""
+    """Appends text to a file; creates the file if missing."""
     with _naming(path), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
 
@@ -235,7 +256,7 @@ def _is_number(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Returns a number, boolean, string or None as a Python object; anything else as its `str`."""
+    """Converts a value to a Python number, boolean, string or None; other objects become their `str`."""
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
         value = value.item()
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
@@ -246,7 +267,7 @@ def _readable(value: Any) -> str:
 
 
 def table(row: Row) -> str:
-    """Returns a row as a table of columns and values."""
+    """Formats a row as a text table of columns and values."""
     cells = [(key, _readable(value)) for key, value in row.items()]
     key_width, value_width = (max(len(cell[column]) for cell in cells) for column in (0, 1))
     rule = "-" * (key_width + value_width + 7)
@@ -258,7 +279,11 @@ _RETURN_COLUMN = re.compile(r"(?:Step_(\d+)-)?AverageReturn")
 
 
 def line(row: Row) -> str:
-    """Returns iteration, steps, return (before and after adaptation, gain) and time; else the first six numbers."""
+    """Formats the most important columns of a row as one line.
+
+    These are the iteration, the environment steps, the return (before and after adaptation, and gain) and the time. A
+    row without a return is formatted as its first six numbers.
+    """
     numbers = {key: value for key, value in row.items() if _is_number(value)}
     returns = {int(match[1] or 0): numbers[match[0]] for match in map(_RETURN_COLUMN.fullmatch, numbers) if match}
     parts = []
@@ -277,10 +302,10 @@ def line(row: Row) -> str:
 
 
 def _append(path: str, size: int, data: bytes) -> int:
-    """Writes `data` after the first `size` bytes of a file and flushes to disk; returns the new size.
+    """Writes `data` after the first `size` bytes of a file and flushes it to disk; returns the new size in bytes.
 
     If the write fails, the file is truncated to `size` bytes. If another program has deleted or truncated the file,
-    `data` is written at its end.
+    `data` is appended at its end.
     """
     size = min(size, os.path.getsize(path)) if os.path.exists(path) else 0
     with _naming(path):
@@ -300,7 +325,7 @@ def _append(path: str, size: int, data: bytes) -> int:
 
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Raises errors of the operating system within a `with` block as `LogFileError`, which names the file."""
+    """Converts an `OSError` in a `with` block to a `LogFileError` that names the file."""
     try:
         yield
     except OSError as error:

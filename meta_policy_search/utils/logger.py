@@ -1,4 +1,4 @@
-"""Logging of a run: messages, one row of numbers per iteration, and snapshots.
+"""Logger of a run: messages, one row of numbers per iteration, and snapshots.
 
 Usage::
 
@@ -10,26 +10,26 @@ Usage::
 Outputs (`format_strs`):
 
 ===============  ==================  =================================================================================
-format           where               what
+format           destination         content
 ===============  ==================  =================================================================================
-`stdout`         terminal            messages, and a table per row
+`stdout`         terminal            messages, and one table per row
 `line`           terminal            messages, and one line per row with the most important columns
-`log`            `log.txt`           messages with their time, and a table per row
-`csv`            `progress.csv`      the rows; columns in order of appearance, blank where a row has no value; floats
-                                     with all their digits
-`json`           `progress.json`     the rows, one JSON object per line (NaN and infinities as Python writes them)
-`tensorboard`    `tensorboard/`      the numbers of the rows as scalars over `Itr`, under the names of the columns;
-                                     needs the package tensorboard
+`log`            `log.txt`           messages with time stamps, and one table per row
+`csv`            `progress.csv`      rows; columns in order of first appearance, empty cells for missing values, floats
+                                     with all digits
+`json`           `progress.json`     rows, one JSON object per line (`NaN` and `Infinity` are written as Python does)
+`tensorboard`    `tensorboard/`      the numbers of each row as scalars over `Itr`, tagged with the column names;
+                                     requires the package tensorboard
 ===============  ==================  =================================================================================
 
-Messages are printed above tqdm progress bars. Before `configure` is called, messages and rows only go to the terminal
-(in a notebook as `line`, otherwise as `stdout`), and `save_itr_params` saves nothing.
+Messages are printed above tqdm progress bars. Before `configure` is called, messages and rows are printed to the
+terminal only (format `line` in a notebook, otherwise `stdout`), and `save_itr_params` saves nothing.
 
-To resume a run: rows are flushed to disk when `dumpkvs` returns, and a snapshot taken then contains
-`output_positions()`. `configure(..., positions=...)` truncates the files to these positions: rows written after the
-snapshot are removed, and the resumed run writes them again. `log.txt` is not truncated.
+Resuming: `dumpkvs` flushes each row to disk before it returns. A snapshot that is saved afterwards contains
+`output_positions()`. `configure(..., positions=...)` truncates the files to these positions. This removes the rows
+after the snapshot, which the resumed run writes again. `log.txt` is not truncated.
 
-Other programs must not write to `progress.csv` or `progress.json` during a run: if the size of the file has changed,
+Other programs must not write to `progress.csv` or `progress.json` during a run. If the size of such a file has changed,
 the next row rewrites the file with all rows of the run.
 """
 import contextlib
@@ -64,7 +64,7 @@ DEBUG = 10
 INFO = 20
 WARN = 30
 ERROR = 40
-DISABLED = 50  # no message, and no row on the terminal
+DISABLED = 50  # no messages, and no rows on the terminal
 
 _LEVEL_NAMES = {DEBUG: "debug", INFO: "info", WARN: "warning", ERROR: "error"}
 
@@ -92,23 +92,26 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
               overwrite: bool = False) -> None:
     """Sets the run folder and the outputs of this process.
 
-    Other processes cannot log to the folder until this process ends, configures another folder or calls `reset`.
+    The folder is locked: other processes cannot log to it until this process ends, configures another folder or calls
+    `reset`. If an error is raised, the previous configuration remains active.
 
     Args:
-        dir: run folder, created if missing. Default: a new temporary folder, whose path is logged.
-        format_strs: outputs, see the table above; default and None: `stdout` (in a notebook `line`), `log` and `csv`.
-        snapshot_mode: which iterations `save_itr_params` saves: all, last, gap, last_gap or none
-            (`utils.snapshotter.Snapshotter`).
-        snapshot_gap: iterations, at least 1; used by the modes gap and last_gap.
-        positions: return value of `output_positions` in the snapshot that this run resumes from. Default: start new
+        dir: run folder; created if missing. Default None: a new temporary folder, whose path is logged.
+        format_strs: outputs, see the table in the module docstring. Default None: `stdout` (in a notebook `line`),
+            `log` and `csv`.
+        snapshot_mode: which iterations `save_itr_params` saves: `all`, `last`, `gap`, `last_gap` or `none`; see
+            `utils.snapshotter.Snapshotter`. Default `last`.
+        snapshot_gap: number of iterations between snapshots, at least 1; used by the modes `gap` and `last_gap`.
+            Default 1.
+        positions: return value of `output_positions` from the snapshot that this run resumes. Default None: start new
             files.
         overwrite: whether to delete the files of an earlier run in the folder (rows, messages, snapshots) instead of
-            raising an error.
+            raising an error. Default False.
 
     Raises:
-        ValueError: the folder is not writable, locked by another process or contains an earlier run; its files differ
-            from those at `positions`; an unknown format or snapshot mode. The earlier configuration stays.
-        ImportError: the package for a format is not installed; the message has the command that installs it.
+        ValueError: the folder is not writable, is locked by another process or contains an earlier run; its files have
+            changed since `positions` were saved; or a format or snapshot mode is unknown.
+        ImportError: the package for a format is not installed; the message contains the command that installs it.
     """
     global _current
     formats = check_formats(format_strs)
@@ -132,7 +135,7 @@ def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str
 
 
 def _usable_folder(dir: Optional[PathLike]) -> str:
-    """Returns the absolute path of the run folder after a check that it is writable; creates it if missing."""
+    """Creates the run folder if missing and checks that it is writable; returns its absolute path."""
     if dir is None:
         return tempfile.mkdtemp(prefix="meta_policy_search-")
     folder = os.path.abspath(os.fspath(dir))
@@ -141,12 +144,12 @@ def _usable_folder(dir: Optional[PathLike]) -> str:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"test")
     except OSError as error:
-        raise ValueError(f"dir: expected a folder that can be written to, got {folder}: {error}") from error
+        raise ValueError(f"dir: expected a writable folder, got {folder}: {error}") from error
     return folder
 
 
 def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwrite: bool) -> None:
-    """Deletes the files of an earlier run if `overwrite`, else raises `ValueError`; files at `positions` are kept."""
+    """Deletes the files of an earlier run, or raises `ValueError` unless `overwrite`; keeps files in `positions`."""
     written = written_files(folder)
     rows = [path for format in ("csv", "json") if format not in (positions or {}) for path in written[format]]
     earlier = [path for path in rows if os.path.getsize(path) > 0]
@@ -156,8 +159,8 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
         return
     if not overwrite:
         found = ", ".join(os.path.basename(path) for path in earlier)
-        raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which holds {found}. Choose "
-                         "another folder, resume that run (positions=...), or have it deleted (overwrite=True)")
+        raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which contains {found}. Choose "
+                         "another folder, resume that run (positions=...) or delete it (overwrite=True)")
     if positions is None:
         earlier += written["log"] + written["tensorboard"]
     for path in earlier:
@@ -165,7 +168,7 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
 
 
 def reset() -> None:
-    """Undoes `configure`; other processes can log to the folder again."""
+    """Reverts `configure` and unlocks the run folder."""
     global _current
     before, _current = _current, _unconfigured()
     before.lock.close()
@@ -173,7 +176,7 @@ def reset() -> None:
 
 @contextlib.contextmanager
 def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """Calls `configure` with these arguments for a `with` block; afterwards the earlier configuration applies."""
+    """Configures the logger for a `with` block (arguments of `configure`), then restores the previous configuration."""
     global _current
     outside = _current
     _current = _unconfigured(outside.level)
@@ -186,12 +189,12 @@ def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
 
 
 def logkv(key: str, val: Any) -> None:
-    """Sets a column of the current row to a number, or to the `str` of any other value."""
+    """Sets a column of the current row. Values that are not numbers are written as their `str`."""
     _current.row[key] = val
 
 
 def logkv_mean(key: str, val: float) -> None:
-    """Sets a column of the current row to the mean of all values passed for it since the last `dumpkvs`."""
+    """Adds a value to a column that contains the mean of its values since the last `dumpkvs`."""
     count = _current.mean_counts.get(key, 0)
     mean = _current.row[key] if count else 0.0
     _current.row[key] = mean + (val - mean) / (count + 1)
@@ -199,7 +202,7 @@ def logkv_mean(key: str, val: float) -> None:
 
 
 def logkvs(d: Mapping[str, Any]) -> None:
-    """Sets a column of the current row for every entry of a mapping."""
+    """Sets one column of the current row per entry of a mapping."""
     for key, val in d.items():
         logkv(key, val)
 
@@ -215,21 +218,21 @@ def row_state() -> tuple[Row, dict[str, int]]:
 
 
 def set_row_state(state: tuple[Row, dict[str, int]]) -> None:
-    """Restores the current row from the return value of `row_state`."""
+    """Restores the current row from a return value of `row_state`."""
     _current.row, _current.mean_counts = map(dict, state)
 
 
 def dumpkvs() -> Row:
     """Writes the current row to all outputs and starts a new one.
 
-    The row is flushed to disk when this returns. A row without columns is not written.
+    The row is flushed to disk before the function returns. A row without columns is not written.
 
     Returns:
-        The row; numbers are Python numbers, and other values strings.
+        The written row, with Python numbers and strings as values.
 
     Raises:
-        LogFileError: a file cannot be written; it keeps its earlier rows, and the current row is kept. Files that
-            already contain the row have it overwritten by the next row.
+        LogFileError: a file cannot be written. All files keep their earlier rows, and the current row is kept. If some
+            files already contain the row, the next row overwrites it.
     """
     row = {str(key): plain(value) for key, value in _current.row.items()}
     before = [(file, file.state) for file in _current.files.values()] if row else []
@@ -240,7 +243,7 @@ def dumpkvs() -> Row:
             _append_to_log(table(row))
         if row and _current.level <= INFO and _has_terminal():
             print_line(line(row) if "line" in _current.formats else table(row))
-    except BaseException:  # the row must be in all files, or in none
+    except BaseException:  # a row is in all files or in none
         for file, state in before:
             file.state = state
         raise
@@ -250,20 +253,24 @@ def dumpkvs() -> Row:
 
 
 def output_positions() -> dict[str, Position]:
-    """Returns the positions of the outputs after the last row, for a snapshot; see `configure(positions=...)`.
+    """Returns the positions of the output files after the last row, for a snapshot; see `configure(positions=...)`.
 
-    Keys are the formats that have a position: `csv` (`bytes`, `rows`, `sha256` of the contents, and `keys`, its
-    columns), `json` (`bytes`, `rows`, `sha256`) and `tensorboard` (`step`, and `files`, the bytes of each).
+    Returns:
+        Dict from format to position, in JSON types. The positions have the keys
+
+        * `csv`: `bytes`, `rows`, `sha256` (digest of the content) and `keys` (columns);
+        * `json`: `bytes`, `rows` and `sha256`;
+        * `tensorboard`: `step` and `files` (size of each file in bytes).
     """
     return {name: file.position() for name, file in _current.files.items()}
 
 
 def log(*args: Any, level: int = INFO) -> None:
-    """Writes a message to terminal and `log.txt`, unless `level` is below the level of `set_level`.
+    """Writes a message to the terminal and to `log.txt`, unless `level` is below the level set by `set_level`.
 
     Args:
-        *args: parts of the message; their `str` are joined by spaces.
-        level: `DEBUG`, `INFO`, `WARN` or `ERROR`.
+        *args: parts of the message, converted to `str` and joined by spaces.
+        level: `DEBUG`, `INFO`, `WARN` or `ERROR`; default `INFO`.
     """
     check_choice("level", level, _LEVEL_NAMES)
     if level < _current.level:
@@ -305,9 +312,12 @@ def error(*args: Any) -> None:
 
 
 def set_level(level: int) -> None:
-    """Sets the lowest level of messages that are written; default `INFO`.
+    """Sets the minimum level of written messages; the initial level is `INFO`.
 
-    Above `INFO`, rows are not printed to the terminal either. Files get every row at any level.
+    If the level is above `INFO`, rows are not printed to the terminal. Files receive all rows at any level.
+
+    Args:
+        level: `DEBUG`, `INFO`, `WARN`, `ERROR` or `DISABLED`.
     """
     _current.level = check_choice("level", level, [*_LEVEL_NAMES, DISABLED])
 
@@ -323,12 +333,16 @@ def get_snapshot_mode() -> str:
 
 
 def save_itr_params(itr: int, params: Any) -> Optional[str]:
-    """Saves the snapshot of an iteration if the snapshot mode saves this iteration.
+    """Saves a snapshot of an iteration if the snapshot mode saves this iteration.
 
-    To be able to resume the run, call it after `dumpkvs`, and include `output_positions()` in `params`.
+    For a resumable run, call this function after `dumpkvs` and include `output_positions()` in `params`.
+
+    Args:
+        itr: number of the iteration, at least 0.
+        params: content of the snapshot; any object that cloudpickle can pickle.
 
     Returns:
-        The path of the written file, or None.
+        The path of the written file, or None if no file was written.
 
     Raises:
         SnapshotError: the snapshot cannot be written; the earlier snapshots do not change.

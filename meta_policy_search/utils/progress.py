@@ -1,4 +1,4 @@
-"""Progress bars on terminals and in notebooks, and lines of text above them."""
+"""Progress bars on terminals and in notebooks, and text output above them."""
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +7,17 @@ if TYPE_CHECKING:  # worker processes show no bars
 
 
 def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: Any) -> "tqdm.tqdm":
-    """Returns a `tqdm` bar for a `with` block; the bar is hidden unless `is_wanted`.
+    """Returns a `tqdm` progress bar for a `with` block.
 
-    The bar is drawn in a notebook and on a terminal (standard error), but not into files and pipes, so that log files
-    contain no control characters.
+    The bar is shown in a notebook, or if standard error is a terminal. It is not written to files or pipes, because log
+    files should not contain control characters.
+
+    Args:
+        is_wanted: whether to show the bar.
+        total: number of units.
+        desc: label of the bar.
+        unit: name of a unit.
+        **options: further arguments of `tqdm`.
     """
     import tqdm
 
@@ -19,8 +26,8 @@ def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: A
 
 
 def print_line(text: str) -> None:
-    """Prints text above the progress bars; characters that the terminal does not support become their codes."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a replaced `sys.stdout` may have none
+    """Prints text above the progress bars; characters that the terminal does not support are escaped."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # replacements of `sys.stdout` may have no encoding
     text = text.encode(encoding, "backslashreplace").decode(encoding)
     tqdm = sys.modules.get("tqdm")
     if tqdm is not None and tqdm.tqdm._instances:
@@ -30,7 +37,7 @@ def print_line(text: str) -> None:
 
 
 def in_notebook() -> bool:
-    """Returns whether the process is the kernel of a notebook."""
+    """Returns whether this process is a notebook kernel."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and "IPKernelApp" in shell.config

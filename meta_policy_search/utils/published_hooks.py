@@ -1,4 +1,4 @@
-"""Methods of the public code of ProMP, and of earlier versions of this package, that nothing calls here."""
+"""Methods of the public code of ProMP and of earlier versions that this package never calls."""
 from typing import Any, Dict
 
 UNCALLED: Dict[str, Dict[str, str]] = {
@@ -9,14 +9,19 @@ UNCALLED: Dict[str, Dict[str, str]] = {
     "SampleProcessor": {"_compute_samples_data": "process_samples", "_compute_advantages": "process_samples",
                         "_stack_path_data": "process_samples", "_log_path_stats": "process_samples"},
 }
-"""Name of a base class to its uncalled methods, and what to override instead of each."""
+"""Base class to its uncalled methods, each with the method to override instead."""
 
 
 def refuse_uncalled(cls: Any, base: str) -> None:
-    """Raises `TypeError` if a class defines a method that subclasses of `base` override in older code.
+    """Raises `TypeError` if a class defines a method that this package never calls.
 
-    Base classes call it in `__init_subclass__`: an override that nothing calls must not be ignored silently.
+    Base classes call this function in `__init_subclass__`. Otherwise an override in older code would silently have no
+    effect.
+
+    Args:
+        cls: the new class.
+        base: name of the base class in `UNCALLED`.
     """
     for name in sorted(UNCALLED[base].keys() & vars(cls).keys()):
-        raise TypeError(f"{cls.__name__}.{name}: this method of older code is not called here; override "
+        raise TypeError(f"{cls.__name__}.{name}: this version never calls this method of older code; override "
                         f"{UNCALLED[base][name]} instead")

@@ -1,8 +1,9 @@
-"""Random generators that are derived from a root seed and from what they are used for.
+"""Random generators, derived from a root seed and a key.
 
-The generator of rollout `r` of task `m` is derived from the root seed and the key `(iteration, adaptation step, m, r)`.
-Therefore the data do not depend on the executor, on the number of processes, threads or cluster workers, or on retries.
-`utils.utils.set_seed` sets the root seed; by default it comes from the operating system.
+Example: the generator of rollout `r` in task `m` is derived from the root seed and the key
+`(iteration, adaptation step, m, r)`. Therefore samples do not depend on the executor, on retries, or on the number of
+processes, threads or cluster workers. `utils.utils.set_seed` sets the root seed. By default, the root seed comes from
+the operating system.
 """
 import contextlib
 import random
@@ -13,17 +14,17 @@ import numpy as np
 
 
 class Stream(IntEnum):
-    """Independent families of generators under one root seed."""
+    """Independent families of generators with the same root seed; comments show the keys."""
 
     ROLLOUT = 0  # (itr, step, task, rollout)
     TASKS = 1  # (itr,)
     WEIGHTS = 2  # (count of policies and networks built,)
     OPTIMIZER = 3  # (count of optimizers built,)
-    EXECUTOR = 4  # (count of resets, environment): executors that the user steps
+    EXECUTOR = 4  # (count of resets, environment): executors that the user steps directly
     POLICY = 5  # (count of policies built,): `get_action(s)` called by the user
     EVALUATION = 6  # (): the root seed within `evaluation_seed`
     SEARCH = 7  # (count of algorithms built,): candidates of CEM and CMA-ES
-    REPLAY = 8  # (count of buffers built,): which transitions a replay buffer returns
+    REPLAY = 8  # (count of buffers built,): transitions sampled from a replay buffer
 
 
 _root: Optional[int] = None
@@ -39,7 +40,7 @@ def set_root(seed: int) -> None:
 
 
 def get_root() -> int:
-    """Returns the root seed; draws it from the operating system if it is not set."""
+    """Returns the root seed; if it is not set, draws it from the operating system."""
     global _root
     if _root is None:
         _root = int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]  # it is an integer
@@ -47,13 +48,13 @@ def get_root() -> int:
 
 
 def chosen_root() -> Optional[int]:
-    """Returns the root seed if the user set it, else None."""
+    """Returns the root seed if the user has set it, otherwise None."""
     return _root if _is_chosen else None
 
 
 @contextlib.contextmanager
 def rooted(root: Optional[int]) -> Iterator[None]:
-    """Makes `root`, unless it is None, the root seed in a `with` block; counted streams continue."""
+    """Sets the root seed for a `with` block, unless `root` is None; counted streams continue."""
     global _root
     if root is None:
         yield
@@ -66,26 +67,32 @@ def rooted(root: Optional[int]) -> Iterator[None]:
 
 
 def rng_for(stream: Stream, *key: int, root: Optional[int] = None) -> np.random.Generator:
-    """Returns the generator for `key` (non-negative integers) in `stream`; `root` defaults to the root seed."""
+    """Returns the generator of a key.
+
+    Args:
+        stream: family of generators.
+        *key: non-negative integers.
+        root: root seed; default None, the current root seed.
+    """
     sequence = np.random.SeedSequence(get_root() if root is None else root, spawn_key=(int(stream), *key))
     return np.random.Generator(np.random.PCG64(sequence))
 
 
 def next_rng(stream: Stream) -> np.random.Generator:
-    """Returns a generator for the next object of its kind that this process builds."""
+    """Returns the generator for the next object of a counted stream, and increments the count of the stream."""
     count = _counters.get(stream, 0)
     _counters[stream] = count + 1
     return rng_for(stream, count)
 
 
 def get_process_state() -> Dict[str, Any]:
-    """Returns the state of all generators of the process: the library's, and the global ones of Python and NumPy."""
+    """Returns the state of all random generators: of the library, and the global ones of Python and NumPy."""
     return {"seeding": {"root": get_root(), "counters": dict(_counters)},
             "random": random.getstate(), "numpy_random": np.random.get_state()}
 
 
 def set_process_state(state: Mapping[str, Any]) -> None:
-    """Restores what `get_process_state` returned, from a mapping that may have other entries."""
+    """Restores the return value of `get_process_state`; `state` may contain additional entries."""
     global _root
     _root = int(state["seeding"]["root"])
     _counters.clear()
@@ -96,9 +103,9 @@ def set_process_state(state: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def evaluation_seed(seed: int) -> Iterator[None]:
-    """Derives all random numbers in a `with` block from `seed`, and restores all generators afterwards.
+    """Derives all random numbers in a `with` block from `seed`; restores all generators afterwards.
 
-    This includes the global generators of Python and NumPy. The numbers differ from those of a run with this seed.
+    This includes the global generators of Python and NumPy. A training run with the same seed uses different numbers.
     """
     global _is_chosen
     before, was_chosen = get_process_state(), _is_chosen

@@ -1,4 +1,4 @@
-"""Objects that remember the arguments of their constructor call."""
+"""Base classes of objects that record the arguments of their constructor call."""
 import inspect
 import reprlib
 from itertools import zip_longest
@@ -7,20 +7,20 @@ from typing import Any, Dict, Mapping, Set, TypeVar
 S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
 
-_LINE, _SHORT = 100, 60  # most characters of a repr in one line, and of one argument in it
+_LINE, _SHORT = 100, 60  # maximum characters of a one-line repr, and of one argument
 
 
 class Configurable:
-    """Remembers the arguments of its constructor call; `repr` shows those that differ from their defaults.
+    """Records the arguments of its constructor call; `repr` shows the arguments that differ from their defaults.
 
-    A subclass with its own `__new__` passes the arguments on: `super().__new__(cls, *args, **kwargs)`.
+    A subclass that defines `__new__` must call `super().__new__(cls, *args, **kwargs)`.
     """
 
     _given: tuple[tuple, Dict[str, Any]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates the object and records the arguments."""
-        if cls.__init__ is object.__init__ and (args or kwargs):  # Python does not check it in a class with `__new__`
+        if cls.__init__ is object.__init__ and (args or kwargs):  # not checked by Python if `__new__` is defined
             raise TypeError(f"{cls.__name__}() takes no arguments")
         self = super().__new__(cls)
         self._given = args, kwargs
@@ -35,9 +35,9 @@ class Configurable:
 
 
 class Serializable(Configurable):
-    """A `Configurable` that is copied and pickled by its constructor arguments.
+    """A `Configurable` that is copied and pickled through its constructor arguments.
 
-    Pickles and copies contain these arguments only. A subclass saves other state by extending `__getstate__` and
+    Pickles and copies contain only these arguments. To save other state, a subclass extends `__getstate__` and
     `__setstate__`::
 
         class Policy(Serializable):
@@ -50,18 +50,22 @@ class Serializable(Configurable):
     """
 
     def quick_init(self, local_variables: Any) -> None:
-        """Does nothing. Older code calls it with `locals()` to record the constructor arguments."""
+        """Does nothing. Older code calls this method with `locals()` to record the constructor arguments."""
 
     def clone(self: S, **overrides: Any) -> S:
-        """Builds a new object from the same arguments, except for those given here.
+        """Builds a new object with the same constructor arguments.
 
-        The clone of a policy has new weights: copy them with `set_params`, or use `copy.deepcopy`.
+        The clone of a policy has newly initialized weights. To keep the weights, copy them with `set_params` or use
+        `copy.deepcopy`.
+
+        Args:
+            **overrides: constructor arguments to replace.
         """
         args, kwargs = self._arguments_with(overrides)
         return type(self)(*args, **kwargs)
 
     def _arguments_with(self, overrides: Mapping[str, Any]) -> tuple[tuple, dict]:
-        """Returns the recorded positional and keyword arguments with some of them replaced by name."""
+        """Returns the recorded positional and keyword arguments, with `overrides` applied by name."""
         (args, kwargs), others = self._given, dict(overrides)
         parameters = constructor_signature(type(self)).parameters.values()
         names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD][: len(args)]
@@ -80,26 +84,27 @@ class Serializable(Configurable):
 
 
 def shallow_copy(obj: T) -> T:
-    """Returns an object with the same attributes, graph and variables among them; the constructor is not called.
+    """Copies an object without calling its constructor; both objects share all attributes, graph and variables.
 
-    `copy.copy` does not do that for a `Serializable`, which it builds anew, with its own graph.
+    `copy.copy` of a `Serializable` calls the constructor instead, which builds a new graph.
     """
     other = object.__new__(type(obj))
     vars(other).update(vars(obj))
     return other
 
 
-def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build it anew from its arguments") -> None:
-    """Raises `ValueError` unless the state of a pickled object has `key`, as those that this package writes have."""
+def check_own_pickle(obj: Any, state: Any, key: str, advice: str = "Build a new object from its arguments") -> None:
+    """Raises `ValueError` if the state of a pickled object was not written by this package (has no entry `key`)."""
     if not isinstance(state, Mapping) or key not in state:
         raise ValueError(f"{type(obj).__name__}: expected a pickle of this package, got one of other code, such as the "
                          f"public code of ProMP. {advice}")
 
 
 def constructor_signature(cls: type) -> inspect.Signature:
-    """Returns the arguments of a class's constructor.
+    """Returns the signature of a class's constructor.
 
-    In Python 3.10, `inspect.signature(cls)` shows the arguments of `__new__` if the class inherits its constructor.
+    `inspect.signature(cls)` is not sufficient: in Python 3.10, it returns the signature of `__new__` if the class
+    inherits its constructor.
     """
     if cls.__init__ is object.__init__:  # type: ignore[misc]
         return inspect.Signature()
@@ -108,7 +113,7 @@ def constructor_signature(cls: type) -> inspect.Signature:
 
 
 def given_arguments(obj: Configurable) -> Dict[str, Any]:
-    """Returns the arguments that an object was built with, by name, without those left at their defaults."""
+    """Returns the arguments of an object's constructor call by name, without omitted arguments."""
     try:
         args, kwargs = obj._given
         return dict(constructor_signature(type(obj)).bind_partial(*args, **kwargs).arguments)
@@ -119,11 +124,12 @@ def given_arguments(obj: Configurable) -> Dict[str, Any]:
 def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str, Any]:
     """Returns the current values of an object's constructor arguments by name, defaults included.
 
-    An argument with an attribute of the same name has the attribute's value, which may have changed since.
+    If the object has an attribute with the name of an argument, the value of the attribute is returned. It may differ
+    from the argument of the constructor call.
 
     Args:
         obj: the object.
-        only_changed: whether to leave out values that equal their defaults.
+        only_changed: whether to omit values that equal their defaults.
     """
     given, found = given_arguments(obj), {}
     for p in constructor_signature(type(obj)).parameters.values():
@@ -138,7 +144,7 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
 
 
 def argument_names(cls: type) -> Set[str]:
-    """Returns the names of a class's arguments; if it takes `**kwargs`, with those of its base class."""
+    """Returns the names of a class's constructor arguments; for `**kwargs`, also the names of its base class."""
     parameters = constructor_signature(cls).parameters
     passes_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return {*parameters, *(argument_names(cls.__base__) if passes_on and cls.__base__ else ())}
@@ -147,12 +153,12 @@ def argument_names(cls: type) -> Set[str]:
 def _equals_default(value: Any, default: Any) -> bool:
     try:
         return value is default or bool(value == default) or isinstance(value, list) and tuple(value) == default
-    except Exception:  # arrays cannot be compared so
+    except Exception:  # the comparison of arrays raises an error
         return False
 
 
 def _as_text(value: Any) -> str:
-    """Returns an argument as written in a call; an object with a long repr by its class."""
+    """Formats an argument as in a call; objects with a long repr are represented by their class."""
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
     text = repr(value)

@@ -1,10 +1,10 @@
-"""Snapshots of a run: atomic writes, and a check for damage when they are loaded.
+"""Snapshots of a run: atomic writes, and integrity checks on loading.
 
-A snapshot file is a pickle (written by cloudpickle, so that it can contain classes and functions of the running script
-or notebook) followed by a trailer: a magic number, the iteration, the time of writing, the size of the pickle and a
-SHA-256 digest. `joblib.load` and `pickle.load` read the file too, without the check.
+A snapshot file is a pickle followed by a trailer: a magic number, the iteration, the time of writing, the size of the
+pickle and a SHA-256 digest. cloudpickle writes the pickle, so it can contain classes and functions of the running
+script or notebook. `joblib.load` and `pickle.load` can also read the file, but do not check its integrity.
 
-Loading a snapshot runs code that it contains. Only load snapshots that you trust.
+Loading a snapshot executes code that it contains. Only load snapshots that you trust.
 """
 import hashlib
 import math
@@ -28,21 +28,21 @@ PREVIOUS = "params.prev.pkl"
 _SNAPSHOT_NAME = re.compile(r"params(\.prev)?\.pkl|itr_\d+\.pkl")
 
 _MAGIC = b"\nMPSNAP1"
-_TRAILER = struct.Struct("<8sqqQ32s")  # magic, iteration, time of writing (ns), bytes of pickle, SHA-256 of all before
+_TRAILER = struct.Struct("<8sqqQ32s")  # magic, iteration, time of writing (ns), bytes of pickle, SHA-256 of the rest
 _DIGEST_SIZE = 32
-_BLOCK = 1 << 20  # bytes read at once
+_BLOCK = 1 << 20  # bytes per read
 
 
 class SnapshotError(RuntimeError):
-    """A snapshot cannot be written, is damaged or missing; the message names it and the last intact snapshot."""
+    """A snapshot cannot be written, is damaged or is missing; the message names it and the last intact snapshot."""
 
 
 class SnapshotFile(NamedTuple):
-    """A snapshot in a run folder."""
+    """A snapshot file in a run folder."""
 
     path: str
-    itr: int  # iteration after which it was taken
-    written_ns: int  # time of writing, nanoseconds since 1970; later than that of every earlier snapshot
+    itr: int  # iteration after which it was saved
+    written_ns: int  # time of writing, nanoseconds since 1970; strictly increasing within a folder
 
 
 class Snapshotter:
@@ -51,22 +51,22 @@ class Snapshotter:
     ==========  ==========================================================================================
     mode        files
     ==========  ==========================================================================================
-    `all`       `itr_N.pkl` of every iteration
-    `last`      `params.pkl`, the latest, and `params.prev.pkl`, the one before it
-    `gap`       `itr_N.pkl` of every iteration that `gap` divides
-    `last_gap`  those of `last` and those of `gap`
-    `none`      none
+    `all`       `itr_N.pkl` of every iteration `N`
+    `last`      `params.pkl` (last snapshot) and `params.prev.pkl` (the snapshot before it)
+    `gap`       `itr_N.pkl` of every iteration that is a multiple of `gap`
+    `last_gap`  the files of `last` and of `gap`
+    `none`      no files
     ==========  ==========================================================================================
 
-    A file gets its name after it is flushed to disk. If the process is killed, the disk is full or an object cannot be
-    pickled, the earlier snapshots do not change. `params.pkl` is renamed to `params.prev.pkl` before the new file gets
-    its name; a process that is killed between the two leaves only `params.prev.pkl`, and `load_snapshot` of the folder
-    loads it. Only one run at a time may use a folder.
+    Each snapshot is written to a temporary file, flushed to disk and then renamed. If the process is killed, the disk
+    is full or an object cannot be pickled, earlier snapshots do not change. `params.pkl` is renamed to
+    `params.prev.pkl` before the new file is renamed to `params.pkl`. If the process is killed between the two renames,
+    only `params.prev.pkl` exists, and `load_snapshot` loads it. Only one run at a time may use a folder.
 
     Args:
         dir: run folder; created if missing.
-        mode: one of the above.
-        gap: iterations, at least 1; used by `gap` and `last_gap`.
+        mode: one of the modes above; default `last`.
+        gap: number of iterations between snapshots, at least 1; used by `gap` and `last_gap`. Default 1.
 
     Raises:
         ValueError: unknown mode, or `gap` below 1.
@@ -84,13 +84,18 @@ class Snapshotter:
         self._written_ns = max((snapshot.written_ns for snapshot in list_snapshots(self.dir)), default=0)
 
     def save(self, itr: int, params: Any) -> Optional[str]:
-        """Writes the snapshot of iteration `itr` (at least 0) if the mode saves this iteration.
+        """Writes a snapshot of an iteration if the mode saves this iteration.
+
+        Args:
+            itr: number of the iteration, at least 0.
+            params: content of the snapshot; any object that cloudpickle can pickle.
 
         Returns:
-            The path of the written file (`params.pkl` if two were written), or None.
+            The path of the written file (`params.pkl` if two files were written), or None if no file was written.
 
         Raises:
-            SnapshotError: the file cannot be written (disk full, folder deleted, `params` cannot be pickled).
+            SnapshotError: the file cannot be written, for example because the disk is full, the folder was deleted or
+                `params` cannot be pickled.
         """
         itr = check_int_at_least("itr", itr, 0)
         written = None
@@ -113,16 +118,16 @@ class Snapshotter:
                                 f"{_last_whole(self.dir)}") from error
 
     def _keep_predecessor(self) -> None:
-        """Renames the latest snapshot before it is replaced; a damaged one does not replace the predecessor."""
+        """Renames the last snapshot to `params.prev.pkl` before it is replaced, unless it is damaged."""
         latest = os.path.join(self.dir, LATEST)
         if _describe(latest) is not None:
             os.replace(latest, os.path.join(self.dir, PREVIOUS))
 
 
 def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
-    """Returns the completely written snapshots in a run folder, in the order of writing.
+    """Returns the complete snapshots in a run folder, in the order of writing.
 
-    Digests are not checked (`load_snapshot` does that).
+    Digests are not checked; `load_snapshot` checks them.
     """
     folder = os.fspath(folder)
     paths = [os.path.join(folder, name) for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
@@ -136,34 +141,41 @@ def holds_snapshot(folder: PathLike) -> bool:
 
 
 def check_same_version(what: str, version: Optional[str]) -> None:
-    """Raises `ValueError` unless a snapshot or run, named by `what`, is of this version of the package.
+    """Raises `ValueError` if a snapshot or run was written by another version of this package.
 
-    Another version may store other contents in a snapshot and compute other numbers.
+    Other versions may store different contents in a snapshot and compute different numbers.
+
+    Args:
+        what: subject of the error message, such as "snapshot: the run".
+        version: version that wrote the snapshot or run.
     """
     if version != __version__:
-        raise ValueError(f"{what} is of meta_policy_search {version}, and this is {__version__}: a run goes on in the "
-                         f"version that it began with. Install meta_policy_search=={version} to go on, or begin "
-                         "another run with the parameters of its policy (save_npz there, load_npz here)")
+        raise ValueError(f"{what} is from meta_policy_search {version}, and this is version {__version__}. Only the "
+                         f"version that started a run can resume it: install meta_policy_search=={version}. Or start "
+                         "a new run with the policy's weights (policy.save_npz there, policy.load_npz here)")
 
 
 def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = pickle.Unpickler) -> Any:
-    """Returns the contents of a snapshot after a check of its digest. This runs code from the file.
+    """Loads a snapshot after checking its digest. Loading executes code from the file.
 
     Args:
         path: a snapshot file or a run folder.
-        itr: iteration of the snapshot, for a folder; default: the snapshot that was written last.
+        itr: iteration of the snapshot, if `path` is a folder. Default None: the last snapshot.
         unpickler: class that reads the file; default `pickle.Unpickler`.
+
+    Returns:
+        The saved object; for the snapshot of a run, a dict.
 
     Raises:
         SnapshotError: the snapshot is missing or damaged; the message names the file and the last intact snapshot of
             the folder.
-        ValueError: `itr` given for a file.
+        ValueError: `itr` was given although `path` is a file.
     """
     path = os.fspath(path)
     if os.path.isdir(path):
         path = _find(path, None if itr is None else check_int_at_least("itr", itr, 0))
     elif itr is not None:
-        raise ValueError(f"itr: expected None where the path is that of a file ({path}), got {itr!r}")
+        raise ValueError(f"itr: expected None for a snapshot file ({path}), got {itr!r}")
     try:
         damage = _damage(path)
     except OSError as error:
@@ -174,20 +186,20 @@ def load_snapshot(path: PathLike, itr: Optional[int] = None, unpickler: type = p
         with open(path, "rb") as file:
             return unpickler(file).load()
     except Exception as error:
-        raise SnapshotError(f"the snapshot {path} is whole, but rebuilding its objects failed: {error!r}. A "
-                            "snapshot of another version needs that version: save the weights there with "
-                            "policy.save_npz, and load them here with policy.load_npz") from error
+        raise SnapshotError(f"the snapshot {path} is intact, but its objects could not be rebuilt: {error!r}. A "
+                            "snapshot from another version can only be loaded by that version: save the weights there "
+                            "with policy.save_npz and load them here with policy.load_npz") from error
 
 
 def _dump(file: BinaryIO, itr: int, written_ns: int, params: Any) -> None:
-    """Writes a snapshot into an empty file, which can also be read."""
+    """Writes a snapshot to an empty file that is open for reading and writing."""
     cloudpickle.dump(params, file)
     file.write(_TRAILER.pack(_MAGIC, itr, written_ns, file.tell(), b"")[:-_DIGEST_SIZE])
     file.write(_digest(file, file.tell()))
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:
-    """Returns the SHA-256 digest of the first `size` bytes, and leaves the file at their end."""
+    """Returns the SHA-256 digest of the first `size` bytes; the file position is then `size`."""
     file.seek(0)
     sha256 = hashlib.sha256()
     for start in range(0, size, _BLOCK):
@@ -196,7 +208,7 @@ def _digest(file: BinaryIO, size: int) -> bytes:
 
 
 def _describe(path: str) -> Optional[SnapshotFile]:
-    """Returns the contents of the trailer; None if the file is missing or has no trailer that fits its size."""
+    """Returns the contents of the trailer; None if the file is missing or has no valid trailer."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END) - _TRAILER.size
@@ -210,16 +222,16 @@ def _describe(path: str) -> Optional[SnapshotFile]:
 
 
 def _damage(path: str) -> Optional[str]:
-    """Returns what is wrong with a snapshot file; None if it is intact."""
+    """Returns a description of the damage of a snapshot file; None if it is intact."""
     if _describe(path) is None:
-        return f"it does not end as a snapshot does ({os.path.getsize(path)} bytes; cut off, or some other file)"
+        return f"it has no valid trailer ({os.path.getsize(path)} bytes; the file is truncated or not a snapshot)"
     with open(path, "rb") as file:
         digest = _digest(file, os.path.getsize(path) - _DIGEST_SIZE)
-        return None if digest == file.read() else "its contents do not have the digest that it ends with"
+        return None if digest == file.read() else "its contents do not match its SHA-256 digest"
 
 
 def _find(folder: str, itr: Optional[int]) -> str:
-    """Returns the file of an iteration, or the file written last; damaged files are ordered by their names."""
+    """Returns the snapshot file of an iteration, or the last one. Damaged files are ordered by their names."""
     names = {name for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)}
     whole = list_snapshots(folder)
     if itr is not None:
@@ -233,12 +245,12 @@ def _find(folder: str, itr: Optional[int]) -> str:
     if not found:
         which = "" if itr is None else f" of iteration {itr}"
         there = ", ".join(str(number) for number in sorted({snapshot.itr for snapshot in whole})) or "none"
-        raise SnapshotError(f"the folder {folder} holds no snapshot{which}; it holds those of: {there}")
+        raise SnapshotError(f"the folder {folder} contains no snapshot{which}; snapshots exist for iterations: {there}")
     return found[-1]
 
 
 def _named_itr(name: str) -> float:
-    """Returns the iteration in the name of a snapshot file; `params.pkl` counts as later than all others."""
+    """Returns the iteration in the name of a snapshot file: infinity for `params.pkl`, -1 for `params.prev.pkl`."""
     number = re.search(r"\d+", name)
     return float(number[0]) if number else math.inf if name == LATEST else -1.0
 
@@ -247,5 +259,5 @@ def _last_whole(folder: str) -> str:
     """Returns a sentence that names the last intact snapshot of a folder."""
     for snapshot in reversed(list_snapshots(folder) if os.path.isdir(folder) else []):
         if _damage(snapshot.path) is None:
-            return f"The last whole snapshot in its folder is {snapshot.path} (iteration {snapshot.itr})"
-    return "There is no whole snapshot in its folder"
+            return f"The last intact snapshot in the folder is {snapshot.path} (iteration {snapshot.itr})"
+    return "The folder contains no intact snapshot"

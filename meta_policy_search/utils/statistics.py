@@ -1,4 +1,4 @@
-"""Means of returns, and how far they can be trusted."""
+"""Statistics of returns: means, 95% intervals and running means."""
 from typing import NamedTuple, Optional
 
 import numpy as np
@@ -8,26 +8,32 @@ from meta_policy_search.types import PathsMetaBatch
 
 
 class Interval(NamedTuple):
-    """Means of independent values, and their 95% intervals."""
+    """Means of independent values and their 95% intervals."""
 
     mean: np.ndarray  # [...]
     half_width: np.ndarray  # [...], the interval is mean - half_width to mean + half_width; NaN for a single value
 
 
 def task_returns(paths: PathsMetaBatch) -> np.ndarray:
-    """Returns each task's mean undiscounted return of a path, float64 `[M]`."""
+    """Returns the mean undiscounted return over the paths of each task, float64 `[M]`."""
     return np.array([np.mean([np.sum(path["rewards"]) for path in task_paths]) for task_paths in paths.values()])
 
 
 def task_timesteps(paths: PathsMetaBatch) -> np.ndarray:
-    """Returns the number of steps of each task's paths together, int `[M]`."""
+    """Returns the total number of environment steps in the paths of each task, int `[M]`."""
     return np.array([sum(len(path["rewards"]) for path in task_paths) for task_paths in paths.values()])
 
 
 def mean_interval(values: np.ndarray) -> Interval:
-    """Returns the mean over the first axis with its 95% interval by Student's t.
+    """Returns the mean over the first axis and its 95% interval (Student's t).
 
-    For `n` independent values `[n, ...]` of standard deviation `s`, the half width is `t_{n-1, 0.975} s / sqrt(n)`.
+    For `n` independent values with standard deviation `s`, the half width is `t_{n-1, 0.975} s / sqrt(n)`.
+
+    Args:
+        values: `[n, ...]`, independent along the first axis.
+
+    Returns:
+        An `Interval` of float64 arrays `[...]`; the half width is NaN for `n = 1`.
     """
     values = np.asarray(values, np.float64)
     mean = values.mean(axis=0)
@@ -37,16 +43,22 @@ def mean_interval(values: np.ndarray) -> Interval:
 
 
 def half_width_of_mean(half_widths: np.ndarray) -> float:
-    """Returns the half width for a mean of independent means with half widths `h` `[n]`: `sqrt(sum_i h_i^2) / n`."""
+    """Returns the half width of the mean of `n` independent means with half widths `h_i`: `sqrt(sum_i h_i^2) / n`."""
     return float(np.sqrt(np.sum(np.square(half_widths))) / len(half_widths))
 
 
 def running_mean(values: np.ndarray, reach: Optional[int] = None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns means over the values around each and of how many (fewer at the ends): each `[n]`.
+    """Returns the centered running mean of a sequence, and the number of values in each mean.
+
+    The window is truncated at both ends of the sequence.
 
     Args:
         values: `[n]`.
-        reach: how many of them to either side; by default so many that means are over about 2%.
+        reach: number of values on each side of the center. Default None: `n // 100`, a window of about 2% of the
+            values.
+
+    Returns:
+        The means, float64 `[n]`, and the window sizes, int `[n]`.
     """
     n = len(values)
     reach = n // 100 if reach is None else reach

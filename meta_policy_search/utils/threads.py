@@ -1,4 +1,4 @@
-"""Cores, threads, and Ctrl-C in them."""
+"""Number of cores, worker threads and delayed Ctrl-C."""
 import contextlib
 import os
 import signal
@@ -8,14 +8,18 @@ from typing import Any, Callable, Iterator, List, Sequence, TypeVar
 Result = TypeVar("Result")
 
 VARIABLE = "META_POLICY_SEARCH_NUM_THREADS"
-"""Environment variable that overrides the number of cores, for example in worker processes that share them."""
+"""Environment variable that overrides the number of cores, for example in worker processes that share cores."""
 
 THREAD_VARIABLES = (VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables that set the number of threads of a process, if they are set before it loads NumPy."""
+"""Environment variables that limit the number of threads of a process. They must be set before it imports NumPy."""
 
 
 def available_cores() -> int:
-    """Returns the number of cores that this process may use, at least one."""
+    """Returns the number of cores that this process may use, at least one.
+
+    Raises:
+        ValueError: the environment variable `META_POLICY_SEARCH_NUM_THREADS` is not a positive integer.
+    """
     wanted = os.environ.get(VARIABLE, "")
     if wanted:
         if not wanted.isdecimal() or int(wanted) < 1:
@@ -29,13 +33,13 @@ def available_cores() -> int:
 
 @contextlib.contextmanager
 def interrupts_delayed() -> Iterator[None]:
-    """Delays Ctrl-C to the end of a `with` block.
+    """Delays Ctrl-C until the end of a `with` block.
 
-    The handler is replaced instead of blocking the signal: a blocked signal is delivered to another thread of the
-    process (TensorFlow has several), and Python still handles it in the main thread.
+    The function replaces the signal handler. Blocking the signal has no effect: the operating system would deliver it
+    to another thread of the process (TensorFlow has several), and Python would still handle it in the main thread.
     """
     handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):  # nothing is raised here
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):  # no interrupt here
         yield
         return
     pressed = []
@@ -49,25 +53,30 @@ def interrupts_delayed() -> Iterator[None]:
 
 
 def run_in_threads(jobs: Sequence[Callable[[], Result]], stop: Callable[[], None], name: str) -> List[Result]:
-    """Runs each job in its own thread, a single job in this thread; returns their results in the order of the jobs.
+    """Runs each job in a separate thread and returns the results in the order of the jobs.
 
-    No thread survives an error or Ctrl-C. Ctrl-C can leave locks of `concurrent.futures` acquired, and its threads then
-    wait forever. These are plain threads that wait for nothing this thread holds. A second Ctrl-C waits until the
-    threads have ended.
+    A single job runs in the calling thread. After an error or Ctrl-C, all threads have ended when this function
+    returns; a second Ctrl-C is delayed until then.
+
+    The function does not use `concurrent.futures`: Ctrl-C can leave its locks acquired, and its threads then wait
+    forever. The threads of this function never wait for a lock that the calling thread holds.
 
     Args:
         jobs: functions to run.
-        stop: makes running jobs end soon, and later jobs as soon as they start; called after an error, after Ctrl-C and
-            at the end.
-        name: prefix of the names of the threads.
+        stop: function that makes running jobs end soon, and jobs that start later end immediately. It is called after
+            an error, after Ctrl-C and at the end.
+        name: prefix of the thread names.
+
+    Returns:
+        The return values of the jobs.
 
     Raises:
-        BaseException: the first error of a job, in the order of the jobs.
+        BaseException: the error of the first failed job, in the order of the jobs.
     """
     if len(jobs) == 1:
         return [jobs[0]()]
     outcomes: List[Any] = [None] * len(jobs)
-    under_way, threads = [threading.Lock() for _ in jobs], []
+    running, threads = [threading.Lock() for _ in jobs], []
 
     def run(i: int) -> None:
         try:
@@ -76,16 +85,16 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], stop: Callable[[], None
             outcomes[i] = error
             stop()
         finally:
-            under_way[i].release()
+            running[i].release()
 
     try:
-        with interrupts_delayed():  # an interrupted start leaves unknown whether the thread runs
-            for i, lock in enumerate(under_way):
+        with interrupts_delayed():  # after an interrupted start, it is unknown whether the thread runs
+            for i, lock in enumerate(running):
                 lock.acquire()
                 thread = threading.Thread(target=run, args=(i,), name=f"{name}_{i}", daemon=True)
                 thread.start()
                 threads.append(thread)
-        for lock in under_way:
+        for lock in running:
             lock.acquire()
     finally:  # no effect unless a job failed or Ctrl-C was pressed
         with interrupts_delayed():
@@ -99,7 +108,7 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], stop: Callable[[], None
 
 
 def divide(tasks: range, count: int) -> List[range]:
-    """Divides tasks as evenly as possible into `count` ranges, or fewer if there are fewer tasks."""
+    """Divides tasks as evenly as possible into `count` ranges, or into one range per task if there are fewer tasks."""
     count = min(count, len(tasks))
     bounds = [tasks.start + i * len(tasks) // count for i in range(count + 1)]
     return [range(*ends) for ends in zip(bounds[:-1], bounds[1:], strict=True)]

@@ -1,4 +1,4 @@
-"""Helpers: seeds, times, discounted sums, statistics of advantages, dicts of arrays, and settings as JSON."""
+"""Helpers: seeds, timing, discounted sums, advantages, dicts of arrays, and JSON encoding of settings."""
 import contextlib
 import enum
 import json
@@ -12,17 +12,22 @@ import numpy as np
 from meta_policy_search.utils import seeding
 from meta_policy_search.utils.checks import check_int_at_least, check_non_negative
 
-_EPSILON = 1e-8  # keeps divisors and shifted advantages above zero
+_EPSILON = 1e-8  # keeps divisors and shifted advantages positive
 
 
 def set_seed(seed: int) -> None:
-    """Seeds every random generator of this process.
+    """Seeds all random generators of this process.
 
-    These are the root seed of the library (`utils.seeding`), Python's `random`, NumPy's global generator and, if
-    TensorFlow is loaded, the current default graph. Call it first: networks draw their weights when they are built.
+    Sets the root seed of the library (`utils.seeding`) and seeds Python's `random`, NumPy's global generator and, if
+    TensorFlow is loaded, the current default graph. Call this function before building any objects: networks draw
+    their weights in the constructor.
 
     Args:
-        seed: non-negative integer of any size; NumPy's global generator gets it modulo `2**32`.
+        seed: non-negative integer of any size. NumPy's global generator is seeded with `seed % 2**32`.
+
+    Raises:
+        TypeError: `seed` is not an integer.
+        ValueError: `seed` is negative.
     """
     seed = check_int_at_least("seed", seed, 0)
     seeding.set_root(seed)
@@ -35,7 +40,7 @@ def set_seed(seed: int) -> None:
 
 @contextlib.contextmanager
 def timed(times: Dict[str, float], key: str) -> Iterator[None]:
-    """Adds the duration of a `with` block, in seconds, to `times[key]`, which starts at zero."""
+    """Adds the duration of a `with` block in seconds to `times[key]` (0 if missing)."""
     started = time.perf_counter()
     try:
         yield
@@ -47,25 +52,28 @@ def draw_index(probabilities: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Samples indices with given probabilities by inverse transform sampling.
 
     Args:
-        probabilities: `[..., n]`, at least zero; the last axis sums to one, up to rounding.
+        probabilities: `[..., n]`, non-negative; the last axis sums to one, up to rounding.
         uniform: `[...]`, random numbers, uniform in `[0, 1)`.
 
     Returns:
-        int64 `[...]`, each from 0 to `n - 1`, never an index of probability zero.
+        int64 `[...]`, indices from 0 to `n - 1`. Indices with probability zero never occur.
     """
     sums = np.cumsum(probabilities, axis=-1)
     return np.sum(sums[..., :-1] <= uniform[..., None] * sums[..., -1:], axis=-1)
 
 
 def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
-    """Returns discounted sums of future values, `y_t = x_t + discount * y_{t+1}`.
+    """Computes discounted cumulative sums along the first axis: `y_t = x_t + discount * y_{t+1}`.
 
     Args:
         x: `[T, ...]`, such as the rewards of a path.
-        discount: factor per step, at least 0; dimensionless.
+        discount: discount factor per step, at least 0.
 
     Returns:
-        float64 `[T, ...]`, summed along the first axis.
+        float64 `[T, ...]`.
+
+    Raises:
+        ValueError: `discount` is negative or not finite.
 
     Example:
         >>> discount_cumsum([1.0, 0.0, 4.0], 0.5)
@@ -79,11 +87,17 @@ def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
 
 
 def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
-    """Returns the fraction of a target's variance that a prediction explains.
+    """Computes the explained variance `1 - Var[target - prediction] / Var[target]`.
 
-    It is `1 - Var[target - prediction] / Var[target]` of two arrays `[N]`: 1 for a perfect prediction (up to a
-    constant), 0 for a constant prediction, below 0 for a worse one. For a constant target, it is 1 if the prediction
-    is constant and 0 otherwise.
+    The value is 1 for a prediction that is perfect up to a constant, 0 for a constant prediction, and negative for
+    worse predictions. For a constant target, it is 1 if the prediction is constant and 0 otherwise.
+
+    Args:
+        prediction: `[N]`.
+        target: `[N]`.
+
+    Raises:
+        ValueError: the arrays are empty, not one-dimensional or of different shapes.
     """
     prediction = np.asarray(prediction, dtype=np.float64)
     target = np.asarray(target, dtype=np.float64)
@@ -96,26 +110,23 @@ def explained_variance_1d(prediction: np.ndarray, target: np.ndarray) -> float:
 
 
 def normalize_advantages(advantages: np.ndarray) -> np.ndarray:
-    """Returns the advantages `[N]` with mean zero and (population) standard deviation one.
-
-    Equal advantages become zeros.
-    """
+    """Normalizes advantages `[N]` to mean 0 and (population) standard deviation 1; equal advantages become 0."""
     advantages = np.asarray(advantages)
     return (advantages - np.mean(advantages)) / (finite_std(advantages) + _EPSILON)
 
 
 def finite_std(values: np.ndarray, name: str = "advantages") -> float:
-    """Returns the (population) standard deviation; raises `ValueError` with the name of the values if it overflows."""
+    """Returns the (population) standard deviation; raises `ValueError` if it is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         std = np.std(values)
     if not np.isfinite(std):
-        raise ValueError(f"{name}: expected numbers whose standard deviation can be computed, got some as large as "
+        raise ValueError(f"{name}: expected numbers with a finite standard deviation, got absolute values up to "
                          f"{np.abs(values).max()}")
     return std
 
 
 def extract(x: Any, *keys: str) -> Tuple[Any, ...]:
-    """Returns the entries of a dict under `keys`; of a list of dicts, a list of entries for each key."""
+    """Returns the entries of a dict for `keys`; for a list of dicts, a list of entries per key."""
     return tuple(x[key] if isinstance(x, Mapping) else [item[key] for item in x] for key in keys)
 
 
@@ -136,23 +147,31 @@ def _join(join: Callable[[list], np.ndarray], dicts: Sequence[Mapping[str, Any]]
 
 
 def create_feed_dict(placeholder_dict: Mapping[str, Any], value_dict: Mapping[str, Any]) -> Dict[Any, Any]:
-    """Returns a feed: placeholder to value by name. Raises `ValueError` if a value is missing."""
+    """Builds a TensorFlow feed dict from placeholders and values with the same names.
+
+    Args:
+        placeholder_dict: name to placeholder.
+        value_dict: name to value; may contain additional names.
+
+    Raises:
+        ValueError: a value is missing.
+    """
     if not set(placeholder_dict) <= set(value_dict):
         raise ValueError(f"value_dict: expected the names {sorted(placeholder_dict)}, got {sorted(value_dict)}")
     return {placeholder: value_dict[name] for name, placeholder in placeholder_dict.items()}
 
 
 def shift_advantages_to_positive(advantages: np.ndarray) -> np.ndarray:
-    """Returns the advantages `[N]` shifted by a constant so that the smallest is just above zero (1e-8)."""
+    """Shifts advantages `[N]` by a constant so that the smallest is 1e-8."""
     advantages = np.asarray(advantages)
     return (advantages - np.min(advantages)) + _EPSILON
 
 
 class ClassEncoder(json.JSONEncoder):
-    """Encodes settings as JSON; classes and functions are encoded by their names.
+    """JSON encoder for settings; encodes classes and functions by their names.
 
     ==========================  =======================================================
-    value                       in the file
+    value                       JSON
     ==========================  =======================================================
     class                       `{"$class": "module.Name"}`
     function, other callable    `{"function": "module.name"}`, a callable object by its class
@@ -160,11 +179,13 @@ class ClassEncoder(json.JSONEncoder):
     enumeration member          its value
     ==========================  =======================================================
 
-    Everything else raises `TypeError`, as in `json.JSONEncoder`. Use: `json.dumps(settings, cls=ClassEncoder)`.
+    Other unsupported objects raise `TypeError`, as in `json.JSONEncoder`.
+
+    Usage: `json.dumps(settings, cls=ClassEncoder)`.
     """
 
     def default(self, o: Any) -> Any:
-        """Returns a replacement for `o` that JSON supports."""
+        """Returns a JSON-compatible replacement for `o`."""
         if isinstance(o, type):
             return {"$class": _full_name(o)}
         if isinstance(o, (np.ndarray, np.generic)):
@@ -177,7 +198,7 @@ class ClassEncoder(json.JSONEncoder):
 
 
 def _full_name(o: Any) -> str:
-    """Returns `module.name` of a class or function, or that of the class of another object."""
+    """Returns `module.name` of a class or function; for other objects, of their class."""
     named = o if hasattr(o, "__name__") else type(o)
     module, name = getattr(named, "__module__", None), getattr(named, "__qualname__", named.__name__)  # NumPy 1 ufuncs
     return f"{module}.{name}" if module else name

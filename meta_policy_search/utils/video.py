@@ -1,4 +1,4 @@
-"""MP4 videos; needs the extra `video`."""
+"""Writes MP4 videos; requires the extra `video`."""
 import contextlib
 from typing import Any, Callable, Iterator, Tuple
 
@@ -9,11 +9,11 @@ from meta_policy_search.utils.files import PathLike, atomic_path
 
 
 def check_encoder() -> None:
-    """Raises `ImportError`, with the command that installs the encoder, if it is missing."""
+    """Raises `ImportError` if the video encoder is missing; the message contains the command that installs it."""
     try:
         import imageio_ffmpeg  # noqa: F401
     except ImportError as error:
-        raise ImportError('videos need imageio-ffmpeg: run `pip install "meta_policy_search[video]"`') from error
+        raise ImportError('videos require imageio-ffmpeg: run `pip install "meta_policy_search[video]"`') from error
 
 
 @contextlib.contextmanager
@@ -22,20 +22,21 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
 
     Args:
         path: file to write.
-        fps: pictures per second, above 0.
+        fps: frames per second, above 0.
 
     Returns:
-        A function that appends a picture, uint8 `[H, W, 3]` (red, green, blue). All pictures have the same even height
-        and width, and there is at least one.
+        A function that appends a frame, uint8 `[H, W, 3]` (red, green, blue). `H` and `W` must be even and equal for
+        all frames.
 
     Raises:
-        ValueError: a wrong picture, or none.
+        ImportError: the encoder is not installed.
+        ValueError: a frame has a wrong shape or data type, or no frame was appended.
         OSError: the file cannot be written.
     """
     check_encoder()
     fps = check_positive("fps", fps)
     with atomic_path(path) as temporary:
-        open(temporary, "wb").close()  # its errors are clearer than the encoder's
+        open(temporary, "wb").close()  # fails with a clearer error than the encoder
         shape, encoder = (0, 0, 3), None
 
         def append(picture: np.ndarray) -> None:
@@ -52,7 +53,7 @@ def mp4_file(path: PathLike, fps: float) -> Iterator[Callable[[np.ndarray], None
             if encoder is not None:
                 encoder.close()
         if encoder is None:
-            raise ValueError("picture: expected at least one for a video, got none")
+            raise ValueError("picture: expected at least one frame, got none")
 
 
 def _start_encoder(path: str, shape: Tuple[int, ...], fps: float) -> Any:

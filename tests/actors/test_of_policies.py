@@ -213,5 +213,5 @@ def test_what_a_policy_makes_is_checked():
 
 def test_a_vectorized_method_declares_what_it_replaces():
     policy = type("Mine", (), {"meta_batch_size": M, "make_actor": lambda self: Constant()})()
-    with pytest.raises(TypeError, match=r"^Mine.make_actor: expected the decorator @replaces"):
+    with pytest.raises(TypeError, match=r"^Mine.make_actor: expected a method decorated with @replaces"):
         actor_of(policy)

@@ -117,8 +117,8 @@ def test_times_and_rates_are_also_given_in_units_of_the_fixed_work():
     figures = {"load.sampling.work_before_s": 0.1, "load.sampling.work_after_s": 0.3,
                "sampling.time_s": 4.0, "sampling.point_steps_per_s": 50.0, "sampling.share": 0.9, "graph.time_s": 1.0}
     rows = {key: rest for key, *rest in map(str.split, filter(None, run.format_table(figures).splitlines()))}
-    assert rows["sampling.time_s"] == ["4", "20", "works"]
-    assert rows["sampling.point_steps_per_s"] == ["50", "10", "/", "work"]
+    assert rows["sampling.time_s"] == ["4", "20", "workloads"]
+    assert rows["sampling.point_steps_per_s"] == ["50", "10", "/", "workload"]
     assert rows["sampling.share"] == ["0.9"] and rows["graph.time_s"] == ["1"]
 
 

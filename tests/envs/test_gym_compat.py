@@ -294,7 +294,7 @@ def test_there_is_none_while_the_class_is_patched(name, monkeypatch):
 
 def test_a_vectorized_form_declares_what_it_replaces():
     undeclared = type("Undeclared", (MetaPointEnvCorner,), {"make_batched": lambda self, num_envs: None})
-    with pytest.raises(TypeError, match="Undeclared.make_batched: expected the decorator @replaces"):
+    with pytest.raises(TypeError, match="Undeclared.make_batched: expected a method decorated with @replaces"):
         make_batched(undeclared(), 3)
 
 

@@ -415,19 +415,19 @@ def test_the_picture(evaluation, tmp_path):
 
 @pytest.mark.parametrize("arguments, error, message", [
     ({"tasks": 0}, ValueError, "tasks: expected an integer of at least 1, got 0"),
-    ({"tasks": []}, ValueError, r"tasks: expected at least one task, or how many to sample, got \[\]"),
+    ({"tasks": []}, ValueError, r"tasks: expected a list of at least one task, or a number of tasks, got \[\]"),
     ({"tasks": 1.5}, TypeError, "tasks: expected an integer of at least 1, got 1.5"),
     ({"tasks": "some"}, TypeError, "tasks: expected an integer"),
     ({"tasks": [[1.0, 2.0, 3.0]]}, ValueError, r"task 0: expected two finite numbers \(x, y\), got"),
     ({"num_steps": 0}, ValueError, "num_steps: expected an integer of at least 1, got 0"),
     ({"num_steps": True}, TypeError, "num_steps: expected an integer of at least 1, got True"),
-    ({"step_sizes": []}, ValueError, r"step_sizes: expected 1 to num_steps=2 of them, got \[\]"),
-    ({"step_sizes": [0.1] * 3}, ValueError, "step_sizes: expected 1 to num_steps=2 of them, got"),
+    ({"step_sizes": []}, ValueError, r"step_sizes: expected 1 to num_steps=2 numbers, got \[\]"),
+    ({"step_sizes": [0.1] * 3}, ValueError, "step_sizes: expected 1 to num_steps=2 numbers, got"),
     ({"step_sizes": [0.1, -0.1]}, ValueError, r"step_sizes\[1\]: expected a finite number above 0, got -0.1"),
     ({"seeds": 1}, TypeError, "seeds: expected a list of integers, got 1"),
     ({"step_sizes": 0.1}, TypeError, "step_sizes: expected a list of numbers or None, got 0.1"),
-    ({"seeds": []}, ValueError, r"seeds: expected at least one, each of them once, got \(\)"),
-    ({"seeds": [1, 1]}, ValueError, r"seeds: expected at least one, each of them once, got \(1, 1\)"),
+    ({"seeds": []}, ValueError, r"seeds: expected at least one seed, without duplicates, got \(\)"),
+    ({"seeds": [1, 1]}, ValueError, r"seeds: expected at least one seed, without duplicates, got \(1, 1\)"),
     ({"seeds": [1, -1]}, ValueError, r"seeds\[1\]: expected an integer of at least 0, got -1"),
 ])
 def test_mistakes_in_an_evaluation(evaluator, arguments, error, message):
@@ -568,7 +568,7 @@ def test_an_algorithm_of_a_users_own(trainer):
 
 def test_mistakes_with_algorithms_that_adapt_by_themselves(trainer):
     evaluator = make_search(trainer)
-    with pytest.raises(ValueError, match=r"step_sizes: expected None, as SearchAdaptation has its own, got \[0.1\]"):
+    with pytest.raises(ValueError, match=r"step_sizes: expected None for SearchAdaptation, got \[0.1\]"):
         evaluator.evaluate(step_sizes=[0.1])
     with pytest.raises(ValueError, match="at least one trajectory for each of the 8 candidates, got trajectories for"):
         make_search(trainer, candidates=8).evaluate(tasks=1)

@@ -109,7 +109,7 @@ def test_an_environment_that_does_not_repeat_itself_is_named(point, monkeypatch)
     recording = point.record(1, num_steps=1)
     recording.rounds[0][0][0]["rewards"][3] += 0.1
     seen = []
-    with pytest.raises(RuntimeError, match="in step 3, got .*: MetaPointEnvWalls does not repeat itself"):
+    with pytest.raises(RuntimeError, match="in step 3, got .*: MetaPointEnvWalls is not deterministic"):
         seen += [env for env in recording.replay(0, 0)]
 
 

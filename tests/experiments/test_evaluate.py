@@ -238,18 +238,18 @@ def test_searches_are_compared_at_equal_environment_steps(runs, tmp_path, capsys
 @pytest.mark.parametrize("arguments, message", [
     (["--num_tasks", "0"], "tasks: expected an integer of at least 1, got 0"),
     (["--num_tasks", "3", "--tasks", "[1]"], "argument --tasks: not allowed with argument --num_tasks"),
-    (["--tasks", "[]"], r"tasks: expected at least one task"),
+    (["--tasks", "[]"], r"tasks: expected a list of at least one task"),
     (["--tasks", "{1"], r"argument --tasks: invalid loads value: '{1'"),
     (["--tasks", "[[1, 2, 3]]"], r"task 0: expected two finite numbers \(x, y\), got"),
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
     (["--step_sizes", "-1"], r"step_sizes\[0\]: expected a finite number above 0, got -1.0"),
     (["--step_sizes"], "argument --step_sizes: expected at least one argument"),
-    (["--step_sizes", "1", "2", "3", "4"], "step_sizes: expected 1 to num_steps=3 of them"),
+    (["--step_sizes", "1", "2", "3", "4"], "step_sizes: expected 1 to num_steps=3 numbers"),
     (["--rollouts", "0"], "rollouts_per_meta_task: expected an integer of at least 1, got 0"),
     (["--max_path_length", "0"], "max_path_length: expected an integer of at least 1, got 0"),
     (["--seeds", "-1"], r"seeds\[0\]: expected an integer of at least 0, got -1"),
     (["--snapshot", "first"], "argument --snapshot: invalid _iteration value: 'first'"),
-    (["--snapshot", "9"], "holds no snapshot of iteration 9; it holds those of: 0, 1, 2"),
+    (["--snapshot", "9"], "contains no snapshot of iteration 9; snapshots exist for iterations: 0, 1, 2"),
     (["--snapshot", "-1"], "snapshot: expected an integer of at least 0, got -1"),
     (["--compare", "sgd"], "argument --compare: invalid choice: 'sgd'"),
     (["--compare", "cem", "--search_std", "0"], "init_std: expected a finite number above 0, got 0.0"),
@@ -271,13 +271,13 @@ def test_a_folder_without_snapshots_and_one_with_a_damaged_one(runs, tmp_path, c
     assert "params.pkl is damaged" in mistake(capsys, folder)
     for path in folder.glob("*.pkl"):
         path.unlink()
-    assert "holds no snapshot" in mistake(capsys, folder)
+    assert "contains no snapshot" in mistake(capsys, folder)
 
 
 def test_an_evaluation_is_not_replaced_unless_that_is_asked_for(runs, tmp_path, capsys):
     (tmp_path / "evaluation.json").write_text("mine")
     message = mistake(capsys, runs / "vpg_maml", "--output", tmp_path)
-    assert f"--output: expected a file that is not there yet, got {tmp_path}" in message and "--overwrite" in message
+    assert f"--output: expected a file that does not exist, got {tmp_path}" in message and "--overwrite" in message
     assert (tmp_path / "evaluation.json").read_text() == "mine"
     run(runs / "vpg_maml", *SMALL, "--output", tmp_path, "--overwrite")
     assert len(json.loads((tmp_path / "evaluation.json").read_text())) == 1

@@ -358,7 +358,7 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
     (["--envs_per_task", "few"], r"envs_per_task: expected an integer or none, got 'few'"),
     (["--env_kwargs", "{"], r"env_kwargs: expected an object \(names and values\), got '{'"),
     (["--env_kwargs", "[1]"], r"env_kwargs: expected an object \(names and values\), got \[1\]"),
-    (["--log_formats", "line"], r"log_formats: expected 'csv' among them, got \('line',\)"),
+    (["--log_formats", "line"], r"log_formats: expected formats including 'csv', got \('line',\)"),
     (["--log_formats", "csv", "xml"], r"log_formats: expected one of .*'tensorboard', got 'xml'"),
     (["--env", "HalfCheetahRandDirec"], r".*, got 'HalfCheetahRandDirec'; did you mean 'HalfCheetahRandDirecEnv'\?"),
     (["--snapshot_gap", "0"], r"snapshot_gap: expected an integer of at least 1, got 0"),
@@ -400,7 +400,7 @@ def test_the_folder_can_be_used_after_a_mistake(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("content, message", [
-    ({"inner_rl": 0.1}, r"unknown setting 'inner_rl'; there are env, .*anneal_factor; did you mean 'inner_lr'\?"),
+    ({"inner_rl": 0.1}, r"settings: expected names .*anneal_factor, got 'inner_rl'; did you mean 'inner_lr'\?"),
     ({"env": "Nowhere"}, r"env: expected one of .*, got 'Nowhere'"),
     ({"n_itr": 2.5}, r"n_itr: expected an integer, got 2.5"),
     ({"n_itr": True}, r"n_itr: expected an integer, got True"),
@@ -492,16 +492,16 @@ def test_resuming_does_not_change_settings(finished_copy, tmp_path, monkeypatch,
         return mistake(capsys, script, "--resume", finished_copy, *arguments)
 
     assert refusal("--n_itr", 13, "--inner_lr", 0.2, "--seed", 1, "--hidden_sizes", 8, 8).endswith(
-        "but hidden_sizes is (8,) there, (8, 8) here; inner_lr is 1.0 there, 0.2 here\n")
+        "but hidden_sizes was (8,), is (8, 8); inner_lr was 1.0, is 0.2\n")
     config_file = write_json(tmp_path / "a.json", {"discount": 0.5, "inner_lr": 1})
-    assert refusal("--config_file", config_file).endswith("but discount is 0.99 there, 0.5 here\n")
-    assert "n_itr is 12 there, 11 here" in refusal("--n_itr", 11)
-    assert "has done its 12 iterations" in refusal()
-    assert "holds one of pro_mp" in refusal("--n_itr", 13, script=vpg_maml)
-    assert refusal("--n_itr", 13, "--smoke").endswith("but meta_batch_size is 3 there, 2 here\n")
+    assert refusal("--config_file", config_file).endswith("but discount was 0.99, is 0.5\n")
+    assert "n_itr was 12, is 11" in refusal("--n_itr", 11)
+    assert "has completed all 12 iterations" in refusal()
+    assert "a run of pro_mp" in refusal("--n_itr", 13, script=vpg_maml)
+    assert refusal("--n_itr", 13, "--smoke").endswith("but meta_batch_size was 3, is 2\n")
     for snapshot in finished_copy.glob("*.pkl"):
         snapshot.unlink()
-    assert "holds no snapshot" in refusal("--n_itr", 13)
+    assert "contains no snapshot" in refusal("--n_itr", 13)
 
 
 @pytest.fixture(scope="module")
@@ -539,11 +539,11 @@ def change_params(folder, **changes):
     ({"settings__env": "HalfCheetahRandDirecEnv", "settings__env_kwargs": {}},
      r"policy_params\['.*hidden_0/kernel'\]: expected shape \(17, 8\), got \(2, 8\)"),
     ({"settings__meta_batch_size": 0}, r"meta_batch_size: expected an integer of at least 1, got 0"),
-    ({"settings__new": 1}, r"unknown setting 'new'; there are env, "),
+    ({"settings__new": 1}, r"settings: expected names among env, .*, got 'new'"),
     ({"settings": None}, r"got .*, whose params.json lacks settings"),
     ({"script": None, "resumed": None}, r"got .*, whose params.json lacks script, resumed"),
     ({"versions__meta_policy_search": "0.0.1"},
-     rf"the run in .* is of meta_policy_search 0\.0\.1, and this is {re.escape(__version__)}: .*load_npz"),
+     rf"the run in .* is from meta_policy_search 0\.0\.1, and this is version {re.escape(__version__)}. .*load_npz"),
 ])
 def test_a_run_that_does_not_fit_is_refused_and_stays_as_it_is(changes, message, run_of_four, capsys):
     change_params(run_of_four, **changes)
@@ -562,7 +562,7 @@ def test_a_damaged_snapshot_is_named_with_the_one_before_it(run_of_four, finishe
     before = contents(run_of_four)
     message = mistake(capsys, pro_mp, "--resume", run_of_four, "--n_itr", 6)
     assert f"{path} is damaged: " in message
-    assert message.endswith(f"last whole snapshot in its folder is {run_of_four / 'itr_0.pkl'} (iteration 0)\n")
+    assert message.endswith(f"last intact snapshot in the folder is {run_of_four / 'itr_0.pkl'} (iteration 0)\n")
     assert contents(run_of_four) == before
     path.unlink()  # then the run goes on from that one
     run(pro_mp, "--resume", run_of_four)
@@ -576,7 +576,7 @@ def test_a_snapshot_of_an_environment_that_is_gone(run_of_four, monkeypatch, cap
     before = contents(run_of_four)
     monkeypatch.delattr(point_env_2d_corner, "MetaPointEnvCorner")
     message = mistake(capsys, pro_mp, "--resume", run_of_four, "--n_itr", 6)
-    assert "itr_2.pkl is whole, but rebuilding its objects failed" in message and "MetaPointEnvCorner" in message
+    assert "itr_2.pkl is intact, but its objects could not be rebuilt" in message and "MetaPointEnvCorner" in message
     assert contents(run_of_four) == before
 
 

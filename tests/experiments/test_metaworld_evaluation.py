@@ -219,7 +219,7 @@ def test_the_script_says_what_the_package_counts(run_folder, tmp_path, capsys):
     assert metaworld_evaluation.main([run_folder, *SMALL, "--output", output]) == 0
     title, sizes, *table, file = capsys.readouterr().out.splitlines()
     assert title == f"{run_folder}, iteration 0; metaworld {version('metaworld')}, MuJoCo {version('mujoco')}"
-    assert sizes == "2 goals of each kind of task (test), 2 episodes for each adaptation step, then 2"
+    assert sizes == "2 goals per kind of task (test), 2 episodes per adaptation step, 2 episodes after adaptation"
     assert [line.split()[-2:] for line in table[:1] + table[2:]] == [["0", "1"], ["0.000", "0.000"], ["0.000", "0.000"]]
     assert table[3].startswith("  reach-v3 ") and file == f"File: {output}"
     with open(output) as opened:
@@ -230,7 +230,7 @@ def test_the_script_says_what_the_package_counts(run_folder, tmp_path, capsys):
     assert returns[0] != returns[1] and written["versions"]["mujoco"] == version("mujoco")
     with pytest.raises(SystemExit):
         metaworld_evaluation.main([run_folder, "--output", output])
-    assert "expected a file that is not there yet" in capsys.readouterr().err
+    assert "expected a file that does not exist" in capsys.readouterr().err
 
 
 def version(package):
@@ -298,5 +298,5 @@ def test_arguments_are_checked(arguments, complaint):
 
 
 def test_other_environments_are_refused():
-    with pytest.raises(TypeError, match="evaluator: expected one in an environment of Meta-World, .* got one in Meta"):
+    with pytest.raises(TypeError, match="evaluator: expected a Meta-World environment .* got Meta"):
         evaluate_on_metaworld(evaluator_of(Noting(), normalize(MetaPointEnv())))

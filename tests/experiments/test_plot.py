@@ -177,28 +177,28 @@ def test_a_picture_is_not_replaced_unless_that_is_asked_for(tmp_path, capsys):
     picture.write_text("mine")
     capsys.readouterr()
     message = mistake(capsys, folder)
-    assert "--output: expected a file that is not there yet, got" in message and "--overwrite" in message
+    assert "--output: expected a file that does not exist, got" in message and "--overwrite" in message
     assert picture.read_text() == "mine"
     assert plot.main([str(folder), "--overwrite"]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["nowhere"], "run_folder: expected a run folder or one with runs in it, got nowhere: there is no"),
-    (["none"], "got none: there is no progress.csv in it or below"),
+    (["nowhere"], "run_folder: expected a run folder or a folder that contains runs, got nowhere, which contains no"),
+    (["none"], "got none, which contains no progress.csv"),
     (["empty"], "expected at least one row in empty/progress.csv, got none"),
     (["a", "--columns", "AdaptationGian"], "got 'AdaptationGian'; did you mean 'AdaptationGain'"),
     (["a", "--columns", "step_1-averagereturn"], "did you mean 'Step_1-AverageReturn'"),
     (["a", "--columns", "xyz"], f"got 'xyz'; there are {', '.join(META)}"),
     (["a", "--x", "hours"], "argument --x: invalid choice: 'hours'"),
     (["bare"], "expected a column 'Step_0-AverageReturn', got only Step"),
-    (["bare", "--columns", "Step"], "--x: expected runs with a column 'Itr' for this axis, and bare has none"),
+    (["bare", "--columns", "Step"], "--x: expected runs with a column 'Itr', got bare without it"),
     (["a", "--smooth", "0"], "--smooth: expected an integer of at least 1, got 0"),
     (["broken"], "could not read broken/params.json"),
     (["a", "--output", "nowhere/a.png"], "nowhere/a.png"),
-    (["a", "--trajectories"], "a holds no snapshot"),
+    (["a", "--trajectories"], "a contains no snapshot"),
     (["a", "cem", "--trajectories"], "--trajectories: expected one run, got 2: a, cem"),
-    (["cem", "--trajectories"], "the folder cem holds no snapshot"),
+    (["cem", "--trajectories"], "the folder cem contains no snapshot"),
 ])
 def test_mistakes(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -83,7 +83,7 @@ def test_the_video_shows_the_paths_before_and_after(point, tmp_path, capsys):
     """
     path = tmp_path / "a.mp4"
     run(point, "--tasks", "[[2, 2], [-2, -2]]", "--num_steps", 2, "--max_path_length", 6, "--output", path)
-    assert capsys.readouterr().out == f"Video: {path}, 14 pictures, 1.4 s\n"
+    assert capsys.readouterr().out == f"Video: {path}, 14 frames, 1.4 s\n"
     meta, pictures = video(path)
     assert meta["size"] == (WIDTH, HEIGHT) and meta["fps"] == 10.0 and pictures.shape == (14, HEIGHT, WIDTH, 3)
     recording = mps.load_evaluator(str(point), max_path_length=6).record([[2, 2], [-2, -2]], num_steps=2)
@@ -180,7 +180,7 @@ def test_the_arm_of_meta_world(tmp_path):
 def test_a_video_is_not_replaced_unless_that_is_asked_for(point, tmp_path, capsys):
     path = tmp_path / "a.mp4"
     path.write_text("mine")
-    assert "expected a file that is not there yet" in mistake(capsys, point, "--output", path)
+    assert "expected a file that does not exist" in mistake(capsys, point, "--output", path)
     assert path.read_text() == "mine"
     run(point, "--num_tasks", 1, "--num_steps", 1, "--max_path_length", 1, "--output", path, "--overwrite")
     assert video(path)[0]["codec"] == "h264"
@@ -190,7 +190,7 @@ def test_without_the_extra_the_command_is_said_before_it_takes_time(point, tmp_p
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     monkeypatch.setattr(MetaEvaluator, "record", lambda *args: pytest.fail("it was sampled"))
     said = mistake(capsys, point, "--output", tmp_path / "a.mp4")
-    assert said == ('render.py: error: videos need imageio-ffmpeg: run `pip install "meta_policy_search[video]"`\n')
+    assert said == ('render.py: error: videos require imageio-ffmpeg: run `pip install "meta_policy_search[video]"`\n')
     assert not list(tmp_path.iterdir())
 
 
@@ -209,7 +209,7 @@ def test_without_opengl_the_command_is_said_before_it_takes_time(point, tmp_path
     (["--fps", "0"], "fps: expected a finite number above 0, got 0.0"),
     (["--num_steps", "0"], "num_steps: expected an integer of at least 1, got 0"),
     (["--tasks", "[[1, 1]]"], "expected one of the corners"),
-    (["--snapshot", "9"], "holds no snapshot of iteration 9"),
+    (["--snapshot", "9"], "contains no snapshot of iteration 9"),
     (["--output", "/nowhere/a.mp4"], "/nowhere/a.mp4"),
 ])
 def test_mistakes(arguments, message, point, capsys):

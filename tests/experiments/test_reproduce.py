@@ -197,7 +197,7 @@ def test_an_entry_is_trained_tested_and_drawn_and_then_left_alone(folder, small_
     assert "published | | | | 0.25 | 0.50 |  |  | |" in page and f"`{NAME}`" in page
     capsys.readouterr()
     assert reproduce.main(arguments) == 0
-    assert "1 runs, of which 1 are done" in capsys.readouterr().out
+    assert "1 runs, 1 of them complete" in capsys.readouterr().out
     np.testing.assert_allclose(reproduced.read_scores(NAME)[small_entry.methods[0].name][1],
                                returns[small_entry.methods[0].name][1], atol=1e-5)
 

@@ -97,7 +97,7 @@ def test_json_has_all_that_is_known(three, capsys):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["nowhere"], "got nowhere: there is no progress.csv in it or below"),
+    (["nowhere"], "got nowhere, which contains no progress.csv"),
     (["--since", "yesterday"], "argument --since: invalid"),
     (["--sort", "seed"], "invalid choice: 'seed'"),
 ])
@@ -107,11 +107,11 @@ def test_mistakes(arguments, message, three, capsys):
 
 def test_where_there_is_no_run_yet(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert shown(capsys) == "There is no run in data\n" and shown(capsys, "--json") == "[]\n"
+    assert shown(capsys) == "No runs in data\n" and shown(capsys, "--json") == "[]\n"
 
 
 def test_nothing_that_fits(three, capsys):
-    assert shown(capsys, "--state", "running") == "There is no such run\n"
+    assert shown(capsys, "--state", "running") == "No matching runs\n"
 
 
 def test_other_columns_and_other_files(tmp_path, capsys):

@@ -45,7 +45,7 @@ def test_each_script_runs_from_end_to_end(name, env, tmp_path, capsys):
     assert re.fullmatch(rf"{env}, seed 1: 2 iterations of (CEM|CMAES|DDPG), written to .+", lines[0])
     assert sum(line.startswith("epoch ") for line in lines) == 2
     assert last == f"Run folder: {tmp_path / 'run'}"
-    assert re.fullmatch(r"In the end the policy returns -?[\d.]+ on average, 95% interval .* \(20 new paths\)", summary)
+    assert re.fullmatch(r"Mean return of the final policy: -?[\d.]+, 95% interval .* \(20 new paths\)", summary)
     assert {file.name for file in (tmp_path / "run").iterdir()} == {
         ".lock", "params.json", "progress.csv", "log.txt", "params.pkl", "params.prev.pkl", "itr_0.pkl",
         "learning_curve.png"
@@ -97,7 +97,7 @@ def test_the_task_is_drawn_for_the_seed():
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--env", "Nowhere-v0"], r"env: expected one of .*'?MetaPointEnv'?.*, or the name of one of Gymnasium, got "
+    (["--env", "Nowhere-v0"], r"env: expected one of .*'?MetaPointEnv'?.*, or a Gymnasium environment, got "
                               r"'Nowhere-v0'"),
     (["--n_samples", "4"], "best_frac: expected at least 1 / n_samples = 0.25"),
     (["--baseline", "Best"], "baseline: expected one of 'LinearFeatureBaseline'"),
@@ -109,7 +109,7 @@ def test_mistakes(arguments, message, tmp_path, capsys):
 def test_runs_of_a_search_are_not_for_the_evaluation_of_meta_learning(tmp_path, capsys):
     run(cem, "--smoke", *POINT, "--dump_path", tmp_path / "run")
     capsys.readouterr()
-    assert "which the snapshots of a Trainer contain" in mistake(capsys, evaluate, tmp_path / "run")
+    assert "A Trainer saves them for parts" in mistake(capsys, evaluate, tmp_path / "run")
 
 
 def test_neither_tensorflow_nor_gymnasium_nor_cma_is_loaded_before_it_is_needed(tmp_path):

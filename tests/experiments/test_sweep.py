@@ -61,13 +61,13 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     assert sweep.main(arguments) == 1
     said = capsys.readouterr().out
     names = [f"init_std={std},seed={seed}" for std in (0.5, -1.0) for seed in (1, 2)]
-    assert f"4 runs, of which 0 are done; 2 at a time, in {output}" in said
+    assert f"4 runs, 0 of them complete; 2 at a time, in {output}" in said
     for name in names[:2]:
         assert len(rows(output / name / "progress.csv")) == 2
         settings = json.loads((output / name / "params.json").read_text())["settings"]
         assert settings["n_samples"] == 20 and name == f"init_std={settings['init_std']},seed={settings['seed']}"
     for name in names[2:]:
-        assert re.search(rf"{name}: failed with status 2 \(. of 4\); its log, {output / name}.log, ends with\n", said)
+        assert re.search(rf"{name}: failed with status 2 \(. of 4\); last lines of {output / name}.log:\n", said)
     assert "    cem.py: error: init_std: expected a finite number above 0, got -1.0" in said
     table = rows(output / "summary.csv")
     assert [row["run"] for row in table] == names and [row["status"] for row in table] == ["done"] * 2 + ["failed"] * 2
@@ -83,7 +83,7 @@ def test_every_combination_is_run_and_failures_are_reported(tmp_path, capsys):
     before = {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]}
     assert sweep.main(arguments) == 1
     said = capsys.readouterr().out
-    assert "4 runs, of which 2 are done" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
+    assert "4 runs, 2 of them complete" in said and f"{names[0]}: starts" not in said and f"{names[2]}: starts" in said
     assert {name: (output / name / "progress.csv").stat().st_mtime_ns for name in names[:2]} == before
 
 
@@ -102,7 +102,7 @@ def test_more_iterations_go_on_where_the_runs_ended(tmp_path, capsys):
          for row in rows(tmp_path / folder / "seed=1" / "progress.csv")] for folder in ("runs", "at_once"))
     assert resumed == at_once and len(resumed) == 5
     assert sweep.main([str(grid), *arguments]) == 0
-    assert "1 runs, of which 1 are done" in capsys.readouterr().out
+    assert "1 runs, 1 of them complete" in capsys.readouterr().out
 
 
 @pytest.mark.thorough
@@ -264,18 +264,18 @@ def test_a_mistake_of_ones_own_ends_the_runs_too(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("content, message", [
     ([], "expected a JSON object, got list"),
-    ({"script": "cem.py"}, r"expected an object with the keys script (the name of a file), settings and grid"),
+    ({"script": "cem.py"}, r"expected an object with the keys script (a file name), settings and grid"),
     ({"script": 1, "settings": {}, "grid": {}}, "expected an object with the keys script"),
     ({"script": "gone.py", "settings": {}, "grid": {}}, "got 'gone'"),
     ({"script": "parts.py", "settings": {}, "grid": {}}, "got 'parts'"),
-    ({"script": "cem.py", "settings": {"inner_lr": 1}, "grid": {}}, "unknown setting 'inner_lr'; there are env, "),
-    ({"script": "cem.py", "settings": {}, "grid": {"sead": [1]}}, "unknown setting 'sead'; there are env, "),
+    ({"script": "cem.py", "settings": {"inner_lr": 1}, "grid": {}}, ", got 'inner_lr'"),
+    ({"script": "cem.py", "settings": {}, "grid": {"sead": [1]}}, ", got 'sead'; did you mean 'seed'?"),
     ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, "2"]}}, "seed: expected an integer, got '2'"),
     ({"script": "cem.py", "settings": {"env_kwargs": 3}, "grid": {}}, "env_kwargs: expected an object"),
     ({"script": "cem.py", "settings": {}, "grid": {"seed": 1}}, "grid, seed: expected a list of at least one value"),
     ({"script": "cem.py", "settings": {}, "grid": {"seed": []}}, "grid, seed: expected a list of at least one value"),
-    ({"script": "cem.py", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that is"),
-    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected values that differ, got two runs"),
+    ({"script": "cem.py", "settings": {"seed": 1}, "grid": {"seed": [1]}}, "grid, seed: expected a setting that"),
+    ({"script": "cem.py", "settings": {}, "grid": {"seed": [1, 1]}}, "grid: expected different values, got two runs"),
 ])
 def test_mistakes_in_grids_are_said_before_anything_starts(content, message, tmp_path, capsys):
     path = tmp_path / "grid.json"
@@ -298,10 +298,10 @@ def test_runs_with_other_settings_are_left_alone(tmp_path, capsys):
     assert sweep.main([str(write_grid(tmp_path, {"seed": [1]})), "--output", str(output)]) == 0
     shutil.copytree(output, tmp_path / "before")
     capsys.readouterr()
-    for changed, difference in (({"n_samples": 25}, "n_samples is 20 there, 25 here"),
-                                ({"n_itr": 1}, "n_itr is 2 there, 1 here")):
+    for changed, difference in (({"n_samples": 25}, "n_samples was 20, is 25"),
+                                ({"n_itr": 1}, "n_itr was 2, is 1")):
         said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}, **changed), "--output", output)
-        assert f"{output / 'seed=1'} holds a run with other settings: {difference}" in said
+        assert f"{output / 'seed=1'}, which contains a run with different settings: {difference}" in said
     for path in output.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "before" / path.relative_to(output)).read_bytes()
@@ -310,7 +310,7 @@ def test_runs_with_other_settings_are_left_alone(tmp_path, capsys):
     del params["settings"]["plot_gap"], params["settings"]["init_std"]
     (output / "seed=1" / "params.json").write_text(json.dumps(params))
     said = mistake(capsys, write_grid(tmp_path, {"seed": [1]}), "--output", output)
-    assert "plot_gap is 10 there, 0 here" in said and "init_std" not in said
+    assert "plot_gap was 10, is 0" in said and "init_std" not in said
 
 
 def test_the_help_says_everything(capsys):

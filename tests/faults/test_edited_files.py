@@ -165,7 +165,7 @@ def test_a_script_says_in_one_line_that_rows_were_changed(tmp_path, capsys):
     with pytest.raises(SystemExit):
         cem.main(["--resume", str(folder), "--n_itr", "3"])
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "progress.csv to begin with the 2 rows" in said and "were changed" in said
+    assert said.count("\n") == 1 and "progress.csv to begin with the 2 rows" in said and "got different rows" in said
     path.write_bytes(data)
     assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == 0
 

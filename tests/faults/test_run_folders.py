@@ -61,7 +61,7 @@ def mistake(capsys, script, *arguments):
 
 def test_a_folder_that_another_process_writes_to_is_refused_with_its_name(holder, tmp_path, capsys):
     """Given a process that logs to a folder, then neither Python nor a script can; when it is killed, both can."""
-    named = f"got {tmp_path / 'run'}, which process {holder.pid} on {socket.gethostname()} writes to"
+    named = f"got {tmp_path / 'run'}, which is locked by process {holder.pid} on {socket.gethostname()}"
     with pytest.raises(ValueError, match=re.escape(named)):
         logger.configure(tmp_path / "run", ["csv"])
     assert named in mistake(capsys, cem, *SMALL, "--dump_path", tmp_path / "run")
@@ -128,7 +128,7 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path):
             time.sleep(300)
             os._exit(0)
         try:
-            assert f"which process {os.getpid()} on {socket.gethostname()} writes to" in os.read(read, 1000).decode()
+            assert f"which is locked by process {os.getpid()} on {socket.gethostname()}" in os.read(read, 1000).decode()
             assert not can_lock(tmp_path)
             lock.close()
             assert can_lock(tmp_path)
@@ -160,7 +160,7 @@ def test_a_file_system_without_locks_is_used_with_a_warning(tmp_path, monkeypatc
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.warns(UserWarning, match="cannot be locked.*no other process writes to it"), lock_folder(tmp_path):
+    with pytest.warns(UserWarning, match="cannot lock .*no other process writes to it"), lock_folder(tmp_path):
         assert not is_locked(tmp_path)
 
 

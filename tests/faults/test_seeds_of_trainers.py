@@ -80,8 +80,8 @@ def test_training_says_so_where_another_seed_was_set_since(monkeypatch):
     assert said == []
     set_seed(4)
     trainer.train_itr()
-    assert said == ["Random numbers are those of seed 1, which was set when this Trainer was built, not of 4, which "
-                    "was set since"]
+    assert said == ["Using seed 1, which was set when this Trainer was built; seed 4, which was set later, has no "
+                    "effect"]
 
 
 def test_without_a_seed_it_is_the_one_that_is_set_when_training_begins(monkeypatch):

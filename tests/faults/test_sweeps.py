@@ -54,7 +54,7 @@ def test_a_folder_that_is_no_run_of_the_sweep_stays_as_it_is(tmp_path, capsys):
     (folder / ".lock").unlink()
     assert {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     said = capsys.readouterr().out
-    assert "seed=1: failed with status 2" in said and f"got {folder}, which holds params.pkl" in said
+    assert "seed=1: failed with status 2" in said and f"got {folder}, which contains params.pkl" in said
     assert table(tmp_path / "runs") == {"seed=1": "failed"}
 
 

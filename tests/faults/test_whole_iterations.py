@@ -127,8 +127,8 @@ def test_an_iteration_whose_row_is_being_written_is_ended(method, at, trainer, t
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(logger, method, pressing(getattr(logger, method), at))
         trainer.train()
-    assert messages == ["Interrupted before iteration 2; iterations before it are complete, and the last snapshot, of "
-                        f"iteration 1, is in {tmp_path}"]
+    assert messages == ["Interrupted before iteration 2; earlier iterations are complete. The last snapshot in "
+                        f"{tmp_path} is from iteration 1"]
     assert trainer.itr == len(read_rows(tmp_path)) == 2 and load_snapshot(tmp_path)["itr"] == 1
     trainer.train()
     assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
@@ -288,4 +288,4 @@ def test_an_algorithm_whose_memory_cannot_be_taken_back_says_so(monkeypatch, mes
     monkeypatch.setattr(algo.replay_buffer, "add_paths", pressing(algo.replay_buffer.add_paths, 1))
     with pytest.raises(KeyboardInterrupt):
         runner.train(1, 8)
-    assert "part of which cannot be rolled back" in messages[-1]
+    assert "which cannot be rolled back completely" in messages[-1]

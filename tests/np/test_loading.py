@@ -103,7 +103,7 @@ def test_a_policy_of_another_package_is_loaded_as_it_is(tmp_path):
 def test_what_cannot_be_loaded(tmp_path):
     with pytest.raises(ValueError, match="expected a run with a GaussianMLPPolicy or .*, got a dict"):
         mps.load_policy(write(tmp_path / "1", {}))
-    with pytest.raises(RuntimeError, match="holds no snapshot"):
+    with pytest.raises(RuntimeError, match="contains no snapshot"):
         mps.load_policy(tmp_path)
     np.savez(tmp_path / "a.npz", weights=np.ones(3))
     with pytest.raises(ValueError, match="expected the parameters of a policy in .*a.npz, got weights"):

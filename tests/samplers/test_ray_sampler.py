@@ -323,7 +323,7 @@ def test_scripts_train_resume_and_evaluate_on_ray(tmp_path):
 
 
 @pytest.mark.parametrize("flags, error", [
-    (("--ray_workers", 2), "ray_workers: expected none without --parallel ray, got {'ray_workers': 2}"),
+    (("--ray_workers", 2), "ray_workers: expected no value without --parallel ray, got {'ray_workers': 2}"),
     (("--parallel", "ray", "--ray_workers", CPUS + 1), "num_workers: expected at most 4, because the cluster has 4"),
     (("--parallel", "ray", "--ray_address", "host"), "address: expected 'host:port' of a Ray cluster"),
     (("--parallel", "dask"), "argument --parallel: invalid choice: 'dask'"),

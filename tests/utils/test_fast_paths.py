@@ -138,7 +138,7 @@ def test_an_object_with_slots_may_have_one():
 
 
 def test_a_vectorized_method_without_declaration_is_refused():
-    with pytest.raises(TypeError, match=r"^Undeclared\.make_actor: expected the decorator @replaces"):
+    with pytest.raises(TypeError, match=r"^Undeclared\.make_actor: expected a method decorated with @replaces"):
         fast_path(Undeclared(), "make_actor")
 
 

@@ -288,7 +288,7 @@ def test_an_earlier_run_is_not_overwritten_silently(tmp_path):
     before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
     # then it is refused, and goes on being what is configured
     found = r"progress\.csv, progress\.json, params\.pkl\. .*\(overwrite=True\)"
-    with pytest.raises(ValueError, match=rf"{tmp_path}, which holds {found}"):
+    with pytest.raises(ValueError, match=rf"{tmp_path}, which contains {found}"):
         logger.configure(tmp_path, ["csv"])
     assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before
     dump(old=2)
@@ -307,7 +307,7 @@ def test_a_format_that_joins_a_resumed_run_does_not_overwrite_either(tmp_path):
     dump(a=1)
     positions = logger.output_positions()
     (tmp_path / "progress.json").write_text("{}\n")
-    with pytest.raises(ValueError, match=r"which holds progress\.json"):
+    with pytest.raises(ValueError, match=r"which contains progress\.json"):
         logger.configure(tmp_path, ["csv", "json"], positions=positions)
     assert read_rows(tmp_path) == [["a"], ["1"]]
 
@@ -315,7 +315,7 @@ def test_a_format_that_joins_a_resumed_run_does_not_overwrite_either(tmp_path):
 def test_a_folder_with_a_snapshot_alone_is_an_earlier_run_too(tmp_path):
     logger.configure(tmp_path, ["stdout"])
     logger.save_itr_params(0, {})
-    with pytest.raises(ValueError, match=r"which holds params\.pkl"):
+    with pytest.raises(ValueError, match=r"which contains params\.pkl"):
         logger.configure(tmp_path, ["stdout"])
 
 
@@ -323,7 +323,7 @@ def test_a_folder_that_cannot_be_used_is_refused_at_once(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     for folder in (file, file / "below"):
-        with pytest.raises(ValueError, match=rf"dir: expected a folder that can be written to, got {folder}"):
+        with pytest.raises(ValueError, match=rf"dir: expected a writable folder, got {folder}"):
             logger.configure(folder)
     with pytest.raises(TypeError, match="not int"):
         logger.configure(3)
@@ -333,13 +333,13 @@ def test_a_folder_that_cannot_be_used_is_refused_at_once(tmp_path):
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_permission_is_refused_at_once(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(ValueError, match=rf"dir: expected a folder that can be written to, got {tmp_path}"):
+    with pytest.raises(ValueError, match=rf"dir: expected a writable folder, got {tmp_path}"):
         logger.configure(tmp_path)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a file system that nobody can write to")
 def test_a_read_only_file_system_is_refused_at_once():
-    with pytest.raises(ValueError, match=r"dir: expected a folder that can be written to, got /proc/self"):
+    with pytest.raises(ValueError, match=r"dir: expected a writable folder, got /proc/self"):
         logger.configure("/proc/self")
 
 

@@ -64,9 +64,9 @@ def test_an_iteration_can_be_chosen(tmp_path):
     for itr in range(6):
         snapshots.save(itr, {"itr": itr})
     assert [load_snapshot(tmp_path, itr=itr)["itr"] for itr in (0, 2, np.int64(4), 5)] == [0, 2, 4, 5]
-    with pytest.raises(SnapshotError, match=r"no snapshot of iteration 3; it holds those of: 0, 2, 4, 5"):
+    with pytest.raises(SnapshotError, match=r"no snapshot of iteration 3; snapshots exist for iterations: 0, 2, 4, 5"):
         load_snapshot(tmp_path, itr=3)
-    with pytest.raises(ValueError, match=r"itr: expected None where the path is that of a file"):
+    with pytest.raises(ValueError, match=r"itr: expected None for a snapshot file"):
         load_snapshot(tmp_path / "params.pkl", itr=0)
 
 
@@ -152,18 +152,18 @@ def test_a_damaged_iteration_that_is_asked_for_is_named(tmp_path):
 
 
 def test_what_is_not_there_is_said(tmp_path):
-    with pytest.raises(SnapshotError, match=r"holds no snapshot"):
+    with pytest.raises(SnapshotError, match=r"contains no snapshot"):
         load_snapshot(tmp_path)
     with pytest.raises(SnapshotError, match=r"could not read the snapshot .*missing\.pkl"):
         load_snapshot(tmp_path / "missing.pkl")
     (tmp_path / "params.pkl").write_bytes(b"x")
-    with pytest.raises(SnapshotError, match=r"There is no whole snapshot in its folder"):
+    with pytest.raises(SnapshotError, match=r"The folder contains no intact snapshot"):
         load_snapshot(tmp_path)
 
 
 def test_objects_that_cannot_be_rebuilt_are_an_error_of_their_own(tmp_path):
     path = Snapshotter(tmp_path).save(0, Unloadable())
-    with pytest.raises(SnapshotError, match=r"params\.pkl is whole, but .*no such simulator.*policy\.load_npz"):
+    with pytest.raises(SnapshotError, match=r"params\.pkl is intact, but .*no such simulator.*policy\.load_npz"):
         load_snapshot(path)
 
 

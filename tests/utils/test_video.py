@@ -35,7 +35,7 @@ def test_pictures_are_in_the_video_in_order(tmp_path):
 
 
 @pytest.mark.parametrize("pictures, message", [
-    ([], "picture: expected at least one for a video, got none"),
+    ([], "picture: expected at least one frame, got none"),
     ([np.zeros((3, 4, 3), np.uint8)], r"picture: expected shape \(H, W, 3\) with even H and W, got \(3, 4, 3\)"),
     ([np.zeros((4, 4), np.uint8)], r"picture: expected shape \(H, W, 3\) with even H and W, got \(4, 4\)"),
     ([np.zeros((4, 4, 3))], r"picture: expected uint8 \(4, 4, 3\), got float64 \(4, 4, 3\)"),
@@ -66,7 +66,7 @@ def test_where_it_cannot_be_written(tmp_path):
 
 def test_without_the_extra_the_command_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    message = r'^videos need imageio-ffmpeg: run `pip install "meta_policy_search\[video\]"`$'
+    message = r'^videos require imageio-ffmpeg: run `pip install "meta_policy_search\[video\]"`$'
     with pytest.raises(ImportError, match=message):
         with mp4_file(tmp_path / "a.mp4", fps=10):
             pass
