@@ -10,11 +10,13 @@ its size does not depend on their number.
 import abc
 import copy
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from meta_policy_search.actors.parameters import CONTEXT
 from meta_policy_search.meta_algos import diagnostics
+from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.meta_algos.inputs import (
     AdaptationStep,
     InnerState,
@@ -64,14 +66,18 @@ class MAMLAlgo(MetaAlgo):
             represented by their logarithm and so stay positive. Default False.
         first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
         name (str): name scope of the algorithm's operations.
+        adapt_params (str or list of str): the parameters that inner steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of their names; see `meta_algos.adapted_params`. Default
+            `'all'`.
 
     Attributes:
         optimizer (Optimizer): takes the meta-updates.
-        step_sizes (dict): inner step sizes as tensors, by name of the policy's parameter: scalars, or of the
-            parameter's shape.
+        step_sizes (dict): inner step sizes as tensors, by name of each parameter that inner steps change: scalars, or
+            of the parameter's shape.
     """
 
     optimizer: Any  # an `Optimizer`; subclasses use the methods of theirs
+    entropy_coef = 0.0  # of `entropy_bonus`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -79,7 +85,7 @@ class MAMLAlgo(MetaAlgo):
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False,
-                 name: str = "maml") -> None:
+                 name: str = "maml", *, adapt_params: Union[str, Sequence[str]] = "all") -> None:
         if not isinstance(policy, MetaPolicy):
             raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {policy!r}")
         super().__init__(policy)
@@ -93,6 +99,10 @@ class MAMLAlgo(MetaAlgo):
             self._check_adapts("trainable_inner_step_size")
         self.first_order = check_bool("first_order", first_order)
         self.name = name
+        self.adapt_params = adapt_params
+        self._adapted_names = select_params(adapt_params, policy.get_params())
+        if len(self._adapted_names) < len(policy.get_params()) and self.num_inner_grad_steps == 0:
+            raise ValueError(f"adapt_params: expected 'all' with num_inner_grad_steps=0, got {adapt_params!r}")
         self._inner_state: Dict[str, np.ndarray] = {}  # of the last inner step, `[M, ...]`
         self._adapted_values: Optional[Mapping[str, np.ndarray]] = None  # parameters that the last inner step set
         self._diagnostics: Any = None  # two tensors, once they are built
@@ -124,7 +134,7 @@ class MAMLAlgo(MetaAlgo):
         """Builds the parameters after an inner step; by default a gradient step with `self.step_sizes`.
 
         Args:
-            params: name to tensor `[M, ...]`, parameters before the step.
+            params: name to tensor `[M, ...]`, the parameters that inner steps change, before the step.
             loss: `[M]`, inner loss of each task.
             state: state of the update rule, of the form that `initial_inner_state` returns.
 
@@ -137,7 +147,7 @@ class MAMLAlgo(MetaAlgo):
         """Builds the state of the update rule before the first inner step; by default it has none.
 
         Args:
-            params: name to tensor `[M, ...]`, parameters before the first inner step.
+            params: name to tensor `[M, ...]`, the parameters that inner steps change, before the first one.
 
         Returns:
             Dict of tensors `[M, ...]`, such as the velocities of momentum.
@@ -172,7 +182,7 @@ class MAMLAlgo(MetaAlgo):
 
             theta_0 = theta, copied for each task
             for step in num_inner_grad_steps:
-                theta_{step+1} = inner_update(theta_step, inner_loss), for all tasks at once
+                theta_{step+1} = inner_update(theta_step, inner_loss), for all tasks at once (only `adapt_params`)
             meta_objective of theta_{num_inner_grad_steps} (and the steps that led there)
         """
         with tf.name_scope(self.name):
@@ -184,7 +194,7 @@ class MAMLAlgo(MetaAlgo):
             self._build_optimizer(self._objective)
 
     def _build_step_sizes(self) -> None:
-        params = self.policy.get_params()
+        params = self._adapted_part(self.policy.get_params())
         log_step_sizes = OrderedDict()
         if self.trainable_inner_step_size:
             for name, variable in params.items():
@@ -203,10 +213,10 @@ class MAMLAlgo(MetaAlgo):
             step = self._build_step(self._adaptation_inputs, params)
             self._inner_state_phs = {
                 name: tf.placeholder_with_default(value, [None, *value.shape.as_list()[1:]])
-                for name, value in self.initial_inner_state(params).items()}
-            adapted, self._next_inner_state = self.inner_update(params, self.inner_loss(step), self._inner_state_phs)
-            self._adapted_params = OrderedDict((name, adapted[name]) for name in params)
-            dist_info = self.policy.distribution_info_sym(step.inputs.observations, self._adapted_params)
+                for name, value in self.initial_inner_state(self._adapted_part(params)).items()}
+            adapted, self._next_inner_state = self._build_update(step, self._inner_state_phs)
+            self._adapted_params = self._adapted_part(adapted)
+            dist_info = self.policy.distribution_info_sym(step.inputs.observations, adapted)
             kl = self._build_kl(step.dist_info, dist_info)
             self._adaptation_kl = [] if kl is None else [losses.weighted_mean(kl, step.inputs.weights)]
 
@@ -219,11 +229,20 @@ class MAMLAlgo(MetaAlgo):
                 inputs = StepInputs(f"step{index}", self.policy)
                 if index == 0:
                     params = adaptation.stack_params(self.policy.get_params(), tf.shape(inputs.observations)[0])
-                    state = self.initial_inner_state(params)
+                    state = self.initial_inner_state(self._adapted_part(params))
                 chain.append(self._build_step(inputs, params))
                 if index < self.num_inner_grad_steps:
-                    params, state = self.inner_update(params, self.inner_loss(chain[-1]), state)
+                    params, state = self._build_update(chain[-1], state)
         return chain
+
+    def _adapted_part(self, params: Mapping[str, Any]) -> "OrderedDict[str, Any]":
+        """Returns the parameters that inner steps change."""
+        return OrderedDict((name, params[name]) for name in self._adapted_names)
+
+    def _build_update(self, step: AdaptationStep, state: InnerState) -> InnerUpdate:
+        """Builds all parameters after an inner step, and the state of the update rule."""
+        adapted, state = self.inner_update(self._adapted_part(step.params), self.inner_loss(step), state)
+        return OrderedDict((name, adapted.get(name, value)) for name, value in step.params.items()), state
 
     def _build_optimizer(self, objective: MetaObjective) -> None:
         """Passes the objective to the optimizer. Minibatches split the samples of the adapted policies only."""
@@ -243,9 +262,15 @@ class MAMLAlgo(MetaAlgo):
         return [name for step in self._chain for name in step.inputs.by_task]
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
-        """Returns the variables that a meta-update changes: the policy's, and logarithms of trained step sizes."""
+        """Returns the variables that a meta-update changes.
+
+        They are the policy's parameters without the context, which is zero before adaptation, and the logarithms of
+        trained step sizes.
+        """
         log_step_sizes = self._log_step_sizes.variables.items()
-        return OrderedDict([*self.policy.get_params().items(),
+        params = self.policy.get_params()
+        params.pop(CONTEXT, None)
+        return OrderedDict([*params.items(),
                             *((f"log_step_size/{name}", variable) for name, variable in log_step_sizes)])
 
     def _build_step(self, inputs: StepInputs, params: Mapping[str, tf.Tensor]) -> AdaptationStep:
@@ -270,6 +295,13 @@ class MAMLAlgo(MetaAlgo):
                             f"{type(self.policy.distribution).__name__} does not implement; VPGMAML and DICEMAML do "
                             "without")
         return tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights))
+
+    def entropy_bonus(self, step: AdaptationStep) -> tf.Tensor:
+        """Builds `entropy_coef` times the entropy of a step's policies, nats, mean over samples and tasks."""
+        if self.entropy_coef == 0.0:  # custom distributions may lack an entropy
+            return tf.constant(0.0)
+        entropy = self.policy.distribution.entropy_sym(step.dist_info)
+        return self.entropy_coef * tf.reduce_mean(losses.weighted_mean(entropy, step.inputs.weights))
 
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
         """Returns what the placeholders of one step are fed, by their names."""
@@ -323,7 +355,8 @@ class MAMLAlgo(MetaAlgo):
         blocks = TaskBlocks([*inputs.by_task.values(), *task_inputs], self.policy.get_params().values())
         fetches = [*self._adapted_params.values(), *self._next_inner_state.values(), *self._adaptation_kl]
         values = iter(blocks.concatenated(self._log_step_sizes.session(), fetches, feed))
-        adapted = OrderedDict(zip(self._adapted_params, values))
+        adapted = OrderedDict(self.policy.stacked_param_values())
+        adapted.update(zip(self._adapted_params, values))
         self._check_finite(adapted)
         self._inner_state = dict(zip(self._next_inner_state, values))
         self.policy.set_stacked_param_values(adapted)
@@ -339,7 +372,7 @@ class MAMLAlgo(MetaAlgo):
                     "the policy is as it was; its samples hold a number that is not finite, or the step is too long")
 
     def get_step_sizes(self) -> "OrderedDict[str, np.ndarray]":
-        """Returns the inner step sizes by name of the policy's parameter: scalars, or of the parameter's shape."""
+        """Returns the inner step sizes by name of adapted parameter: scalars, or of the parameter's shape."""
         session = self._log_step_sizes.session()
         return OrderedDict(zip(self.step_sizes, session.run(list(self.step_sizes.values()))))
 
@@ -402,8 +435,8 @@ class MAMLAlgo(MetaAlgo):
         loss = self._objective.loss
         with loss.graph.as_default(), tf.name_scope(f"{self.name}/diagnostics"):
             first, last = self._chain[0], self._chain[-1]
-            self._diagnostics = [diagnostics.build_task_gradients(self.inner_loss(first), first.params),
-                                 diagnostics.build_task_gradients(loss, last.params)]
+            self._diagnostics = [diagnostics.build_task_gradients(of, self._adapted_part(step.params))
+                                 for of, step in ((self.inner_loss(first), first), (loss, last))]
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
         """Computes how noisy the meta-gradient is, and how inner steps change gradients, at the current parameters.

@@ -1,5 +1,5 @@
 """TRPO-MAML: model-agnostic meta-learning with a trust-region outer step (arXiv:1703.03400, section 5.3)."""
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Union
 
 from meta_policy_search.meta_algos import exploring
 from meta_policy_search.meta_algos.base import MAMLAlgo
@@ -37,17 +37,21 @@ class TRPOMAML(MAMLAlgo):
         step_size (float): maximum mean divergence `KL(pi_old || pi_theta_K)` per meta-update, nats; default 0.01.
         optimizer (ConjugateGradientOptimizer or None): takes the step. Default None, a `ConjugateGradientOptimizer`
             with its own defaults, but with `GaussNewtonHvp()` if the policy's distribution has a `fisher_norm_sym`.
-        inner_type (str): loss of the inner step, `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`; see
-            `meta_algos.exploring`. Default `'likelihood_ratio'`.
+        inner_type (str): loss of the inner step, `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
+            `'taypo'`; see `meta_algos.exploring`. Default `'likelihood_ratio'`.
         exploration (bool): whether to add the exploration term (E-MAML); default False.
         exploration_coeff (float or None): the coefficient `c` of that term, at least 0; default None, one over the
             number of samples.
-        max_path_length (int or None): for `inner_type='dice'`, the maximum number of steps of a path. The loss is
-            divided by this and the number of paths, since the number of samples depends on the policy if paths end
-            early. Default None, the length of the longest path.
+        max_path_length (int or None): for `inner_type='dice'` and `'taypo'`, the maximum number of steps of a path. The
+            loss is divided by this and the number of paths, since the number of samples depends on the policy if paths
+            end early. Default None, the length of the longest path.
+        adapt_params (str or list of str): the parameters that inner steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of their names; see `meta_algos.adapted_params`. Default
+            `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` without `exploration`, or `max_path_length` without `inner_type='dice'`.
+        ValueError: `exploration_coeff` without `exploration`, or `max_path_length` with an `inner_type` that does
+            not depend on it.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -55,9 +59,10 @@ class TRPOMAML(MAMLAlgo):
                  name: str = "trpo_maml", step_size: float = 0.01,
                  optimizer: Optional[ConjugateGradientOptimizer] = None, inner_type: str = "likelihood_ratio",
                  exploration: bool = False, exploration_coeff: Optional[float] = None,
-                 max_path_length: Optional[int] = None) -> None:
+                 max_path_length: Optional[int] = None,
+                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
-                         first_order, name)
+                         first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = exploring.check_inner_type(inner_type, max_path_length)
         self.exploration, self.exploration_coeff = exploring.check_exploration(exploration, exploration_coeff)
         if self.exploration:

@@ -56,6 +56,23 @@ def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.
         return -weighted_mean(log_prob * tf.stop_gradient(advantages), weights)
 
 
+def taypo_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
+               path_starts: tf.Tensor, name: str = "taypo_loss") -> tf.Tensor:
+    """Builds the second-order Taylor loss TayPO-2 (arXiv:2106.13125), one per task.
+
+    `L_m = -sum_n w_mn (r_mn + (r_mn - 1) sum_{s < n} (r_ms - 1)) A_mn`, `r = pi_new / pi_old`, where s runs over the
+    earlier samples of the path of sample n. Without the second term it is `likelihood_ratio_loss`. At the sampling
+    policy the second term has no gradient. Its second derivatives are those that the likelihood ratio lacks: the effect
+    of earlier actions on which states are visited.
+    """
+    _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights,
+                  path_starts=path_starts)
+    with tf.name_scope(name):
+        change = tf.expm1(log_prob - tf.stop_gradient(old_log_prob))
+        _, before = sums_along_paths(change, path_starts)
+        return -weighted_mean((1.0 + change * (1.0 + before)) * tf.stop_gradient(advantages), weights)
+
+
 def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
                       clip_eps: tf.Tensor, name: str = "clipped_surrogate") -> tf.Tensor:
     """Builds the clipped policy-gradient loss of PPO (arXiv:1707.06347, Eq. 7), one per task.
