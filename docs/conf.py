@@ -54,6 +54,7 @@ public_names_internal = [  # what modules of the package share with each other
     "*.envs.worlds.*",
     "*.evaluation.recording.next_start_rngs",
     "*.optimizers.base.TaskBlocks",
+    "*.optimizers.base.first_non_finite",
     "*.plotting.progress.*columns",
     "*.plotting.style.*",
     "*.samplers.vectorized_env_executor.[a-z]*.[a-z]*",

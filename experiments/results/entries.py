@@ -1,6 +1,6 @@
-"""The claims of papers that `experiments/reproduce.py` tests, and the settings of each test, read from `entries.json`.
+"""The published results that `experiments/reproduce.py` reproduces, with their settings, read from `entries.json`.
 
-The outcome of each test is described in `papers/NAME.md`, beside its data.
+`papers/NAME.md` describes each outcome, next to its data.
 """
 import dataclasses
 import os
@@ -21,14 +21,14 @@ class Method:
     settings: Mapping[str, Any]
     seeds: Sequence[int] = (1, 2, 3)
     published: Optional[Sequence[Optional[float]]] = None  # mean return in new tasks after 0, 1, ... steps, if reported
-    snapshot: Optional[str] = "last"  # the one that is tested; None for the random initialisation
+    snapshot: Optional[str] = "last"  # the one that is tested; None for the random initialization
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A claim, and the runs that test it."""
+    """A published result, and the runs that reproduce it."""
 
-    claim: str
+    title: str
     source: str
     settings: Mapping[str, Any]  # of all methods
     methods: Sequence[Method]
@@ -41,9 +41,9 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """A claim about estimates, and the module that measures them."""
+    """A published result about estimates, and the module that measures them."""
 
-    claim: str
+    title: str
     source: str
     module: str  # in `experiments.results`; its `measure(seed)` returns numbers by method, and of each by `key`
     key: str  # heading of the columns

@@ -161,13 +161,13 @@ def page() -> str:
     """Returns the page of all entries that have data, in Markdown."""
     sections = [*((name, _section(name, entry)) for name, entry in ENTRIES.items()),
                 *((name, _section_of_measurement(name, entry)) for name, entry in MEASUREMENTS.items())]
-    parts = ["# Claims of papers, repeated", _read_text("README").rstrip("\n"),
+    parts = ["# Reproducing published results", _read_text("README").rstrip("\n"),
              *("\n".join(section) for name, section in sections if os.path.exists(_path(name, ".csv")))]
     return "\n\n".join(parts) + "\n"
 
 
 def _read_text(name: str) -> str:
-    """Returns the text of a Markdown file in the folder of the data; an empty one if there is no such file."""
+    """Returns the text of a Markdown file in the data folder, or an empty string if the file does not exist."""
     if not os.path.exists(_path(name, ".md")):
         return ""
     with open(_path(name, ".md"), encoding="utf-8") as file:
@@ -205,7 +205,7 @@ def _section_of_measurement(name: str, measurement: Measurement) -> Iterator[str
     yield from _begin(name, measurement, measurement.source)
     measured = read_measured(name)
     keys = list(next(iter(next(iter(measured.values())).values())))
-    yield f"Columns: {measurement.key}; numbers: {measurement.value}, mean over seeds with half of its 95% interval.\n"
+    yield f"Columns: {measurement.key}. Values: {measurement.value}, mean over seeds ± half of its 95% interval.\n"
     yield f"| | seeds | {' | '.join(map(str, keys))} |"
     yield "|---" * (len(keys) + 2) + "|"
     for method, label in measurement.methods.items():
@@ -222,8 +222,8 @@ def _intervals(measured: dict[int, dict[int, float]], keys: Sequence[int]) -> li
 
 
 def _begin(name: str, entry: Union[Entry, Measurement], source: str) -> Iterator[str]:
-    yield f"## {entry.claim}: `{name}`\n"
-    yield f"{source}." + (f" Different here: {entry.differs}." if entry.differs else "") + "\n"
+    yield f"## {entry.title}\n"
+    yield f"`{name}`: {source}." + (f" Differences: {entry.differs}." if entry.differs else "") + "\n"
     yield from filter(None, [_read_text(name)])
 
 

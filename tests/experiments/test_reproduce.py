@@ -1,4 +1,4 @@
-"""Claims of papers, repeated: runs, what is kept of them, statistics and tables."""
+"""Published results are reproduced: runs, stored data, statistics and tables."""
 import dataclasses
 import os
 import re
