@@ -295,7 +295,7 @@ def make_tables(results: Figures) -> str:
     """Returns the tables of the documentation."""
     constants = Constants(**results["constants"])
     quiet = "" if not results["load.cost_model.is_busy"] else (
-        " Other processes used the cores at the same time: the figures are too high.")
+        " Other processes used the cores at the same time, so the times are too long.")
     checks = [(row["tasks"], row["length"], row["workers"],
                *(f"{row[key]:.2f}" for key in ("measured_sampling_s", "sampling_s", "measured_iteration_s",
                                                "iteration_s")),
@@ -317,7 +317,8 @@ def make_tables(results: Figures) -> str:
             ("c", f"{1e9 * constants.seconds_per_byte_in:.2f} s/GB", "trainer, per byte of paths"),
             ("q", f"{1e9 * constants.seconds_per_byte_out:.2f} s/GB", "trainer, per byte of parameters"),
             ("v", _seconds(constants.seconds_per_update), "trainer, per iteration: processing, inner step and update"),
-            ("u", _seconds(constants.seconds_per_update_step), "the same, per environment step"),
+            ("u", _seconds(constants.seconds_per_update_step),
+             "trainer, per environment step: processing, inner step and update"),
             ("b", f"{constants.bytes_per_step:.0f} bytes", "paths, per environment step"),
             ("d", f"{constants.bytes_per_path:.0f} bytes", "paths, per path"),
             ("D", _bytes(constants.bytes_per_task), "parameters, per task"),
@@ -327,7 +328,7 @@ def make_tables(results: Figures) -> str:
         _table("Clusters, per iteration (extrapolated)",
                ("tasks", "workers", "parameters out", "paths in", "paths", "transfer", "update", "iteration"),
                extrapolated),
-        f"``s / u`` is {constants.workers_at_balance():.1f}: with so many workers, collecting paths takes as long as "
+        f"``s / u`` is {constants.workers_at_balance():.1f}: with this number of workers, sampling takes as long as "
         "the trainer's update (extrapolated).",
         "",
     ])

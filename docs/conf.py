@@ -1,4 +1,4 @@
-"""Settings of the documentation: `make docs` builds it, and every warning is an error."""
+"""Sphinx settings. `make docs` builds the documentation and treats warnings as errors."""
 import inspect
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import meta_policy_search
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]  # extensions of our own, and `experiments`
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]  # local extensions, and `experiments`
 
 project = "meta_policy_search"
 author = "meta_policy_search developers"
@@ -21,30 +21,30 @@ extensions = [
     "myst_nb",  # Markdown and notebooks
     "public_names",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",  # a page for each class
+    "sphinx.ext.autosummary",  # one page per class
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
-    "sphinx-mathjax-offline",  # equations without a network
+    "sphinx-mathjax-offline",  # equations without network access
 ]
 exclude_patterns = ["_build", "notebooks/README.md"]
 templates_path = ["_templates"]
 autosummary_imported_members = True
-default_role = "literal"  # docstrings write code in single backticks
-nb_merge_streams = True  # what a cell prints is one block
-nb_execution_mode = "off"  # notebooks are shown as they were saved; tests/test_notebooks.py runs them
+default_role = "literal"  # single backticks in docstrings mark code
+nb_merge_streams = True  # one output block per cell
+nb_execution_mode = "off"  # shows the saved outputs; tests/test_notebooks.py runs the notebooks
 public_names_package = "meta_policy_search"
-public_names_internal = [  # what modules of the package share with each other
+public_names_internal = [  # names that only modules of the package use
     "*.algos.gradient_adaptation.check_sample_processor",
     "*.baselines.base.as_baseline",
     "*.samplers.errors.[a-z]*",
     "*.samplers.meta_sampler.make_executor",
     "*.utils.published_hooks.*",
-    "*Arguments",  # names and types of arguments; each class documents its own
+    "*Arguments",  # types of arguments; the classes document their arguments
     "*.actors.actor.join_tasks",
     "*.actors.parameters.*",
-    "*.envs.*.Batched*",  # forms on arrays; the environments themselves are documented
+    "*.envs.*.Batched*",  # vectorized environments; the single environments are documented
     "*.envs.env_spec.check_env_spec",
     "*.envs.gym_compat.WrappingEnv",
     "*.envs.mujoco_envs.engines.[!b]*.*",
@@ -77,8 +77,8 @@ napoleon_use_ivar = True
 napoleon_custom_sections = ["Observation", "Action", "Reward", "Tasks", "Start", "End", "Logs"]
 viewcode_line_numbers = True
 
-python_maximum_signature_line_length = 90  # longer ones have a line for each argument
-toc_object_entries_show_parents = "hide"  # the column on the right is narrow
+python_maximum_signature_line_length = 90  # longer signatures have one line per argument
+toc_object_entries_show_parents = "hide"  # the right column is narrow
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"
@@ -91,7 +91,7 @@ html_show_sphinx = False
 
 
 def benchmark_figures() -> str:
-    """Returns a substitution for each figure of the benchmarks, such as `|iteration.point.promp.total_s|`."""
+    """Returns a substitution for each benchmark result, such as `|iteration.point.promp.total_s|`."""
     figures = json.loads((HERE.parent / "benchmarks" / "results.json").read_text(encoding="utf-8"))
     return "".join(f".. |{key}| replace:: {_as_text(key, value)}\n" for key, value in figures.items())
 
@@ -118,19 +118,19 @@ def _has_fields(obj):
 
 
 def list_fields(app, what, name, obj, options, lines):
-    """Adds the fields of a NamedTuple or TypedDict to its docstring, with the comments that stand beside them."""
+    """Adds the fields of a NamedTuple or TypedDict to its docstring, with the comments on the same lines."""
     if _has_fields(obj):
         fields = [match for match in map(_FIELD.match, inspect.getsource(obj).splitlines()) if match]
         lines += ["Attributes:", *[f"    {field}: {comment or ''}" for field, comment in map(re.Match.groups, fields)]]
 
 
 def skip_field(app, what, name, obj, skip, options):
-    """Leaves out the fields of a NamedTuple as members of their own: they would say 'alias for field number 0'."""
+    """Skips the fields of a NamedTuple as members, whose docstrings are 'alias for field number 0'."""
     return skip or type(obj).__name__ == "_tuplegetter" or None
 
 
 def repair_signature(app, what, name, obj, options, signature, return_annotation):
-    """Names functions and classes that are defaults; a protocol, which nobody builds, has no `(*args, **kwargs)`."""
+    """Shortens functions and classes in default values to their names, and removes the signature of protocols."""
     if inspect.isclass(obj) and vars(obj).get("_is_protocol"):
         return "", None
     return signature and re.sub(r"<(?:function|class) '?(?:\w+\.)*(\w+)'?>", r"\1", signature), return_annotation
@@ -141,13 +141,13 @@ _WITHIN_NAMES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_.])(?=\w)|(?<=[A-Z]{4}
 
 
 def break_titles(app, pagename, templatename, context, doctree):
-    """Lets titles break before the parts of a name, such as in `MetaCategoricalMLPPolicy`, and nowhere else in it."""
+    """Allows line breaks between the words of names in page titles, such as `MetaCategoricalMLPPolicy`."""
     if "body" in context:
         context["body"] = _TITLE.sub(lambda match: _WITHIN_NAMES.sub("<wbr>", match[0]), context["body"], count=1)
 
 
 def setup(app):
-    """Connects the above, before napoleon reads the docstrings."""
+    """Connects the functions above; those for docstrings run before napoleon."""
     app.connect("html-page-context", break_titles)
     app.connect("autodoc-process-docstring", list_fields, priority=400)
     app.connect("autodoc-process-signature", repair_signature)

@@ -1,13 +1,13 @@
-"""Algorithms by name, for `meta_policy_search.train` and for the titles of plots; imports no TensorFlow."""
+"""Registry of algorithms by name, for `meta_policy_search.train` and plot titles; does not import TensorFlow."""
 import importlib
 from typing import Dict, List, Optional, Union
 
 from meta_policy_search.utils.checks import check_choice
 
-_ALGORITHMS: Dict[str, Union[str, type]] = {  # classes; those of this package by their names in `meta_algos`
+_ALGORITHMS: Dict[str, Union[str, type]] = {  # name to class, or to a class name in `meta_algos`
     "promp": "ProMP", "trpo_maml": "TRPOMAML", "vpg_maml": "VPGMAML", "dice_maml": "DICEMAML",
     "vpg_dice_maml": "VPG_DICEMAML"}
-_TITLES = {  # by name, class and script
+_TITLES = {  # by registered name, class name and script name
     **dict.fromkeys(("promp", "ProMP", "pro_mp"), "ProMP"),
     **dict.fromkeys(("trpo_maml", "TRPOMAML", "maml_trpo"), "TRPO-MAML"),
     **dict.fromkeys(("vpg_maml", "VPGMAML"), "VPG-MAML"),
@@ -17,16 +17,16 @@ _TITLES = {  # by name, class and script
 
 
 def register_algorithm(name: str, algo_class: type, title: Optional[str] = None) -> None:
-    """Makes an algorithm available by name to `meta_policy_search.train`, and to plots by a title.
+    """Registers an algorithm by name for `meta_policy_search.train`, and its title for plots.
 
     Args:
-        name: the name, which must not be that of an algorithm of this package.
+        name: the name; must differ from the names of the built-in algorithms.
         algo_class: a subclass of `MAMLAlgo`.
-        title: name of the algorithm in plots; default None, the name of the class.
+        title: title of the algorithm in plots. Default: None, the name of the class.
 
     Raises:
-        TypeError: `name` is not a string, or `algo_class` not a class.
-        ValueError: this package has an algorithm of that name.
+        TypeError: `name` is not a non-empty string, or `algo_class` is not a class.
+        ValueError: `name` is the name of a built-in algorithm.
     """
     if not isinstance(name, str) or not name:
         raise TypeError(f"name: expected a non-empty string, got {name!r}")
@@ -34,18 +34,18 @@ def register_algorithm(name: str, algo_class: type, title: Optional[str] = None)
         raise TypeError(f"algo_class: expected a class, got {algo_class!r}")
     known = _ALGORITHMS.get(name)
     if isinstance(known, str):
-        raise ValueError(f"name: expected another name than {name!r}, which is that of {known}")
+        raise ValueError(f"name: expected a name that no built-in algorithm has, got {name!r}, the name of {known}")
     _ALGORITHMS[name] = algo_class
     _TITLES[name] = _TITLES[algo_class.__name__] = title or algo_class.__name__
 
 
 def available_algorithms() -> List[str]:
-    """Returns the names that `meta_policy_search.train` takes, in alphabetical order."""
+    """Returns the names that `meta_policy_search.train` accepts, in alphabetical order."""
     return sorted(_ALGORITHMS)
 
 
 def get_algorithm(name: str) -> type:
-    """Returns the class of the algorithm called `name`, such as `"promp"`; raises `ValueError` if there is none."""
+    """Returns the class of the algorithm `name`, such as `"promp"`; raises `ValueError` if the name is unknown."""
     algorithm = _ALGORITHMS[check_choice("algo", name, available_algorithms())]
     if isinstance(algorithm, str):
         return getattr(importlib.import_module("meta_policy_search.meta_algos"), algorithm)
@@ -53,5 +53,5 @@ def get_algorithm(name: str) -> type:
 
 
 def title_of(name: str) -> str:
-    """Returns the title of an algorithm, given its name, its class name or its script; `name` itself if unknown."""
+    """Returns the plot title for a registered name, class name or script name; returns unknown names unchanged."""
     return _TITLES.get(name, name)

@@ -1,8 +1,8 @@
-"""One session per graph, and sets of variables that are initialized, read and written in it.
+"""Manages one TensorFlow session per graph, and sets of variables that are read and written together.
 
-A policy can be used without a `with session:` block: each graph stores the session with the values of its variables. A
-session entered with `with` or `session.as_default()`, or passed to the `Trainer`, takes precedence. All operations are
-built in advance, so they also work on a finalized graph.
+Policies work without a `with session:` block, because each graph stores the session that holds its variable values. A
+session that the user enters with `with` or `session.as_default()`, or passes to the `Trainer`, takes precedence. A
+`VariableSet` builds all its operations in the constructor, so it also works on a finalized graph.
 """
 import weakref
 from collections import OrderedDict
@@ -16,23 +16,24 @@ _COLLECTION = "meta_policy_search/session"
 
 
 def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
-    """Returns the session of a graph: the default session if it belongs to this graph, else the graph's own.
+    """Returns the session of a graph.
 
-    The graph's own session is the default session of the first call; if there was none, a new one. A new session runs
-    each operation in the calling thread, so that results do not depend on the number of cores. Large computations call
-    it from several threads, each with a part of the work.
+    If the default session belongs to the graph, it is returned. Otherwise, the session stored with the graph is
+    returned. The first call for a graph stores its default session; without one, it creates and stores a new session. A
+    new session runs each operation in the calling thread, so results do not depend on the number of cores. Large
+    computations call it from several threads, each with a part of the work.
 
-    The values of the variables are lost when the graph's session is closed; later calls of TensorFlow then raise
-    `RuntimeError`. Keep the session open as long as the policy is used, or enter another one.
+    The variable values are lost when the stored session is closed; later TensorFlow calls then raise `RuntimeError`.
+    Keep the session open while the policy is in use, or enter another session.
 
     Args:
-        graph: the graph; default: the default graph.
+        graph: the graph. Default: the default graph.
     """
     graph = tf.get_default_graph() if graph is None else graph
     known: List[tf.Session] = graph.get_collection_ref(_COLLECTION)
     default = tf.get_default_session()
     if default is not None and default.graph is graph:
-        if not known:  # otherwise the trained values would be lost silently after the `with` block of the session
+        if not known:  # otherwise the trained values would be lost silently at the end of the `with` block
             known.append(default)
         return default
     if not known:
@@ -42,7 +43,7 @@ def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
 
 
 def adopt_session(session: tf.Session) -> None:
-    """Makes `session` the session that `get_session` returns for its graph."""
+    """Stores `session` as the session that `get_session` returns for its graph."""
     session.graph.get_collection_ref(_COLLECTION)[:] = [session]
 
 
@@ -50,7 +51,7 @@ class VariableSet:
     """Named variables that are read and written together, and initialized before their first use.
 
     Args:
-        variables: ordered mapping of name to variable.
+        variables: ordered mapping from name to variable.
     """
 
     def __init__(self, variables: Mapping[str, tf.Variable]) -> None:
@@ -58,7 +59,7 @@ class VariableSet:
         self._graph = tf.get_default_graph()
         self._ready: "weakref.WeakSet[tf.Session]" = weakref.WeakSet()
         with tf.name_scope("access"):
-            self._is_initialized = [  # reference variables have no such method; for others, the function warns
+            self._is_initialized = [  # reference variables lack the method; the function warns for others
                 v.is_initialized() if hasattr(v, "is_initialized") else tf.is_variable_initialized(v)
                 for v in self.variables.values()]
             self._initializers = [v.initializer for v in self.variables.values()]
@@ -67,7 +68,7 @@ class VariableSet:
             self._assign = tf.group(*(v.assign(self._new_values[name]) for name, v in self.variables.items()))
 
     def session(self) -> tf.Session:
-        """Returns the session to run in, with all variables initialized; variables that have values keep them."""
+        """Returns the session to run in, after initializing all uninitialized variables in it."""
         session = get_session(self._graph)
         if session not in self._ready:
             done = session.run(self._is_initialized)
@@ -81,15 +82,16 @@ class VariableSet:
         return OrderedDict(zip(self.variables, values))
 
     def write(self, values: Mapping[str, np.ndarray], what: str = "values") -> None:
-        """Sets all variables by name; errors name `values` as `what`."""
+        """Sets all variables by name; `what` is the name of `values` in error messages."""
         checked = self.checked(values, what)
         self.session().run(self._assign, {placeholder: checked[name] for name, placeholder in self._new_values.items()})
 
     def checked(self, values: Mapping[str, np.ndarray], what: str) -> "OrderedDict[str, np.ndarray]":
-        """Returns values by name in the order and type of the variables; errors name `values` as `what`.
+        """Returns the values in the order and dtype of the variables; `what` is the name of `values` in error messages.
 
         Raises:
-            ValueError: the names or shapes differ from those of the variables, or a number is not finite in their type.
+            ValueError: the names or shapes differ from those of the variables, or a value is not finite in the dtype of
+                its variable.
         """
         if set(values) != set(self.variables):
             raise ValueError(f"{what}: expected the names {sorted(self.variables)}, got {sorted(values)}")
@@ -98,7 +100,7 @@ class VariableSet:
             shape = tuple(variable.shape.as_list())
             with np.errstate(over="ignore"):
                 value = np.asarray(values[name], variable.dtype.as_numpy_dtype)
-            if value.shape == (1, *shape):  # the shape of `log_std` in the public code of ProMP
+            if value.shape == (1, *shape):  # shape of `log_std` in the public ProMP code
                 value = value[0]
             if value.shape != shape:
                 raise ValueError(f"{what}[{name!r}]: expected shape {shape}, got {value.shape}")

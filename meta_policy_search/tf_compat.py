@@ -1,4 +1,7 @@
-"""Imports TensorFlow as `tensorflow.compat.v1` with static graphs, without its log messages; the only such place."""
+"""Imports `tensorflow.compat.v1` in graph mode and suppresses its log messages.
+
+All other modules of the package import `tf` from here.
+"""
 import contextlib
 import logging
 import os
@@ -12,7 +15,7 @@ _FIRST = "tensorflow" not in sys.modules
 
 @contextlib.contextmanager
 def _quiet_import() -> Iterator[None]:
-    """Hides what the C++ part of TensorFlow writes to standard error during the import, unless the import fails."""
+    """Suppresses TensorFlow's C++ messages on standard error during the import; prints them if the import fails."""
     with contextlib.suppress(AttributeError, ValueError):  # standard error may be closed
         sys.stderr.flush()
     try:
@@ -43,7 +46,7 @@ def _use_static_graphs() -> None:
     from tensorflow.python.eager import context
 
     current = context.context_safe()
-    if tf.executing_eagerly() and current is not None and current._initialized:  # noqa: SLF001 - eager operations have run
+    if tf.executing_eagerly() and current is not None and current._initialized:  # noqa: SLF001 - True after an eager operation
         raise RuntimeError(
             "meta_policy_search builds static TensorFlow graphs, but eager TensorFlow has already run in this "
             "process. Import meta_policy_search.policies (or call tensorflow.compat.v1.disable_v2_behavior()) "
@@ -51,7 +54,7 @@ def _use_static_graphs() -> None:
         )
     logger = logging.getLogger("tensorflow")
     level = logger.level
-    logger.setLevel(logging.ERROR)  # the deprecation notice of the call below
+    logger.setLevel(logging.ERROR)  # hides the deprecation warning of the next call
     try:
         tf.disable_v2_behavior()
     finally:

@@ -1,4 +1,4 @@
-"""Trajectories of one environment, as flat arrays."""
+"""Stores trajectories of one environment as flat arrays."""
 import dataclasses
 from typing import Any, Dict, List, Sequence
 
@@ -11,19 +11,24 @@ from meta_policy_search.types import Infos, Path
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrajectoryBatch:
-    """`P` trajectories, one after the other in arrays of all `N` steps (`N` is the sum of `lengths`).
+    """`P` trajectories of one environment, concatenated to arrays of `N` steps (`N` is the sum of `lengths`).
 
     Args:
-        env_spec (EnvSpec): spaces of the environment.
-        observations: `[N, O]`, what the policy saw before each action; finite.
-        last_observations: `[P, O]`, the observation after the last action of each trajectory; finite.
-        actions: `[N, A]`, or integers `[N]` where actions are discrete; finite.
+        env_spec (EnvSpec): observation space and action space of the environment.
+        observations: `[N, O]`, input of the policy at each step; finite.
+        last_observations: `[P, O]`, observation after the last action of each trajectory; finite.
+        actions: `[N, A]`, or integers `[N]` if actions are discrete; finite.
         rewards: `[N]`; finite.
-        terminals: bool `[N]`, whether the task itself ended the trajectory with this step: False where a time limit cut
-            it off, and before the last step.
-        env_infos: each `[N, ...]`.
-        agent_infos: each `[N, ...]`.
-        lengths: int `[P]`, steps of each trajectory, at least 1.
+        terminals: bool `[N]`, True at the last step of a trajectory that the task itself ended. False at all other
+            steps, including the last step of a trajectory that a time limit truncated.
+        env_infos: dict of arrays, each `[N, ...]`.
+        agent_infos: dict of arrays, each `[N, ...]`.
+        lengths: int `[P]`, number of steps of each trajectory, at least 1.
+
+    Raises:
+        TypeError: `env_spec` is not an `EnvSpec`.
+        ValueError: an array has the wrong type or shape or contains a value that is not finite, or `terminals` is True
+            before the last step of a trajectory; the message names the argument.
     """
 
     env_spec: Any
@@ -49,10 +54,10 @@ class TrajectoryBatch:
                                    ("rewards", "fiu", (num_steps,)), ("terminals", "b", (num_steps,))):
             array = arrays[name] = np.asarray(vars(self)[name])
             if array.shape != shape or array.dtype.kind not in kinds:
-                raise ValueError(f"{name}: expected {'booleans' if kinds == 'b' else 'numbers'} of shape {shape}, as "
-                                 f"the sum of lengths and env_spec say, got {array.dtype} of shape {array.shape}")
+                raise ValueError(f"{name}: expected {'booleans' if kinds == 'b' else 'numbers'} of shape {shape}, "
+                                 f"given lengths and env_spec, got {array.dtype} of shape {array.shape}")
             if not np.isfinite(array).all():
-                raise ValueError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]} among them")
+                raise ValueError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]}")
         for name in ("env_infos", "agent_infos"):
             arrays[name] = {key: np.asarray(values) for key, values in vars(self)[name].items()}
             for key, values in arrays[name].items():
@@ -61,8 +66,8 @@ class TrajectoryBatch:
                                      f"{values.shape}")
         ends = np.cumsum(lengths) - 1
         if arrays["terminals"].sum() != arrays["terminals"][ends].sum():
-            raise ValueError(f"terminals: expected True only at the last steps of trajectories, which lengths "
-                             f"{lengths} put at {ends}, got True at {np.flatnonzero(arrays['terminals'])}")
+            raise ValueError(f"terminals: expected True only at the last steps of trajectories (with lengths "
+                             f"{lengths}, at {ends}), got True at {np.flatnonzero(arrays['terminals'])}")
         vars(self).update(arrays)
 
     def __len__(self) -> int:
@@ -70,12 +75,17 @@ class TrajectoryBatch:
 
     @classmethod
     def from_paths(cls, env_spec: Any, paths: Sequence[Path]) -> "TrajectoryBatch":
-        """Makes a batch of path dicts, as samplers return them.
+        """Builds a batch from path dicts, as returned by samplers.
 
         Args:
-            env_spec (EnvSpec): spaces of the environment.
-            paths: path dicts with `observations`, `actions`, `rewards`, `last_observation` and, where there are any,
-                `terminated`, `env_infos` and `agent_infos`; env infos that not all paths have are left out.
+            env_spec (EnvSpec): observation space and action space of the environment.
+            paths: path dicts with `observations`, `actions`, `rewards` and `last_observation`, and optionally
+                `terminated` (default False), `env_infos` and `agent_infos`. Env infos that some paths lack are omitted.
+
+        Raises:
+            TypeError: `paths` is not a list, or an entry is not numeric.
+            ValueError: there are no paths, a path lacks a key, or an array has the wrong shape or a value that is not
+                finite.
         """
         task = concatenate_paths(paths)
         for index, path in enumerate(paths):
@@ -88,14 +98,14 @@ class TrajectoryBatch:
                    env_infos=task.env_infos, agent_infos=task.agent_infos, lengths=task.lengths)
 
     def to_paths(self) -> List[Path]:
-        """Returns a path dict for each trajectory; its arrays are views."""
+        """Returns one path dict per trajectory; the arrays are views."""
         arrays = {"observations": self.observations, "actions": self.actions, "rewards": self.rewards}
         return split_paths(self.lengths, arrays, self.env_infos, self.agent_infos, self.last_observations,
                            self.terminals[np.cumsum(self.lengths) - 1])
 
     @property
     def next_observations(self) -> np.ndarray:
-        """The observation after each action, `[N, O]`."""
+        """Observation after each action, `[N, O]`."""
         following = np.empty_like(self.observations)
         following[:-1] = self.observations[1:]
         following[np.cumsum(self.lengths) - 1] = self.last_observations

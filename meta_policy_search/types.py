@@ -1,6 +1,6 @@
-"""Types of data, and the axes of arrays.
+"""Data types, and the names of the array axes.
 
-Axes, as they appear in shapes throughout the documentation:
+Axes, as used in shapes throughout the documentation:
 
 ====  =====================================================
 axis  meaning
@@ -8,50 +8,51 @@ axis  meaning
 `M`   tasks of a meta-batch
 `P`   paths (trajectories, rollouts) of a task
 `T`   steps of a path
-`N`   samples of a task, paths concatenated (sum of `T`)
+`N`   samples of a task: its concatenated paths (sum of `T`)
 `O`   size of an observation
-`A`   size of an action; no axis where actions are discrete
+`A`   size of an action; discrete actions have no such axis
 ====  =====================================================
 
-`theta` are the parameters before, `theta_prime` those after adaptation. Nothing here imports TensorFlow.
+`theta` denotes the parameters before adaptation, `theta_prime` the parameters after adaptation. This module does not
+import TensorFlow.
 """
 from typing import Any, Dict, List, Mapping, NamedTuple, TypedDict, Union
 
 import numpy as np
 
 Task = Any
-"""A task of a meta-environment, as `sample_tasks` returns and `set_task` takes it."""
+"""A task of a meta-environment: `sample_tasks` returns a list of tasks, `set_task` takes one."""
 
 Rows = Union[slice, np.ndarray]
-"""Some rows of an array: a slice of them, or their indices, int `[k]`."""
+"""Selected rows of an array: a slice, or an integer index array `[k]`."""
 
 Params = Mapping[str, np.ndarray]
-"""Ordered mapping of parameter name (such as `mean_network/hidden_0/kernel`) to its value; float32."""
+"""Ordered mapping from parameter name (such as `mean_network/hidden_0/kernel`) to a float32 array."""
 
 Infos = Dict[str, np.ndarray]
-"""Mapping of a quantity's name to its values, the leading axis being `T` (in a path) or `N` (stacked)."""
+"""Mapping from the name of a quantity to its values. The leading axis is `T` in a path and `N` in samples."""
 
 
 class Path(TypedDict, total=False):
-    """One rollout, from a reset until the end of the episode or until `max_path_length`."""
+    """One rollout: the steps from a reset to the end of the episode, at most `max_path_length`."""
 
-    observations: np.ndarray  # [T, O], the input of the policy at each step
+    observations: np.ndarray  # [T, O], input of the policy at each step
     actions: np.ndarray  # [T, A], output of the policy, before the environment clips it; discrete: int [T]
-    rewards: np.ndarray  # [T], in the environment's reward unit
+    rewards: np.ndarray  # [T], in the reward unit of the environment
     env_infos: Infos  # each [T, ...]
     agent_infos: Infos  # each [T, ...]; Gaussian: `mean`, `log_std` [T, A], categorical: `log_prob` [T, n]
-    last_observation: np.ndarray  # [O], the observation after the last action
-    terminated: bool  # whether the task ended the path (False: a time limit did)
+    last_observation: np.ndarray  # [O], observation after the last action
+    terminated: bool  # True if the task ended the path, False if a time limit did
     returns: np.ndarray  # [T], discounted sums of future rewards; added by a sample processor
     advantages: np.ndarray  # [T]; added by a sample processor
 
 
 PathsMetaBatch = Dict[int, List[Path]]
-"""Return value of `MetaSampler.obtain_samples`: the paths of each task, by the index of the task."""
+"""Return type of `MetaSampler.obtain_samples`: dict from task index to the list of paths in that task."""
 
 
 class TaskSamples(TypedDict, total=False):
-    """The processed samples of one task, as a sample processor returns them."""
+    """The processed samples of one task, as returned by a sample processor."""
 
     observations: np.ndarray  # [N, O]
     actions: np.ndarray  # [N, A]; discrete: int [N]
@@ -62,17 +63,17 @@ class TaskSamples(TypedDict, total=False):
     agent_infos: Infos  # each [N, ...]
     path_lengths: np.ndarray  # int [P], sums to N
     adj_avg_rewards: np.ndarray  # [N], rewards standardized over all tasks; used by E-MAML
-    mask: np.ndarray  # [P, T], 1 for steps, 0 for padding; DiCE only, where all entries are padded
+    mask: np.ndarray  # [P, T], 1 for steps, 0 for padding; DiCE only (DiCE processors pad all entries)
     discounted_rewards: np.ndarray  # [P, T]; DiCE only
     adjusted_rewards: np.ndarray  # [P, T]; DiCE only
     adjusted_rewards_after_end: np.ndarray  # [P]; DiCE only
 
 
 class BatchedStep(NamedTuple):
-    """Results of one step of `n` environments."""
+    """Result of one step of a vectorized environment with `n` copies."""
 
     observations: np.ndarray  # float64 [n, O]
     rewards: np.ndarray  # float64 [n]
-    terminated: np.ndarray  # bool [n], whether the task has ended
-    truncated: np.ndarray  # bool [n], whether a time limit of the environment was reached
+    terminated: np.ndarray  # bool [n], True if the task has ended
+    truncated: np.ndarray  # bool [n], True if a time limit of the environment was reached
     env_infos: Infos  # each [n, ...]

@@ -54,7 +54,7 @@ def test_a_name_can_be_registered_again_but_not_one_of_the_package():
     mps.register_algorithm("mine", MyProMP)
     mps.register_algorithm("mine", mps.VPGMAML)  # as when a notebook cell is run again
     assert registry.get_algorithm("mine") is mps.VPGMAML
-    with pytest.raises(ValueError, match="name: expected another name than 'promp', which is that of ProMP"):
+    with pytest.raises(ValueError, match="name: expected a name that no built-in algorithm has, got 'promp'"):
         mps.register_algorithm("promp", MyProMP)
 
 

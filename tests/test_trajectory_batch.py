@@ -72,19 +72,19 @@ def test_discrete_actions_have_no_axis():
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"observations": np.zeros((N + 1, O))}, r"^observations: expected numbers of shape \(4, 2\), .* sum .*\(5, 2\)"),
+    ({"observations": np.zeros((N + 1, O))}, r"^observations: expected numbers of shape \(4, 2\), given .*\(5, 2\)"),
     ({"observations": np.zeros((N, O + 1))}, r"observations: expected numbers of shape \(4, 2\), .*, got .*\(4, 3\)"),
     ({"last_observations": np.zeros((3, O))}, r"last_observations: .* shape \(2, 2\), .*, got .*\(3, 2\)"),
     ({"actions": np.zeros((N - 1, A))}, r"actions: .* of shape \(4, 1\), .*, got .*\(3, 1\)"),
-    ({"actions": np.zeros(N)}, r"actions: .* of shape \(4, 1\), .* env_spec say, got float64 of shape \(4,\)"),
-    ({"rewards": np.zeros((N, 1))}, r"rewards: expected numbers of shape \(4,\), as the sum .*, got .*\(4, 1\)"),
+    ({"actions": np.zeros(N)}, r"actions: .* of shape \(4, 1\), .* env_spec, got float64 of shape \(4,\)"),
+    ({"rewards": np.zeros((N, 1))}, r"rewards: expected numbers of shape \(4,\), given lengths .*, got .*\(4, 1\)"),
     ({"terminals": np.zeros(3, bool)}, r"terminals: expected booleans of shape \(4,\), .*, got .*\(3,\)"),
     ({"env_infos": {"x": np.zeros(5)}}, r"env_infos\['x'\]: expected 4 steps, .*, got shape \(5,\)"),
     ({"agent_infos": {"mean": np.zeros((3, A))}}, r"agent_infos\['mean'\]: expected 4 steps, .*, got shape \(3, 1\)"),
     ({"lengths": np.array([3, 2])}, r"observations: expected numbers of shape \(5, 2\)"),
     ({"lengths": np.array([4, 0])}, r"lengths: expected at least one integer, each at least 1, got \[4 0\]"),
     ({"lengths": np.array([], int)}, r"lengths: expected at least one"),
-    ({"terminals": np.array([False, True, False, False])}, r"terminals: .* put at \[2 3\], got True at \[1\]"),
+    ({"terminals": np.array([False, True, False, False])}, r"terminals: .* at \[2 3\]\), got True at \[1\]"),
     ({"terminals": np.zeros(N)}, "terminals: expected booleans .*, got float64"),
     ({"lengths": np.array([3.0, 1.0])}, "lengths: expected at least one integer"),
     ({"rewards": np.array(["a"] * N)}, "rewards: expected numbers"),

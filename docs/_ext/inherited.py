@@ -1,4 +1,4 @@
-"""Sphinx extension: a class names the methods that it inherits, with links to where they are described, once."""
+"""Sphinx extension that lists the inherited methods of each class, with links to their documentation."""
 import functools
 import importlib
 import inspect
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @functools.lru_cache(maxsize=None)
 def place(cls: type) -> str:
-    """Returns the name by which the reference describes a class: in the first package below the top that has it."""
+    """Returns the full name of a class in the API reference: that of the topmost subpackage that exports it."""
     parts = cls.__module__.split(".")
     for count in range(2, len(parts)):
         module = ".".join(parts[:count])
@@ -22,7 +22,7 @@ def place(cls: type) -> str:
 
 
 def inherited(cls: type) -> Iterator[Tuple[type, List[str]]]:
-    """Yields the bases from the package of a class, each with the public methods that the class has from it."""
+    """Yields each base class from the same package with the public methods that `cls` inherits from it."""
     seen = {name for name, _ in members(cls)}
     for base in cls.__mro__[1:]:
         names = [name for name, _ in members(base) if name not in seen]
@@ -32,7 +32,7 @@ def inherited(cls: type) -> Iterator[Tuple[type, List[str]]]:
 
 
 def list_inherited(app: "Sphinx", what: str, name: str, obj: Any, options: Any, lines: List[str]) -> None:
-    """Adds what a class inherits to the end of its description."""
+    """Appends the inherited methods to the docstring of a class."""
     if not inspect.isclass(obj) or name.rpartition(".")[2] != obj.__name__:
         return
     for base, names in inherited(obj):
@@ -42,7 +42,7 @@ def list_inherited(app: "Sphinx", what: str, name: str, obj: Any, options: Any, 
 
 
 def setup(app: "Sphinx") -> Dict[str, Any]:
-    """Connects the above, after napoleon has read the docstrings."""
+    """Connects `list_inherited`, which runs after napoleon."""
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", list_inherited, priority=900)
     return {"version": "1", "parallel_read_safe": True}

@@ -1,9 +1,10 @@
-"""Sphinx extension: warns of every public name of the package that the documentation leaves out.
+"""Sphinx extension that warns about public names without documentation.
 
-`make docs` treats warnings as errors, so a public class, function or method without a docstring, or without a place in
-the API reference, fails the build. Public is what a module names in `__all__`, or without that, what it defines under a
-name without underscore; and of a class its own methods and properties. What is public to the package's own modules only
-is in `public_names_internal` of `conf.py`, as patterns of full names: it needs a docstring, and no place.
+A public class, function or method needs a docstring; a public class or function also needs an entry in the API
+reference. `make docs` treats warnings as errors. Public names are the names in `__all__` of a module, or, without
+`__all__`, the names that the module defines without leading underscore, and the methods and properties that a class
+defines. Names that only modules of the package use match a pattern in `public_names_internal` of `conf.py`: they need a
+docstring, but no entry.
 """
 import fnmatch
 import importlib
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
-    """Yields a package and all modules in it, but for private ones."""
+    """Yields a package and all its modules, except private ones."""
     yield package
     for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if not any(part.startswith("_") for part in info.name.split(".")):
@@ -25,7 +26,7 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def public_objects(module: ModuleType) -> Dict[str, Any]:
-    """Returns the public classes and functions of a module by name."""
+    """Returns the public classes and functions of a module, by name."""
     names = getattr(module, "__all__", None)
     if names is None:
         names = [name for name, value in vars(module).items()
@@ -35,7 +36,7 @@ def public_objects(module: ModuleType) -> Dict[str, Any]:
 
 
 def members(cls: type) -> Iterator[Tuple[str, Any]]:
-    """Yields the public methods and properties that a class itself defines."""
+    """Yields the public methods and properties that a class defines, without inherited ones."""
     for name, value in vars(cls).items():
         if not name.startswith("_") and (inspect.isroutine(value) or isinstance(value, property)):
             yield name, value
@@ -44,12 +45,12 @@ def members(cls: type) -> Iterator[Tuple[str, Any]]:
 def missing(
     searched: Collection[ModuleType], documented: Collection[str], internal: Collection[str] = ()
 ) -> List[str]:
-    """Returns a sentence for each public name without a docstring, or without a place in the reference.
+    """Returns a message for each public name without a docstring or without an entry in the API reference.
 
     Args:
         searched: the modules.
-        documented: full names of all that the reference describes, such as `package.module.Class`.
-        internal: patterns of full names that need no place.
+        documented: full names of all entries, such as `package.module.Class`.
+        internal: patterns of full names that need no entry.
     """
     places: Dict[int, List[str]] = {}
     objects: Dict[int, Any] = {}
@@ -75,17 +76,17 @@ def _matches(names: Collection[str], patterns: Collection[str]) -> bool:
 
 
 def warn_of_missing(app: "Sphinx", env: Any) -> None:
-    """Warns of every public name that is missing."""
-    from sphinx.util import logging  # not needed by the test of what is above
+    """Warns about each message of `missing`."""
+    from sphinx.util import logging  # imported here because the tests run without Sphinx
 
     package = importlib.import_module(app.config.public_names_package)
     documented = env.get_domain("py").objects
-    for sentence in missing(list(modules(package)), documented, app.config.public_names_internal):
-        logging.getLogger(__name__).warning("public name: %s", sentence)
+    for message in missing(list(modules(package)), documented, app.config.public_names_internal):
+        logging.getLogger(__name__).warning("public name: %s", message)
 
 
 def setup(app: "Sphinx") -> Dict[str, Any]:
-    """Connects the check to the end of reading."""
+    """Connects the check, which runs after all pages are read."""
     app.add_config_value("public_names_package", None, "env")
     app.add_config_value("public_names_internal", [], "env")
     app.connect("env-check-consistency", warn_of_missing)

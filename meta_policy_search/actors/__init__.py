@@ -1,4 +1,4 @@
-"""Acting on arrays without TensorFlow: in all tasks at once, behind one abstract class."""
+"""Vectorized NumPy policies for sampling, which act in all tasks at once, without TensorFlow."""
 from meta_policy_search.actors.actor import Actor
 from meta_policy_search.actors.of_policies import actor_of
 

@@ -1,4 +1,4 @@
-"""The interface of what acts while paths are sampled."""
+"""Interface of actors, which choose the actions while paths are sampled."""
 import abc
 from typing import Sequence, Tuple
 
@@ -8,22 +8,23 @@ from meta_policy_search.types import Infos
 
 
 class Actor(abc.ABC):
-    """Acts in `M` tasks at once, on arrays, with parameters that are fixed when it is made.
+    """Acts in `M` tasks at once, with parameters that are fixed at construction.
 
-    A sampler makes an actor from the policy (`of_policies.actor_of`) for each round of sampling. When a path begins,
-    it draws the noise of all its steps from the path's own random numbers (`draw_noise`); then it calls `act` once for
-    each step, with a row for each of the `R` paths of a task. Rows of paths that have ended, or that have not begun,
-    are passed too, and their actions are ignored. If actions depend on observation and noise only, they do not depend
-    on which paths are sampled together.
+    In each round of sampling, a sampler creates an actor from the policy (`of_policies.actor_of`). When a path begins,
+    the sampler draws the noise of all its steps from the random generator of the path (`draw_noise`). It then calls
+    `act` once per step, with one row for each of the `R` paths of a task. Rows of paths that have ended, or have not
+    begun, are passed as well, and their actions are ignored. If actions depend only on observation and noise, they do
+    not depend on which paths are sampled together.
 
-    A subclass supplies `act`. It sets `noise_dim` if actions are random, and overrides `draw_noise` if their noise is
-    not standard normal. It sets `can_divide` and overrides `for_tasks` if tasks may act separately.
+    A subclass implements `act`. It sets `noise_dim` if actions are random, and overrides `draw_noise` if the noise is
+    not standard normal. It sets `can_divide` and overrides `for_tasks` if the tasks can be divided among several
+    actors.
 
     Attributes:
-        noise_dim (int): random numbers that an action takes. Default: 0.
-        can_divide (bool): whether `for_tasks` may be called. Its results act at the same time, in threads of this
-            process or, pickled, in other processes without TensorFlow; sampling on Ray needs that. Default: False, and
-            all tasks act in one thread of this process.
+        noise_dim (int): number of random numbers per action. Default: 0.
+        can_divide (bool): whether `for_tasks` may be called. The resulting actors run in parallel: in threads of this
+            process or, after pickling, in processes without TensorFlow. Sampling on Ray requires True. Default: False,
+            so that one thread of this process acts for all tasks.
     """
 
     noise_dim: int = 0
@@ -34,29 +35,30 @@ class Actor(abc.ABC):
         """Chooses an action for each row.
 
         Args:
-            observations: float64 `[M, R, O]`; not to be written to.
-            noise: float32 `[M, R, noise_dim]`, as `draw_noise` gives it.
+            observations: float64 `[M, R, O]`, read-only.
+            noise: float32 `[M, R, noise_dim]`, drawn by `draw_noise`.
 
         Returns:
-            Actions `[M, R, A]`, or integers `[M, R]` where they are discrete; and agent infos, each `[M, R, ...]`.
+            Tuple of actions `[M, R, A]` (integers `[M, R]` if actions are discrete) and a dict of agent infos
+            `[M, R, ...]`.
         """
 
     def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Draws the noise of a path's steps; by default standard normal.
+        """Draws the noise of the steps of a path. Default: standard normal.
 
         Args:
-            rng: the path's random numbers.
-            out: float32 `[T, noise_dim]`, is filled. For a path of very many steps this is called again, with more
-                rows, of which the first must be the same.
+            rng: random generator of the path.
+            out: float32 `[T, noise_dim]`, output array. For very long paths, the method is called again with more rows;
+                the first rows must be the same.
         """
         rng.standard_normal(dtype=np.float32, out=out)
 
     def for_tasks(self, start: int, stop: int) -> "Actor":
-        """Returns an actor for the tasks from `start` to before `stop`; called only where `can_divide`."""
+        """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive); requires `can_divide`."""
         raise TypeError(f"{type(self).__name__} acts for all tasks together (can_divide is False)")
 
 
 def join_tasks(answers: Sequence[Tuple[np.ndarray, Infos]]) -> Tuple[np.ndarray, Infos]:
-    """Returns what `act` gave for some tasks each (actions and infos) as one answer for all of them."""
+    """Concatenates the results of `act` (actions and infos) for groups of tasks to one result for all tasks."""
     infos = {key: np.concatenate([infos[key] for _, infos in answers]) for key in answers[0][1]}
     return np.concatenate([actions for actions, _ in answers]), infos

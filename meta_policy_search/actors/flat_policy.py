@@ -1,4 +1,4 @@
-"""The interface of all policies of this library whose parameters are one flat vector."""
+"""Base class of all policies of this library whose parameters can be represented as one flat vector."""
 import abc
 from typing import Any, Optional, Sequence, Tuple, Type, TypeVar
 
@@ -18,29 +18,30 @@ P = TypeVar("P", bound="FlatPolicy")
 
 
 class FlatPolicy(Configurable, abc.ABC):
-    """A policy whose parameters are one flat vector.
+    """A policy whose parameters can be represented as one flat vector.
 
-    A subclass supplies `get_flat_params` and `set_flat_params`, and either `get_actions` or the vectorized method
-    `make_actors`, which it declares::
+    A subclass implements `get_flat_params` and `set_flat_params`, and either `get_actions` or the vectorized method
+    `make_actors`, declared as::
 
         @replaces("get_action", "get_actions")
         def make_actors(self, flat_params): ...
 
     Args:
         obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
+        action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
     """
 
     @classmethod
     def for_env(cls: Type[P], env: Any, **arguments: Any) -> P:
-        """Returns a policy for an environment, whose spaces say the sizes.
+        """Returns a policy for an environment, with the sizes of its observation and action space.
 
         Args:
             env: an environment, or an `EnvSpec`.
             **arguments: all other arguments of the class, by name.
 
         Raises:
-            ValueError: the policy is not one for such spaces; names one that is.
+            TypeError: `env` has no observation and action space.
+            ValueError: the class does not support the spaces; the message names a class that does.
         """
         check_has_spaces(env)
         spec = EnvSpec.of(env)
@@ -55,7 +56,7 @@ class FlatPolicy(Configurable, abc.ABC):
 
     @property
     def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return (self.action_dim,)
 
     @abc.abstractmethod
@@ -68,13 +69,13 @@ class FlatPolicy(Configurable, abc.ABC):
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """Returns an actor for policies like this one with other parameters, each in its own task.
+        """Returns an actor for copies of this policy with other parameters, one copy per task.
 
         Args:
-            flat_params: `[M, D]`, the parameters of each.
+            flat_params: `[M, D]`, the parameters of each copy.
 
         Returns:
-            An actor that runs without TensorFlow; None, the default, if there is none.
+            An actor that runs without TensorFlow, or None (default) if the policy is not vectorized.
         """
         return None
 
@@ -85,8 +86,8 @@ class FlatPolicy(Configurable, abc.ABC):
             observation: `[O]`.
 
         Returns:
-            `(action [A], agent_info)`; where actions are discrete, the action is an int64. The info holds the
-            distribution that the action was drawn from, if it was drawn.
+            `(action [A], agent_info)`. If actions are discrete, the action is an int64. For stochastic policies, the
+            info contains the parameters of the sampling distribution.
         """
         actions, infos = self.get_actions(self._check_observations("observation", observation, ndim=1)[None])
         return actions[0], {key: value[0] for key, value in infos.items()}
@@ -98,7 +99,7 @@ class FlatPolicy(Configurable, abc.ABC):
             observations: `[B, O]`.
 
         Returns:
-            `(actions [B, A], agent_infos)`, each info with the leading axis `B`; where actions are discrete, they are
+            `(actions [B, A], agent_infos)`, each info with the leading axis `B`. If actions are discrete, they are
             int64 `[B]`.
         """
         observations = self._check_observations("observations", observations, ndim=2)
@@ -110,9 +111,12 @@ class FlatPolicy(Configurable, abc.ABC):
         return act_in_one_task(actor, observations, noise)
 
     def act(self, observation: np.ndarray, deterministic: bool = False) -> Any:
-        """Returns an action `[A]` for an observation `[O]`; where actions are discrete, an integer.
+        """Returns an action `[A]` (an integer if actions are discrete) for an observation `[O]`.
 
-        It is sampled from the policy's distribution; with `deterministic`, it is the mean, or the most likely action.
+        Args:
+            observation: `[O]`.
+            deterministic: whether to return the mean, or the most probable action, instead of a sample from the
+                policy's distribution. Default: False.
         """
         action, info = self.get_action(observation)
         if check_bool("deterministic", deterministic):
@@ -129,13 +133,13 @@ class FlatPolicy(Configurable, abc.ABC):
         return observations
 
     def reset(self, dones: Any = None) -> None:
-        """Resets the state of a recurrent policy when paths begin; does nothing by default."""
+        """Resets the recurrent state at the start of paths. Default: does nothing."""
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs statistics of the policy on paths that it acted in, keys prefixed by `prefix`; none by default."""
+        """Logs statistics of the policy on its paths, with `prefix` before each column name. Default: logs nothing."""
 
 
 def act_in_one_task(actor: Actor, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-    """Returns the actions and infos, each `[B, ...]`, of the actor of one task at observations `[B, O]`."""
+    """Returns actions and infos, each `[B, ...]`, of an actor for one task at observations `[B, O]`."""
     actions, infos = actor.act(observations[None], noise[None])
     return actions[0], {key: value[0] for key, value in infos.items()}

@@ -1,8 +1,9 @@
-"""Actors of policies: `actor_of` turns any policy into an `Actor`.
+"""Creates actors from policies: `actor_of` turns any policy into an `Actor`.
 
-Policies may have a vectorized method, declared by `utils.fast_paths.replaces`: a meta-policy `make_actor()` for its
-present parameters, a policy of one task `make_actors(flat_params)` for any number of sets of parameters. A policy
-without one, or one that overrides what it replaces, acts through its documented `get_actions`.
+A policy may have a vectorized method, declared with `utils.fast_paths.replaces`. The method of a meta-policy is
+`make_actor()`, for its current parameters. The method of a policy for one task is `make_actors(flat_params)`, for
+several sets of parameters. A policy acts through its documented method `get_actions` if it has no vectorized method, or
+if it overrides a method that the vectorized method replaces.
 """
 import functools
 import reprlib
@@ -17,16 +18,16 @@ from meta_policy_search.utils.fast_paths import fast_path, replaces
 
 
 class PolicySizes(NamedTuple):
-    """What a policy says about itself; None where it does not."""
+    """Sizes that a policy has as attributes; None for missing attributes."""
 
     obs_dim: Optional[int]
     action_dim: Optional[int]
-    action_shape: Optional[Tuple[int, ...]]  # `(A,)`, or `()` where actions are discrete; by default `(action_dim,)`
-    meta_batch_size: Optional[int]  # number of tasks of a meta-policy, None for the policy of one task
+    action_shape: Optional[Tuple[int, ...]]  # `(A,)`, or `()` if actions are discrete; default `(action_dim,)`
+    meta_batch_size: Optional[int]  # number of tasks of a meta-policy, None for a policy for one task
 
 
 def sizes_of(policy: Any) -> PolicySizes:
-    """Returns the sizes that any object with `get_actions` has as attributes."""
+    """Returns the sizes of a policy, which may be any object with `get_actions`."""
     sizes = PolicySizes(*(getattr(policy, name, None) for name in PolicySizes._fields))
     shape = sizes.action_shape
     if shape is None and sizes.action_dim is not None:
@@ -35,17 +36,17 @@ def sizes_of(policy: Any) -> PolicySizes:
 
 
 def check_spaces(policy: Any, env: Any) -> None:
-    """Raises `ValueError` unless the policy's observations and actions are the environment's (or `EnvSpec`'s).
+    """Raises `ValueError` unless the policy fits the observation and action space of an environment or `EnvSpec`.
 
-    A policy without `obs_dim`, or without `action_dim`, is taken to fit.
+    Sizes that the policy does not have as attributes (`obs_dim`, `action_dim`) are not checked.
     """
     space, is_index, sizes = env.action_space, is_discrete(env.action_space), sizes_of(policy)
     if sizes.action_shape is not None and is_index != (sizes.action_shape == ()):
         fitting = "CategoricalMLPPolicy" if is_index else "GaussianMLPPolicy"
         fitting = fitting if sizes.meta_batch_size is None else f"Meta{fitting}"
         given = "integers" if sizes.action_shape == () else f"arrays of shape {sizes.action_shape}"
-        raise ValueError(f"policy: expected one for the environment's action space {space}, such as a {fitting}, got a "
-                         f"{type(policy).__name__}, whose actions are {given}")
+        raise ValueError(f"policy: expected a policy for the action space {space}, such as a {fitting}, "
+                         f"got a {type(policy).__name__}, whose actions are {given}")
     if is_index and getattr(space, "start", 0) != 0:
         raise ValueError(f"env: expected discrete actions numbered from 0, got {space}")
     for name, shape, size in (("obs_dim", env.observation_space.shape, sizes.obs_dim),
@@ -55,18 +56,19 @@ def check_spaces(policy: Any, env: Any) -> None:
 
 
 def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Actor:
-    """Returns an actor that acts as a policy does with its present parameters.
+    """Returns an actor that acts like a policy with its current parameters.
 
-    Samplers call it at the start of each round, so that a method that was overridden or replaced since is noticed.
+    Samplers call this function at the start of each round, so methods that were overridden or replaced since the last
+    round are detected.
 
     Args:
-        policy: a meta-policy (one with `meta_batch_size`), which acts in its `M` tasks; or a policy for one task
-            (`M = 1`). Any object with `get_actions` will do.
-        action_shape: shape of an action; says that the policy is a meta-policy, though it may have nothing but
-            `get_actions`. Default: None.
+        policy: a meta-policy (an object with `meta_batch_size`), which acts in its `M` tasks, or a policy for one task
+            (`M = 1`). Any object with `get_actions` is accepted.
+        action_shape: shape of an action. If given, the policy is treated as a meta-policy, even if `get_actions` is its
+            only attribute. Default: None.
 
     Raises:
-        TypeError: `make_actor` does not declare what it replaces, or does not return an `Actor`.
+        TypeError: `make_actor` does not declare which methods it replaces, or does not return an `Actor`.
     """
     make_actor, sizes = fast_path(policy, "make_actor"), sizes_of(policy)
     actor = None if make_actor is None else _check_actor("make_actor", make_actor())
@@ -83,16 +85,17 @@ def actor_of(policy: Any, action_shape: Optional[Tuple[int, ...]] = None) -> Act
 
 
 def actors_of(policy: Any, flat_params: np.ndarray) -> Actor:
-    """Returns an actor that acts as a policy for one task does with each row of `flat_params` `[n, D]`, in `n` tasks.
+    """Returns an actor that acts like a policy for one task with each row of `flat_params` `[n, D]`, in `n` tasks.
 
-    A policy without vectorized methods takes one set of parameters after the other, then its own again.
+    For a policy without vectorized method, the actor sets each row of parameters in turn and then restores the policy's
+    parameters.
     """
     actors = make_actors(policy, flat_params)
     return SlowActor(functools.partial(_act_with_params, policy, flat_params)) if actors is None else actors
 
 
 def make_actors(policy: Any, flat_params: np.ndarray) -> Optional[Actor]:
-    """Returns the same as `actors_of` if the policy's vectorized method can be used, else None."""
+    """Returns the actor of `actors_of` if the policy's vectorized method can be used, else None."""
     method = fast_path(policy, "make_actors")
     return None if method is None else _check_actor("make_actors", method(flat_params))
 
@@ -104,14 +107,14 @@ def _check_actor(method: str, actor: Any) -> Optional[Actor]:
 
 
 class SlowActor(Actor):
-    """Acts through the `get_actions` of a policy, which draws its own noise.
+    """Acts through the `get_actions` method of a policy, which draws its own noise.
 
-    For meta-policies the noise of a Gaussian policy is drawn as well, and not used. So the environments draw the same
-    random numbers as with a vectorized policy.
+    For meta-policies, the noise of a Gaussian policy is also drawn, but not used. The environments therefore receive
+    the same random numbers as with a vectorized policy.
 
     Args:
-        get_actions: function of observations `[M, R, O]`; returns what `act` returns.
-        noise_dim: random numbers to draw for an action.
+        get_actions: function of observations `[M, R, O]` with the return value of `act`.
+        noise_dim: number of random numbers to draw per action. Default: 0.
     """
 
     def __init__(self, get_actions: Callable[[np.ndarray], Tuple[np.ndarray, Infos]], noise_dim: int = 0) -> None:
@@ -139,7 +142,7 @@ def _act_with_params(policy: Any, flat_params: np.ndarray, observations: np.ndar
 
 
 def _act_in_all_tasks(policy: Any, action_shape: Tuple[int, ...], observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-    """Acts at observations `[M, R, O]` by a meta-policy, and checks what it returns."""
+    """Acts at observations `[M, R, O]` with a meta-policy, and checks its return value."""
     actions, agent_infos = policy.get_actions(list(observations))
     num_tasks, num_paths = observations.shape[:2]
     shapes, expected = [np.shape(task_actions) for task_actions in actions], (num_paths, *action_shape)
@@ -158,11 +161,11 @@ def _act_in_all_tasks(policy: Any, action_shape: Tuple[int, ...], observations: 
 
 
 class TaskPolicies:
-    """The policies of several tasks as one meta-policy; `policies` may be replaced at any time.
+    """Combines policies for single tasks into one meta-policy. The list `policies` may be changed at any time.
 
     Args:
-        policies: one for each task, all for the same spaces: those of `np.policies`, `TaskPolicy`, `SearchPolicy`, or
-            any with `obs_dim`, `action_dim` and `get_actions`.
+        policies: one policy per task, all for the same spaces, such as a policy from `np.policies`, a `TaskPolicy`, a
+            `SearchPolicy`, or any object with `obs_dim`, `action_dim` and `get_actions`.
     """
 
     def __init__(self, policies: Sequence[Any]) -> None:
@@ -172,12 +175,12 @@ class TaskPolicies:
 
     @replaces()
     def make_actor(self) -> "PerTaskActor":
-        """Returns an actor that acts in all tasks with the present policies."""
+        """Returns an actor that acts in all tasks with the current policies."""
         return PerTaskActor([actor_of(policy) for policy in self.policies])
 
 
 class PerTaskActor(Actor):
-    """Acts in each task by an actor for that task, all of the same kind."""
+    """Acts in each task with a separate actor; all actors have the same type."""
 
     def __init__(self, actors: Sequence[Actor]) -> None:
         self._actors = actors

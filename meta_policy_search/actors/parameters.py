@@ -1,4 +1,4 @@
-"""Parameters of policies: initial values, and conversion to and from one vector."""
+"""Policy parameters: initial values, and conversion to and from a flat vector."""
 import math
 from collections import OrderedDict
 from typing import Any, Mapping, Sequence, Tuple
@@ -9,7 +9,7 @@ from meta_policy_search.types import Params
 from meta_policy_search.utils.checks import check_positive, check_positive_int
 
 LOG_STD = "log_std_network/log_std_var"
-"""Name of the parameter of Gaussian policies that is the logarithm of the standard deviation."""
+"""Parameter name of the logarithm of the standard deviation in Gaussian policies."""
 
 CONTEXT = "context"
 """Name of the parameter of MLP policies that is joined to each observation; see `fold_context`."""
@@ -17,11 +17,11 @@ CONTEXT = "context"
 
 def initial_mlp_values(scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int],
                        rng: np.random.Generator) -> "OrderedDict[str, np.ndarray]":
-    """Draws initial weights: kernels Glorot-uniform (Glorot & Bengio, 2010), biases zero.
+    """Draws initial parameters of a network: Glorot-uniform kernels (Glorot & Bengio, 2010) and zero biases.
 
     Returns:
-        Ordered mapping `scope/layer/kernel` to float32 `[in, out]` and `scope/layer/bias` to float32 `[out]`,
-        layers named `hidden_0`, `hidden_1`, ..., `output`.
+        Ordered mapping from `<scope>/<layer>/kernel` to float32 `[in, out]` and from `<scope>/<layer>/bias` to float32
+        `[out]`. The layers are named `hidden_0`, `hidden_1`, ..., `output`.
     """
     sizes = [input_size, *hidden_sizes, output_size]
     layers = [f"hidden_{i}" for i in range(len(hidden_sizes))] + ["output"]
@@ -53,12 +53,12 @@ def fold_context(params: Mapping[str, Any], scope: str, obs_dim: int) -> Mapping
 
 
 def check_hidden_sizes(hidden_sizes: Sequence[int]) -> Tuple[int, ...]:
-    """Returns the units of each hidden layer, checked."""
+    """Checks and returns the number of units of each hidden layer."""
     return tuple(check_positive_int(f"hidden_sizes[{i}]", size) for i, size in enumerate(hidden_sizes))
 
 
 def check_std(init_std: float, min_std: float) -> Tuple[float, float]:
-    """Returns the initial and the smallest standard deviation of a Gaussian policy, checked."""
+    """Checks and returns the initial and the minimum standard deviation of a Gaussian policy."""
     init_std, min_std = check_positive("init_std", init_std), check_positive("min_std", min_std)
     if init_std < min_std:
         raise ValueError(f"init_std: expected at least min_std={min_std}, got {init_std}")
@@ -71,17 +71,22 @@ def initial_log_std(action_dim: int, init_std: float) -> np.ndarray:
 
 
 def flatten_params(params: Params) -> np.ndarray:
-    """Returns parameters as one vector, float32 `[D]`, in the order of the mapping."""
+    """Concatenates parameters to one vector, float32 `[D]`, in the order of the mapping."""
     return np.concatenate([value.ravel() for value in params.values()])
 
 
 def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple[int, ...]],
                      ndim: int) -> "OrderedDict[str, np.ndarray]":
-    """Splits vectors `[..., D]` into parameters by name, float32 `[..., *shape]`, copies in the order of `shapes`.
+    """Splits vectors `[..., D]` into parameters by name, float32 `[..., *shape]`; copies, in the order of `shapes`.
+
+    Args:
+        argument: name of the vectors in error messages.
+        flat: vectors `[..., D]`.
+        shapes: ordered mapping from parameter name to shape.
+        ndim: expected number of axes of `flat`.
 
     Raises:
-        ValueError: there are not `ndim` axes, the last one has another size, or a number is not finite; calls the
-            vectors `argument`.
+        ValueError: the number of axes is not `ndim`, the last axis has another size, or a number is not finite.
     """
     flat = np.asarray(flat)
     sizes = [math.prod(shape) for shape in shapes.values()]
@@ -92,7 +97,7 @@ def unflatten_params(argument: str, flat: np.ndarray, shapes: Mapping[str, Tuple
     with np.errstate(over="ignore"):
         values = flat.astype(np.float32)
     if not np.isfinite(values).all():
-        raise ValueError(f"{argument}: expected finite numbers, got {flat[~np.isfinite(values)][0]} among them")
+        raise ValueError(f"{argument}: expected finite numbers, got {flat[~np.isfinite(values)][0]}")
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=-1)
     return OrderedDict((name, part.reshape(flat.shape[:-1] + tuple(shape)))
                        for (name, shape), part in zip(shapes.items(), parts))

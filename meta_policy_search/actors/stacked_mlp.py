@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons on NumPy: the policies of `M` tasks act together, without TensorFlow."""
+"""Multi-layer perceptrons in NumPy, which compute the policies of `M` tasks at once, without TensorFlow."""
 import copy
 import math
 from collections import OrderedDict
@@ -19,26 +19,26 @@ NONLINEARITIES: Dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "softplus": lambda x, out: np.logaddexp(x, np.zeros((), x.dtype), out=out),
     "elu": lambda x, out: np.add(np.maximum(x, 0.0), np.expm1(np.minimum(x, 0.0)), out=out),
 }
-"""Name of a TensorFlow nonlinearity to the same function in NumPy, called as `(x, out)`; it may work in place."""
+"""Name of a TensorFlow nonlinearity to the same NumPy function, with the arguments `(x, out)`; `out` may be `x`."""
 
 Network = Tuple[int, Optional[str], Optional[str]]
-"""Number of hidden layers, and the names of the nonlinearities of hidden and output layers; None for the identity."""
+"""Number of hidden layers, nonlinearity of the hidden layers and of the output layer; None for the identity."""
 
 
 def check_nonlinearity(argument: str, name: Optional[str]) -> Optional[str]:
-    """Returns the name of a nonlinearity, or None for the identity, checked."""
+    """Checks and returns the name of a nonlinearity, or None for the identity."""
     return check_choice(argument, name, [*NONLINEARITIES, None])
 
 
 def compute_mlp(params: Params, inputs: np.ndarray, scope: str, network: Network) -> np.ndarray:
     """Computes the outputs of `M` networks, float32 `[M, R, out]`.
 
-    Each task's matrices are multiplied separately, and always with the same number of rows. An output therefore
-    depends neither on which tasks share a process nor on which rows are in use.
+    The matrices of each task are multiplied separately, and always with the same number of rows. The outputs therefore
+    do not depend on which tasks share a process, or on which rows are in use.
 
     Args:
         params: float32 parameters stacked over tasks, `<scope>/<layer>/kernel` `[M, in, out]` and
-            `<scope>/<layer>/bias` `[M, out]`, layers named `hidden_0`, `hidden_1`, ..., `output`.
+            `<scope>/<layer>/bias` `[M, out]`, for the layers `hidden_0`, `hidden_1`, ..., `output`.
         inputs: `[M, R, in]`.
         scope: prefix of the parameter names.
         network: see `Network`.
@@ -56,16 +56,16 @@ def compute_mlp(params: Params, inputs: np.ndarray, scope: str, network: Network
 
 
 class StackedMLP(Actor):
-    """The MLP policies of `M` tasks.
+    """Actor for the MLP policies of `M` tasks.
 
     Args:
-        params: as for `compute_mlp`; further arrays `[M, ...]`, such as the standard deviation, are passed to `sample`.
+        params: as for `compute_mlp`. Further arrays `[M, ...]`, such as the standard deviation, are passed to `sample`.
         scope: prefix of the parameter names.
         network: see `Network`.
-        sample: function of the networks' outputs `[M, R, out]`, the noise `[M, R, noise_dim]` and `params`; returns
-            what `Actor.act` returns. See `sample_gaussian`, `sample_categorical` and `sample_deterministic`.
-        noise_dim: random numbers that an action takes.
-        uniform_noise: whether they are uniform in `[0, 1)` rather than standard normal.
+        sample: function of the network outputs `[M, R, out]`, the noise `[M, R, noise_dim]` and `params`, with the
+            return value of `Actor.act`. See `sample_gaussian`, `sample_categorical` and `sample_deterministic`.
+        noise_dim: number of random numbers per action. Default: 0.
+        uniform_noise: whether the noise is uniform in `[0, 1)` instead of standard normal. Default: False.
     """
 
     can_divide = True
@@ -79,34 +79,34 @@ class StackedMLP(Actor):
         self._uniform_noise = uniform_noise
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """Computes the outputs at `observations` and samples by them; see `Actor.act`."""
+        """Computes the network outputs at `observations` and samples actions from them; see `Actor.act`."""
         return self._sample(compute_mlp(self._params, observations, self._scope, self._network), noise, self._params)
 
     def draw_noise(self, rng: np.random.Generator, out: np.ndarray) -> None:
-        """Fills `out`, float32 `[T, noise_dim]`."""
+        """Fills `out`, float32 `[T, noise_dim]`, with noise."""
         draw = rng.random if self._uniform_noise else rng.standard_normal
         draw(dtype=np.float32, out=out)
 
     def for_tasks(self, start: int, stop: int) -> "StackedMLP":
-        """Returns the actor of the tasks from `start` to before `stop`, which shares the parameters' memory."""
+        """Returns an actor for the tasks from `start` (inclusive) to `stop` (exclusive), sharing parameter memory."""
         part = copy.copy(self)
         part._params = {name: values[start:stop] for name, values in self._params.items()}
         return part
 
 
 def sample_gaussian(mean: np.ndarray, noise: np.ndarray, params: Params) -> Tuple[np.ndarray, Infos]:
-    """Computes actions `mean + std * noise`, and agent infos `mean` and `log_std`, each float32 `[M, R, A]`.
+    """Computes actions `mean + std * noise`, and the agent infos `mean` and `log_std`, each float32 `[M, R, A]`.
 
-    `params[LOG_STD]` is `[M, A]`. With `noise` zero, actions are the mean.
+    `params[LOG_STD]` is `[M, A]`. If `noise` is zero, the actions equal the mean.
     """
     log_std = params[LOG_STD][:, None, :]
     return mean + np.exp(log_std) * noise, OrderedDict(mean=mean, log_std=np.broadcast_to(log_std, mean.shape))
 
 
 def sample_categorical(logits: np.ndarray, noise: np.ndarray, params: Params) -> Tuple[np.ndarray, Infos]:
-    """Draws actions, int64 `[M, R]`; the agent info `log_prob`, float32 `[M, R, n]`, is that of all actions.
+    """Draws actions, int64 `[M, R]`; the agent info `log_prob` contains the log-probabilities of all actions.
 
-    `logits` `[M, R, n]` are overwritten; `noise` `[M, R, 1]` is uniform.
+    `logits` `[M, R, n]` are overwritten. `noise` `[M, R, 1]` is uniform in `[0, 1)`. `log_prob` is float32 `[M, R, n]`.
     """
     logits -= np.max(logits, axis=-1, keepdims=True)
     log_prob = logits - np.log(np.sum(np.exp(logits), axis=-1, keepdims=True))
@@ -121,13 +121,13 @@ def sample_deterministic(outputs: np.ndarray, noise: np.ndarray, params: Params,
 
 def gaussian_actor(params: Params, network: Network, fixed_log_std: Optional[np.ndarray],
                    min_std: float) -> StackedMLP:
-    """Returns the actor of Gaussian MLP policies.
+    """Returns an actor for Gaussian MLP policies.
 
     Args:
-        params: as for `compute_mlp`, with the scope `mean_network`; and `LOG_STD` `[M, A]`, if it is a parameter.
+        params: as for `compute_mlp`, with scope `mean_network`; also `LOG_STD` `[M, A]`, if it is a parameter.
         network: see `Network`.
-        fixed_log_std: `[A]`, if the logarithm of the standard deviation is not a parameter; else None.
-        min_std: smallest standard deviation.
+        fixed_log_std: `[A]`, the logarithm of the standard deviation if it is not a parameter; else None.
+        min_std: minimum standard deviation, in the action's unit.
     """
     num_tasks = len(params["mean_network/output/bias"])
     log_std = params[LOG_STD] if fixed_log_std is None else np.tile(fixed_log_std, (num_tasks, 1))
@@ -136,5 +136,5 @@ def gaussian_actor(params: Params, network: Network, fixed_log_std: Optional[np.
 
 
 def categorical_actor(params: Params, network: Network) -> StackedMLP:
-    """Returns the actor of categorical MLP policies; `params` as for `compute_mlp`, with the scope `logits_network`."""
+    """Returns an actor for categorical MLP policies; `params` as for `compute_mlp`, with scope `logits_network`."""
     return StackedMLP(params, "logits_network", network, sample_categorical, noise_dim=1, uniform_noise=True)

@@ -1,4 +1,4 @@
-"""Deep deterministic policy gradients."""
+"""Deep Deterministic Policy Gradient (DDPG)."""
 from collections import OrderedDict
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Union
 
@@ -18,50 +18,53 @@ Variables = Mapping[str, tf.Variable]
 
 
 class DDPG(OffPolicyRLAlgorithm):
-    """Deep Deterministic Policy Gradient.
+    """Deep Deterministic Policy Gradient (DDPG).
 
-    With the action values `Q` and the policy `mu`, and their targets `Q'` and `mu'`, an update on transitions
-    `(o, a, r, o', done)` is
+    DDPG learns an action-value function `Q` and a policy `mu`, with target networks `Q'` and `mu'`. An update on
+    transitions `(o, a, r, o', done)` consists of three steps:
 
-    1. a step of Adam on `mean (Q(o, a) - y)^2` by the parameters of `Q`, where
-       `y = reward_scale r + discount (1 - done) Q'(o', mu'(o'))`; a time limit does not count as done;
-    2. a step of Adam on `-mean Q(o, mu(o))` by those of `mu`;
-    3. for the targets `theta' <- tau theta + (1 - tau) theta'`. Without `use_target`, they are `Q` and `mu` themselves.
+    1. A step of Adam on `mean (Q(o, a) - y)^2` with respect to the parameters of `Q`, with the target
+       `y = reward_scale r + discount (1 - done) Q'(o', mu'(o'))`. `done` is false if a time limit ended the path.
+    2. A step of Adam on `-mean Q(o, mu(o))` with respect to the parameters of `mu`.
+    3. For the target networks, `theta' <- tau theta + (1 - tau) theta'`. Without `use_target`, the target networks are
+       `Q` and `mu`.
 
-    Policy and values are NumPy objects: they provide the initial parameters, and get the learned ones after each cycle.
-    Learning runs in a TensorFlow graph of its own.
+    Policy and action-value function are NumPy objects. They provide the initial parameters and receive the learned
+    parameters after each cycle. Learning runs in a separate TensorFlow graph.
 
     Use a policy with `output_nonlinearity="tanh"` and an environment with actions in [-1, 1]
-    (`envs.normalize(env, normalization_scale=1.0)`): outputs beyond the action space are clipped, and clipped outputs
-    have no gradient.
+    (`envs.normalize(env, normalization_scale=1.0)`). Other outputs can leave the action space; they are clipped, and
+    the gradient of a clipped output is zero.
 
     Args:
-        env_spec (EnvSpec): spaces of the environment; the action space is a box.
+        env_spec (EnvSpec): observation space and action space of the environment; the action space is a box.
         policy (DeterministicMLPPolicy): the policy.
-        qf (MLPQFunction): the action values.
+        qf (MLPQFunction): the action-value function.
         replay_buffer (ReplayBuffer): stores the transitions; see `OffPolicyRLAlgorithm`.
-        exploration_policy (ExplorationPolicy): acts while paths are collected; required, since the policy is
-            deterministic.
-        use_target (bool): whether to learn from target networks. Default: True.
-        target_update_tau (float): step `tau` of the targets, in (0, 1]. Default: 0.01.
+        exploration_policy (ExplorationPolicy): collects the paths; required, because the policy is deterministic.
+        use_target (bool): whether to use target networks. Default: True.
+        target_update_tau (float): step `tau` of the target networks, in (0, 1]. Default: 0.01.
         policy_lr (float): step size of Adam for the policy, above 0. Default: 1e-4.
-        qf_lr (float): step size of Adam for the values, above 0. Default: 1e-3.
-        discount (float): discount factor for the cumulative return, in [0, 1]. Default: 0.99.
-        steps_per_epoch (int): number of `train_once` calls per epoch. Default: 20.
-        max_path_length (int or None): most steps of a path. Default: the environment's own time limit.
-        max_eval_path_length (int or None): most steps of a path in an evaluation. Default: `max_path_length`.
-        n_train_steps (int): updates in each cycle. Default: 50.
-        buffer_batch_size (int): transitions of an update. Default: 64.
-        min_buffer_size (int): transitions in the buffer before updates begin. Default: 10000.
-        rollout_batch_size (int): environments that step together; the data do not depend on it. Default: 1.
-        reward_scale (float): factor of the rewards in updates; logged returns are without it. Default: 1.
-        smooth_return (bool): whether the logged return is the mean over the latest 100 exploring paths, rather than
-            over those of the epoch. Default: True.
-        num_eval_paths (int): paths of an evaluation; none if 0. Default: 10.
+        qf_lr (float): step size of Adam for the action-value function, above 0. Default: 1e-3.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        steps_per_epoch (int): number of cycles (`train_once` calls) per epoch. Default: 20.
+        max_path_length (int or None): maximum number of steps of a path. Default: None, the time limit of the
+            environment.
+        max_eval_path_length (int or None): maximum number of steps of an evaluation path. Default: None,
+            `max_path_length`.
+        n_train_steps (int): number of updates per cycle. Default: 50.
+        buffer_batch_size (int): number of transitions per update. Default: 64.
+        min_buffer_size (int): number of transitions in the buffer before updates start. Default: 10000.
+        rollout_batch_size (int): number of environments that step together; does not affect the data. Default: 1.
+        reward_scale (float): factor of the rewards in updates; logged returns are not scaled. Default: 1.
+        smooth_return (bool): whether the logged return is the mean over the last 100 exploration paths; otherwise, it
+            is the mean over the exploration paths of the epoch. Default: True.
+        num_eval_paths (int): number of evaluation paths per epoch, at least 0. Default: 10.
 
     Raises:
+        TypeError: `policy` is not a `DeterministicMLPPolicy` for continuous actions, or `qf` is not an `MLPQFunction`.
         ValueError: `policy` does not fit `env_spec` or `qf`; `exploration_policy` is None or explores with another
-            policy; or the buffer is smaller than `min_buffer_size`.
+            policy; or the capacity of the buffer is less than `min_buffer_size`.
 
     References:
         Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971.
@@ -81,21 +84,22 @@ class DDPG(OffPolicyRLAlgorithm):
             rollout_batch_size=rollout_batch_size, reward_scale=reward_scale, smooth_return=smooth_return,
             exploration_policy=exploration_policy, num_eval_paths=num_eval_paths)
         if exploration_policy is None:
-            raise ValueError("exploration_policy: expected an ExplorationPolicy, as policy is deterministic, got None")
+            raise ValueError("exploration_policy: expected an ExplorationPolicy, because policy is deterministic, got "
+                             "None")
         if not isinstance(policy, DeterministicMLPPolicy) or policy.is_discrete:
-            raise TypeError(f"policy: expected a DeterministicMLPPolicy of continuous actions, got {policy!r}")
+            raise TypeError(f"policy: expected a DeterministicMLPPolicy for continuous actions, got {policy!r}")
         if not isinstance(qf, MLPQFunction):
             raise TypeError(f"qf: expected an MLPQFunction, got {qf!r}")
         if (qf.obs_dim, qf.action_dim) != (policy.obs_dim, policy.action_dim):
-            raise ValueError(f"qf: expected one for observations of size {policy.obs_dim} and actions of size "
-                             f"{policy.action_dim}, got {qf.obs_dim} and {qf.action_dim}")
+            raise ValueError(f"qf: expected observations of size {policy.obs_dim} and actions of size "
+                             f"{policy.action_dim}, as in policy, got {qf.obs_dim} and {qf.action_dim}")
         self.target_update_tau = check_fraction("target_update_tau", target_update_tau)
         self.policy_lr = check_positive("policy_lr", policy_lr)
         self.qf_lr = check_positive("qf_lr", qf_lr)
         self.init_opt()
 
     def init_opt(self) -> None:
-        """Builds the graph; learning starts from the current parameters of policy and values."""
+        """Builds the graph; learning starts from the current parameters of policy and action-value function."""
         with tf.Graph().as_default():
             self._build_inputs()
             self._policy_vars = _make_variables("policy", self.policy)
@@ -144,14 +148,14 @@ class DDPG(OffPolicyRLAlgorithm):
         return tf.squeeze(_forward(self.qf, variables, tf.concat([observations, actions], axis=1)), axis=1)
 
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
-        """Makes an update on each batch, and sets the new parameters of policy and values.
+        """Performs one update per batch, then sets the new parameters of policy and action-value function.
 
         Returns:
-            Means over the updates, each before its step: `QFunctionLoss` in the squared unit of the scaled rewards;
-            `PolicyLoss`, `AverageQ` and `AverageTargetQ` in their unit.
+            Means over the updates, each computed before its step: `QFunctionLoss`, in the squared unit of the scaled
+            rewards; `PolicyLoss`, `AverageQ` and `AverageTargetQ`, in the unit of the scaled rewards.
 
         Raises:
-            FloatingPointError: one of these is not finite.
+            FloatingPointError: one of these values is not finite.
         """
         session, rows = self._variables.session(), []
         for batch in batches:
@@ -162,29 +166,29 @@ class DDPG(OffPolicyRLAlgorithm):
                          strict=True))
         for name, value in means.items():
             if not np.isfinite(value):
-                raise FloatingPointError(f"{name} is {value}: learning has diverged; smaller step sizes (policy_lr, "
-                                         "qf_lr) or a smaller reward_scale may help")
+                raise FloatingPointError(f"{name} is {value}: learning has diverged. Reduce the step sizes (policy_lr, "
+                                         "qf_lr) or reward_scale.")
         for network, variables in ((self.policy, self._policy_vars), (self.qf, self._qf_vars)):
             values = session.run(list(variables.values()))
             network.set_flat_params(flatten_params(OrderedDict(zip(variables, values, strict=True))))
         return means
 
     def get_learnt(self) -> Dict[str, np.ndarray]:
-        """Returns the values of all variables, including those of Adam."""
+        """Returns the values of all variables, including the variables of Adam."""
         return self._variables.read()
 
     def set_learnt(self, learnt: Mapping[str, np.ndarray]) -> None:
         self._variables.write(learnt)
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Replaces the graph by the values of all variables, including those of Adam."""
+        """Replaces the graph by the values of all variables, including the variables of Adam."""
         graph = ("_inputs", "_policy_vars", "_qf_vars", "_target_policy_vars", "_target_qf_vars", "_update", "_figures",
                  "_variables")
         kept = {name: value for name, value in vars(self).items() if name not in graph}
         return {**kept, "_values": self.get_learnt()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        """Builds the graph again and restores the values."""
+        """Rebuilds the graph and restores the values."""
         values = state.pop("_values")
         vars(self).update(state)
         self.init_opt()
@@ -192,7 +196,7 @@ class DDPG(OffPolicyRLAlgorithm):
 
 
 def _make_variables(scope: str, network: Network) -> "OrderedDict[str, tf.Variable]":
-    """Makes variables with the network's parameters as initial values."""
+    """Creates variables with the parameters of the network as initial values."""
     with tf.name_scope(scope):
         return make_variables(network.get_param_values())
 

@@ -1,4 +1,4 @@
-"""Every algorithm of `meta_algos` with the interface of `np.algos.MetaRLAlgorithm`."""
+"""Adapts the algorithms of `meta_algos` to the interface of `np.algos.MetaRLAlgorithm`."""
 import copy
 from typing import Any
 
@@ -9,15 +9,16 @@ from meta_policy_search.trajectory_batch import TrajectoryBatch
 
 
 class GradientAdaptation(MetaRLAlgorithm):
-    """Adapts a meta-policy to single tasks by the gradient steps of an algorithm such as `ProMP` or `TRPOMAML`.
+    """Adapts a meta-policy to single tasks with the gradient steps of an algorithm such as `ProMP` or `TRPOMAML`.
 
-    Each task has a `TaskPolicy`, which starts with the current parameters of the meta-policy and explores as it acts.
-    An adaptation step is `algo.adapt` for this task alone. A `Trainer` meta-trains the algorithm.
+    Each task has a separate `TaskPolicy`, which starts with the current parameters of the meta-policy and is also used
+    for exploration. An adaptation step is `algo.adapt` for this task only. To meta-train the algorithm, use a
+    `Trainer`.
 
     Args:
         algo (MetaAlgo): the algorithm.
-        sample_processor (SampleProcessor): turns paths into samples for `algo.adapt`, as in training. Each adaptation
-            uses a copy, so that no task depends on another.
+        sample_processor (SampleProcessor): converts paths to samples for `algo.adapt`, as in training. Each adaptation
+            uses a copy, so tasks do not affect each other.
     """
 
     def __init__(self, algo: MetaAlgo, sample_processor: Any) -> None:
@@ -40,17 +41,19 @@ class GradientAdaptation(MetaRLAlgorithm):
         return TaskPolicy(self.algo.policy)
 
     def adapt_policy(self, exploration_policy: TaskPolicy, exploration_trajectories: TrajectoryBatch) -> TaskPolicy:
-        """Takes one gradient step from the parameters of a policy; also accepts an adapted policy.
+        """Takes one gradient step from the parameters of a policy, which may already be adapted.
 
         Args:
-            exploration_policy (TaskPolicy): result of `get_exploration_policy` or of this method; it is not changed.
-            exploration_trajectories (TrajectoryBatch): trajectories in which it acted.
+            exploration_policy (TaskPolicy): return value of `get_exploration_policy` or of this method; it is not
+                changed.
+            exploration_trajectories (TrajectoryBatch): trajectories collected with the policy.
 
         Returns:
-            The adapted policy, also to explore further.
+            The adapted policy, which can also be used for further exploration.
 
         Raises:
-            ValueError: an entry that the algorithm needs is missing in the trajectories.
+            TypeError: an argument has the wrong type.
+            ValueError: the trajectories lack an entry that the algorithm needs.
             FloatingPointError: a parameter would not be finite.
         """
         if not isinstance(exploration_policy, TaskPolicy):
@@ -67,7 +70,7 @@ class GradientAdaptation(MetaRLAlgorithm):
 
 
 def check_sample_processor(sample_processor: Any) -> Any:
-    """Returns `sample_processor` if it can process samples; else raises `TypeError`."""
+    """Returns `sample_processor` if it has a method `process_samples`; otherwise raises `TypeError`."""
     if not hasattr(sample_processor, "process_samples"):
         raise TypeError(f"sample_processor: expected an object with process_samples, got {sample_processor!r}")
     return sample_processor

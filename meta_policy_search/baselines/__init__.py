@@ -1,4 +1,4 @@
-"""Reward baselines: estimates of what is to come, subtracted from returns to lower their variance."""
+"""Reward baselines, which predict returns to reduce the variance of policy gradients."""
 from meta_policy_search.baselines.base import Baseline
 from meta_policy_search.baselines.linear_baseline import LinearFeatureBaseline, LinearTimeBaseline
 from meta_policy_search.baselines.zero_baseline import ZeroBaseline

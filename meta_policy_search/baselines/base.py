@@ -1,4 +1,4 @@
-"""The interface of reward baselines."""
+"""Interface of reward baselines."""
 from typing import Any, Sequence
 
 import numpy as np
@@ -8,77 +8,78 @@ from meta_policy_search.utils.serializable import Configurable
 
 
 class Baseline(Configurable):
-    """Predicts a quantity for every step of a path, such as the discounted rewards to come.
+    """Predicts a quantity for every step of a path, such as the discounted sum of future rewards.
 
-    A sample processor calls `fit` with all paths of one task, then `predict` for each of them, task after task. So
-    the parameters left at the end are those of the last task. Any object with these two methods can serve as a
-    baseline (see `as_baseline`); `DiceSampleProcessor` passes a `target_key` to `fit`.
+    For each task in turn, a sample processor calls `fit` with all paths of the task, then `predict` for each path. The
+    remaining parameters are those of the last task. Any object with these two methods can serve as a baseline (see
+    `as_baseline`). `DiceSampleProcessor` also passes a `target_key` to `fit`.
 
     A subclass may also have a vectorized method::
 
         @replaces("fit", "predict")
         def fit_predict(self, paths, observations, returns, path_lengths): ...
 
-    It fits the baseline to `returns` `[N]` at `observations` `[N, O]`, the concatenated steps of `P` paths of
-    `path_lengths` `[P]`, and returns for each path what `predict` returns. See `utils.fast_paths`.
+    The method fits the baseline to `returns` `[N]` at `observations` `[N, O]`, the concatenated steps of `P` paths of
+    lengths `path_lengths` `[P]`. For each path, it returns the same values as `predict`. See `utils.fast_paths`.
     """
 
     def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
-        """Fits the baseline to the paths of one task, forgetting earlier fits.
+        """Fits the baseline to the paths of one task; discards earlier fits.
 
         Args:
             paths: path dicts.
-            target_key: key of what is to be predicted, `[T]` in each path.
+            target_key: key of the target in each path, `[T]`. Default: `"returns"`.
         """
         raise NotImplementedError
 
     def predict(self, path: Path) -> np.ndarray:
-        """Returns the prediction along a path with `observations` `[T, O]`: float64 `[T]`, in the target's unit."""
+        """Returns the prediction along a path with `observations` `[T, O]`, float64 `[T]`, in the target's unit."""
         raise NotImplementedError
 
     def get_param_values(self, **tags: Any) -> Any:
-        """Returns the parameters in a form that `set_params` takes; None, the default, if there are none to restore."""
+        """Returns the parameters in the form that `set_params` accepts; None (default) if there are none."""
         return None
 
     def set_params(self, value: Any, **tags: Any) -> None:
-        """Sets the parameters to `value`, which `get_param_values` returned."""
+        """Restores the parameters `value` that `get_param_values` returned."""
         raise NotImplementedError
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs figures about the baseline; none by default.
+        """Logs statistics of the baseline. Default: logs nothing.
 
-        Training does not call it, since a baseline is fitted anew for each task and never describes all of them.
+        Training does not call this method, because a baseline is fitted separately to each task and never describes all
+        tasks.
 
         Args:
-            paths: paths that hold the fitted target.
-            prefix: put before each key, such as `Step_0-`.
+            paths: paths with the fitted target.
+            prefix: prefix of each column name, such as `Step_0-`.
         """
 
 
 def as_baseline(baseline: Any, name: str = "baseline") -> Baseline:
-    """Returns `baseline` itself if it is a `Baseline`, else an adapter of an object with `fit` and `predict`.
+    """Returns `baseline` if it is a `Baseline`, else an adapter for an object with `fit` and `predict`.
 
-    The adapter's attribute `wrapped` is the object. The adapter calls its `fit(paths)` to fit returns, and its
-    `fit(paths, target_key=...)` to fit anything else.
+    The adapter's attribute `wrapped` is the object. The adapter calls `wrapped.fit(paths)` to fit returns, and
+    `wrapped.fit(paths, target_key=...)` to fit other targets.
 
     Args:
         baseline: a `Baseline`, or any object with `fit` and `predict`.
-        name: what errors call it.
+        name: name of the baseline in error messages. Default: `"baseline"`.
 
     Raises:
-        TypeError: it has no such methods.
+        TypeError: the object does not have both methods.
     """
     if isinstance(baseline, Baseline):
         return baseline
     has_methods = callable(getattr(baseline, "fit", None)) and callable(getattr(baseline, "predict", None))
     if isinstance(baseline, type) or not has_methods:
-        raise TypeError(f"{name}: expected an object with the methods fit and predict (ZeroBaseline() for none), got "
-                        f"{baseline!r}")
+        raise TypeError(f"{name}: expected an object with the methods fit and predict, got {baseline!r}; use "
+                        "ZeroBaseline() to train without a baseline")
     return _AdaptedBaseline(baseline)
 
 
 class _AdaptedBaseline(Baseline):
-    """Calls a user's object; `get_param_values` and `set_params` are optional."""
+    """Adapts a custom object with `fit` and `predict`; its `get_param_values` and `set_params` are optional."""
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped

@@ -1,6 +1,6 @@
 """Linear baselines on polynomial features `X` of time and state (Duan et al. 2016, arXiv:1604.06778, appendix).
 
-They are fitted by damped least squares on the normal equations, `(X^T X + reg_coeff I) w = X^T y`.
+The coefficients `w` are fitted by damped least squares: `(X^T X + reg_coeff I) w = X^T y`.
 """
 from typing import Any, Mapping, Optional, Sequence
 
@@ -14,33 +14,38 @@ from meta_policy_search.utils.checks import check_non_negative
 from meta_policy_search.utils.fast_paths import replaces
 from meta_policy_search.utils.utils import explained_variance_1d
 
-_DAMPINGS = 10.0 ** np.arange(5)  # multiples of reg_coeff that are tried in turn
+_DAMPINGS = 10.0 ** np.arange(5)  # multiples of reg_coeff, tried in order
 _OBSERVATION_LIMIT = 10.0
 _TIME_SCALE = 100.0
 
 
 class LinearBaseline(Baseline):
-    """Base class of linear baselines; a subclass supplies `_features`.
+    """Base class of linear baselines; a subclass implements `_features`.
 
-    Where `X^T X + reg_coeff I` is singular to working precision, the damping is raised tenfold, up to four times.
-    Where that does not help (`reg_coeff` is zero), the least-squares solution of the smallest norm is taken.
+    If `X^T X + reg_coeff I` is singular to working precision, the damping is increased tenfold, up to four times. If
+    the matrix is still singular (`reg_coeff` is zero), the least-squares solution with minimum norm is used.
 
     Args:
-        reg_coeff (float): damping, at least zero; in squared feature units, added to each diagonal entry of `X^T X`.
+        reg_coeff (float): damping, at least 0, in squared feature units; added to each diagonal entry of `X^T X`.
+            Default: 1e-5.
     """
 
-    _target_key = "returns"  # of the last fit; pickles of the public code of ProMP, which work here, lack it
+    _target_key = "returns"  # of the last fit; a class attribute, because pickles of the public ProMP code lack it
 
     def __init__(self, reg_coeff: float = 1e-5) -> None:
         self._reg_coeff = check_non_negative("reg_coeff", reg_coeff)
         self._coeffs: Optional[np.ndarray] = None
 
     def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
-        """Fits the coefficients to paths with `observations` `[T, O]` and the target `[T]`; lengths may differ.
+        """Fits the coefficients to paths with `observations` `[T, O]` and the target `[T]`; path lengths may differ.
+
+        Args:
+            paths: path dicts.
+            target_key: key of the target in each path. Default: `"returns"`.
 
         Raises:
-            ValueError: there are no paths, a key is missing, shapes do not fit, or values are not finite; names
-                path, key and step.
+            ValueError: there are no paths, a key is missing, shapes do not match, or a value is not finite. The message
+                names path, key and step.
         """
         if len(paths) == 0:
             raise ValueError("paths: expected at least one path, got none")
@@ -49,22 +54,22 @@ class LinearBaseline(Baseline):
         for i, (path_observations, path_targets) in enumerate(zip(observations, targets, strict=True)):
             expected = (len(path_targets), observations[0].shape[1])
             if path_observations.shape != expected:
-                raise ValueError(f"paths[{i}]: observations: expected shape {expected} to go with {target_key!r} and "
-                                 f"with the other paths, got {path_observations.shape}")
+                raise ValueError(f"paths[{i}]: observations: expected shape {expected} to match {target_key!r} and the "
+                                 f"other paths, got {path_observations.shape}")
         steps = np.concatenate([np.arange(len(path_targets)) for path_targets in targets])
         features = self._features(np.concatenate(observations), steps)
         self._coeffs = _solve_damped(features, np.concatenate(targets), self._reg_coeff)
         self._target_key = target_key
 
     def predict(self, path: Path) -> np.ndarray:
-        """Returns the prediction along a path, float64 `[T]` in the target's unit; zeros before a fit."""
+        """Returns the prediction along a path, float64 `[T]`, in the unit of the target; zeros before the first fit."""
         observations = self._observations(path, "path")
         if self._coeffs is None:
             return np.zeros(len(observations))
         features = self._features(observations, np.arange(len(observations)))
         if features.shape[1] != len(self._coeffs):
-            raise ValueError(f"path: observations of shape {observations.shape} make {features.shape[1]} features, "
-                             f"but the baseline has {len(self._coeffs)} coefficients")
+            raise ValueError(f"path: expected observations with {len(self._coeffs)} features, one per coefficient, got "
+                             f"shape {observations.shape} with {features.shape[1]} features")
         return features @ self._coeffs
 
     @replaces("fit", "predict")
@@ -79,7 +84,7 @@ class LinearBaseline(Baseline):
             path_lengths: int `[P]`.
 
         Returns:
-            For each path what `predict` returns.
+            For each path, the return value of `predict`.
         """
         longest, steps = int(path_lengths.max()), np.concatenate([np.arange(length) for length in path_lengths])
         features = self._features(observations.astype(np.float64, copy=False), steps)
@@ -90,11 +95,11 @@ class LinearBaseline(Baseline):
         return [features[end - length:end] @ self._coeffs for end, length in zip(ends, path_lengths.tolist())]
 
     def get_param_values(self, **tags: Any) -> Optional[np.ndarray]:
-        """Returns a copy of the coefficients, float64 `[F]` in the order of the features; None before a fit."""
+        """Returns a copy of the coefficients in feature order, float64 `[F]`; None before the first fit."""
         return None if self._coeffs is None else self._coeffs.copy()
 
     def set_params(self, value: Optional[np.ndarray], **tags: Any) -> None:
-        """Sets the coefficients, `[F]` in the order of the features; None makes the baseline unfitted again."""
+        """Sets the coefficients in feature order, `[F]`; None resets the baseline to its unfitted state."""
         if value is not None:
             value = np.array(value, dtype=np.float64)
             if value.ndim != 1 or not np.isfinite(value).all():
@@ -102,10 +107,10 @@ class LinearBaseline(Baseline):
         self._coeffs = value
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str) -> None:
-        """Logs `<prefix>ExplainedVariance`: the share of the target's variance that the baseline predicts.
+        """Logs `<prefix>ExplainedVariance`: the fraction of the target's variance that the baseline predicts.
 
-        One is perfect, zero no better than the mean. Target and coefficients are those of the last fit, so `paths`
-        are best those of the task fitted last.
+        One is a perfect prediction; zero is no better than the mean. Target and coefficients are those of the last fit,
+        so `paths` should be the paths of the last fitted task.
         """
         if len(paths) == 0:
             raise ValueError("paths: expected at least one path, got none")
@@ -115,28 +120,29 @@ class LinearBaseline(Baseline):
         logger.logkv(f"{prefix}ExplainedVariance", explained)
 
     def _observations(self, path: Path, name: str) -> np.ndarray:
-        """Returns the observations of a path, float64 `[T, O]`, checked; `name` is what errors begin with."""
+        """Checks and returns the observations of a path, float64 `[T, O]`; error messages begin with `name`."""
         return _read(path, "observations", 2, name)
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        """Returns the features, float64 `[N, F]`, of observations `[N, O]` made at the steps int `[N]`."""
+        """Returns the features, float64 `[N, F]`, of observations `[N, O]` at the steps int `[N]`."""
         raise NotImplementedError
 
 
 class LinearFeatureBaseline(LinearBaseline):
-    """A baseline that is linear in polynomial features of state and time.
+    """A linear baseline on polynomial features of state and time.
 
-    `b(s_t, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 + w_6`, squares being elementwise, with observations
-    `s` clipped to [-10, 10] and time `t` in hundreds of steps. `F = 2 O + 4` coefficients, in this order.
+    `b(s_t, t) = w_1 s + w_2 s^2 + w_3 t + w_4 t^2 + w_5 t^3 +
+    w_6`, with elementwise squares, observations `s` clipped to [-10, 10], and time `t` in hundreds of steps. The `F = 2
+    O + 4` coefficients are in this order.
 
     Args:
-        reg_coeff (float): damping of the least-squares fit, at least zero; see `LinearBaseline`.
+        reg_coeff (float): damping of the least-squares fit, at least 0; see `LinearBaseline`. Default: 1e-5.
 
     References:
         Duan et al. 2016, "Benchmarking Deep Reinforcement Learning for Continuous Control", arXiv:1604.06778.
 
     Example:
-        Returns that are linear in time are predicted exactly, but for the damping.
+        Returns that are linear in time are predicted exactly, apart from the damping.
 
         >>> path = {"observations": np.zeros((5, 1)), "rewards": np.ones(5), "returns": np.arange(5.0, 0.0, -1.0)}
         >>> baseline = LinearFeatureBaseline(reg_coeff=1e-9)
@@ -155,16 +161,17 @@ class LinearFeatureBaseline(LinearBaseline):
 
 
 class LinearTimeBaseline(LinearBaseline):
-    """Baseline that depends on time alone, as DiCE needs it.
+    """A linear baseline on polynomial features of time only, as required by DiCE.
 
-    `b(t) = w_1 t + w_2 t^2 + w_3 t^3 + w_4` with time `t` in hundreds of steps; four coefficients, in this order.
+    `b(t) = w_1 t + w_2 t^2 + w_3 t^3 + w_4`, with time `t` in hundreds of steps. The four coefficients are in this
+    order.
 
     Args:
-        reg_coeff (float): damping of the least-squares fit, at least zero; see `LinearBaseline`.
+        reg_coeff (float): damping of the least-squares fit, at least 0; see `LinearBaseline`. Default: 1e-5.
     """
 
     def _observations(self, path: Path, name: str) -> np.ndarray:
-        is_vector = np.ndim(path.get("observations", ())) == 1  # any shape will do where only their number counts
+        is_vector = np.ndim(path.get("observations", ())) == 1  # only the number of observations is used
         return _read(path, "observations", 1, name)[:, None] if is_vector else super()._observations(path, name)
 
     def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -172,13 +179,13 @@ class LinearTimeBaseline(LinearBaseline):
 
 
 def _time_features(steps: np.ndarray) -> np.ndarray:
-    """Returns `[t, t^2, t^3, 1]`, float64 `[N, 4]`, of step counts int `[N]`."""
+    """Returns the features `[t, t^2, t^3, 1]`, float64 `[N, 4]`, of step indices int `[N]`."""
     time = np.arange(steps.max() + 1) / _TIME_SCALE
     return np.stack([time, time ** 2, time ** 3, np.ones_like(time)], axis=1)[steps]
 
 
 def _read(path: Mapping[str, object], key: str, ndim: int, name: str) -> np.ndarray:
-    """Returns one entry of a path as float64 of rank `ndim`, all numbers, or says what is wrong with it."""
+    """Checks and returns an entry of a path as float64 of rank `ndim`; raises `ValueError` if it is invalid."""
     if key not in path:
         raise ValueError(f"{name}: expected a key {key!r}, got only {sorted(path)}")
     values = np.asarray(path[key], dtype=np.float64)
@@ -192,9 +199,9 @@ def _read(path: Mapping[str, object], key: str, ndim: int, name: str) -> np.ndar
 
 
 def _solve_damped(features: np.ndarray, targets: np.ndarray, reg_coeff: float) -> np.ndarray:
-    """Returns w `[F]` with `(X^T X + reg_coeff I) w = X^T y` for features X `[N, F]` and targets y `[N]`, all finite.
+    """Solves `(X^T X + reg_coeff I) w = X^T y` for `w` `[F]`, with finite features X `[N, F]` and targets y `[N]`.
 
-    `LinearBaseline` says what happens if the matrix is singular. Raises `ValueError` if the targets' products overflow.
+    `LinearBaseline` documents the treatment of singular matrices. Raises `ValueError` if `X^T y` overflows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         moments = features.T @ targets

@@ -1,4 +1,4 @@
-"""A baseline of zero."""
+"""A baseline that predicts zero."""
 from typing import Any, Sequence
 
 import numpy as np
@@ -8,7 +8,7 @@ from meta_policy_search.types import Path
 
 
 class ZeroBaseline(Baseline):
-    """Predicts zero: for training without a baseline."""
+    """Predicts zero, for training without a baseline."""
 
     def fit(self, paths: Sequence[Path], target_key: str = "returns") -> None:
         """Does nothing."""
@@ -18,6 +18,6 @@ class ZeroBaseline(Baseline):
         return np.zeros(len(path["observations"]))
 
     def set_params(self, value: None, **tags: Any) -> None:
-        """Takes None, which `get_param_values` returns; anything else raises `ValueError`."""
+        """Accepts only None, the return value of `get_param_values`; otherwise raises `ValueError`."""
         if value is not None:
-            raise ValueError(f"value: expected None, since a ZeroBaseline has no parameters, got {value!r}")
+            raise ValueError(f"value: expected None, because a ZeroBaseline has no parameters, got {value!r}")

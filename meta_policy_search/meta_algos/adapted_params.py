@@ -1,4 +1,4 @@
-"""Choice of the policy's parameters that inner steps change.
+"""Choice of the policy's parameters that adaptation steps change.
 
 =============  ======================================================================  ============================
 `adapt_params` Parameters                                                              Method
@@ -22,7 +22,7 @@ HEAD = ("*/output/*", LOG_STD)
 
 
 def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str]) -> Tuple[str, ...]:
-    """Returns the names of the parameters that inner steps change, in the order of `names`.
+    """Returns the names of the parameters that adaptation steps change, in the order of `names`.
 
     Args:
         adapt_params: `'all'`, `'head'`, `'body'`, `'context'`, or one or several patterns.

@@ -1,11 +1,11 @@
 """Base class of gradient-based meta-RL algorithms: builds the graph, adapts policies and performs meta-updates.
 
-MAML (arXiv:1703.03400) seeks parameters `theta` from which `K` policy-gradient steps on a task's own samples,
+MAML (arXiv:1703.03400) optimizes initial parameters `theta` such that `K` policy-gradient steps on samples of a task,
 
     theta_0 = theta,   theta_{k+1} = theta_k - alpha dL_inner(theta_k; D_k) / dtheta_k,
 
-lead to a good policy for that task. The graph holds the tasks as a leading axis `M` of parameters and samples, so
-its size does not depend on their number.
+lead to a good policy for that task. In the graph, parameters and samples have a leading task axis `M`, so the size of
+the graph does not depend on the number of tasks.
 """
 import abc
 import copy
@@ -45,39 +45,44 @@ from meta_policy_search.utils.published_hooks import refuse_uncalled
 __all__ = ["MAMLAlgo", "MetaAlgo"]
 
 STEP_SIZE_DAMPING = 0.1
-"""Added to the curvature of a trained log step size. Along most of them the divergence does not change, so an undamped
-natural-gradient step would be unbounded."""
+"""Damping of trained log step sizes, added to the diagonal of the Hessian. The divergence does not depend on most of
+them, so a natural-gradient step without damping would be unbounded."""
 
 
 class MAMLAlgo(MetaAlgo):
     """Base class of MAML algorithms.
 
-    A subclass supplies `meta_objective`, and, where they differ from the defaults, `inner_loss` and `inner_update`. Its
-    constructor sets `self.optimizer` and then calls `self.build_graph()`. This class creates the placeholders, builds
-    the graph, passes the objective to the optimizer, feeds samples, logs `MetaObjective.stats` and saves the state.
+    A subclass implements `meta_objective` and may override `inner_loss` and `inner_update`. Its constructor sets
+    `self.optimizer`, then calls `self.build_graph()`. This class creates the placeholders, builds the graph, passes the
+    objective to the optimizer, feeds samples, logs `MetaObjective.stats` and provides the state for snapshots.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
-        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
-        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
-        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
+        inner_lr (float): inner step size alpha, at least 0; above 0 with `trainable_inner_step_size`. Default: 0.1.
+        meta_batch_size (int): number of tasks `M`; must equal the policy's. Default: 20.
+        num_inner_grad_steps (int): number of adaptation steps `K`. With 0, one policy is trained for all tasks.
+            Default: 1.
         trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes (Meta-SGD,
-            arXiv:1707.09835), one for each number in each parameter, all starting at `inner_lr`. They are
-            represented by their logarithm and so stay positive. Default False.
-        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+            arXiv:1707.09835). Each entry of each parameter has a separate step size, initialized to `inner_lr`. The
+            trained variables are the logarithms of the step sizes, so step sizes stay positive. Default: False.
+        first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
+            Default: False.
         name (str): name scope of the algorithm's operations.
-        adapt_params (str or list of str): the parameters that inner steps change: `'all'` (MAML), `'head'` (ANIL),
-            `'body'` (BOIL), `'context'` (CAVIA), or patterns of their names; see `meta_algos.adapted_params`. Default
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
 
     Attributes:
-        optimizer (Optimizer): takes the meta-updates.
-        step_sizes (dict): inner step sizes as tensors, by name of each parameter that inner steps change: scalars, or
-            of the parameter's shape.
+        optimizer (Optimizer): performs the meta-updates.
+        step_sizes (dict): inner step sizes as tensors, by name of adapted parameter: scalars, or tensors of the
+            parameter's shape.
+
+    Raises:
+        TypeError: `policy` is not a `MetaPolicy`.
+        ValueError: an argument is out of range, or `meta_batch_size` differs from the policy's.
     """
 
-    optimizer: Any  # an `Optimizer`; subclasses use the methods of theirs
-    entropy_coef = 0.0  # of `entropy_bonus`
+    optimizer: Any  # an `Optimizer`; subclasses call methods of their optimizer class
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -94,7 +99,7 @@ class MAMLAlgo(MetaAlgo):
                                             "policy.meta_batch_size", policy.meta_batch_size)
         self.num_inner_grad_steps = check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0)
         self.trainable_inner_step_size = check_bool("trainable_inner_step_size", trainable_inner_step_size)
-        if self.trainable_inner_step_size:  # which stay positive
+        if self.trainable_inner_step_size:  # step sizes are represented by their logarithms
             check_positive("inner_lr", inner_lr)
             self._check_adapts("trainable_inner_step_size")
         self.first_order = check_bool("first_order", first_order)
@@ -103,15 +108,15 @@ class MAMLAlgo(MetaAlgo):
         self._adapted_names = select_params(adapt_params, policy.get_params())
         if len(self._adapted_names) < len(policy.get_params()) and self.num_inner_grad_steps == 0:
             raise ValueError(f"adapt_params: expected 'all' with num_inner_grad_steps=0, got {adapt_params!r}")
-        self._inner_state: Dict[str, np.ndarray] = {}  # of the last inner step, `[M, ...]`
-        self._adapted_values: Optional[Mapping[str, np.ndarray]] = None  # parameters that the last inner step set
-        self._diagnostics: Any = None  # two tensors, once they are built
+        self._inner_state: Dict[str, np.ndarray] = {}  # after the last adaptation step, each `[M, ...]`
+        self._adapted_values: Optional[Mapping[str, np.ndarray]] = None  # set by the last adaptation step
+        self._diagnostics: Any = None  # two tensors, built by `build_diagnostics`
 
     @property
     def learning_rate(self) -> Optional[float]:
-        """Step size of the next meta-update; can be set to a number, or to a function of the meta-update's index.
+        """Step size of the next meta-update; can be set to a number or a function of the meta-update's index.
 
-        None, and not to be set, if the optimizer has no learning rate, as for `TRPOMAML`.
+        None, and read-only, if the optimizer has no learning rate (`TRPOMAML`).
         """
         return self.optimizer.learning_rate
 
@@ -123,31 +128,31 @@ class MAMLAlgo(MetaAlgo):
         if self.num_inner_grad_steps == 0:
             raise ValueError(f"{argument}: expected False with num_inner_grad_steps=0, got True")
 
-    # What a subclass supplies
+    # Methods that subclasses override
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an inner step, `[M]`; by default the likelihood-ratio loss."""
+        """Builds the loss of an adaptation step, `[M]`. Default: the likelihood-ratio loss."""
         inputs = step.inputs
         return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
 
     def inner_update(self, params: Mapping[str, tf.Tensor], loss: tf.Tensor, state: InnerState) -> InnerUpdate:
-        """Builds the parameters after an inner step; by default a gradient step with `self.step_sizes`.
+        """Builds the parameters after an adaptation step. Default: a gradient step with `self.step_sizes`.
 
         Args:
-            params: name to tensor `[M, ...]`, the parameters that inner steps change, before the step.
+            params: name to tensor `[M, ...]`, the adapted parameters (`adapt_params`) before the step.
             loss: `[M]`, inner loss of each task.
-            state: state of the update rule, of the form that `initial_inner_state` returns.
+            state: state of the update rule, with the keys and shapes that `initial_inner_state` returns.
 
         Returns:
-            Parameters after the step, and the state for the next inner step.
+            Parameters after the step, and state for the next adaptation step.
         """
         return adaptation.gradient_step(params, loss, self.step_sizes, self.first_order), state
 
     def initial_inner_state(self, params: Mapping[str, tf.Tensor]) -> InnerState:
-        """Builds the state of the update rule before the first inner step; by default it has none.
+        """Builds the state of the update rule before the first adaptation step. Default: no state.
 
         Args:
-            params: name to tensor `[M, ...]`, the parameters that inner steps change, before the first one.
+            params: name to tensor `[M, ...]`, the adapted parameters before the first adaptation step.
 
         Returns:
             Dict of tensors `[M, ...]`, such as the velocities of momentum.
@@ -159,54 +164,44 @@ class MAMLAlgo(MetaAlgo):
         """Builds the objective of the meta-update.
 
         Args:
-            steps: the `K` inner steps, and last the adapted policies with the samples drawn from them.
+            steps: the `K` adaptation steps, followed by the adapted policies with the samples drawn from them.
         """
 
     def after_update(self, stats: Mapping[str, np.ndarray]) -> Mapping[str, float]:
-        """Called after each meta-update, to change attributes that `MetaObjective.inputs` names.
+        """Hook called after each meta-update; may change the attributes that `MetaObjective.inputs` names.
 
         Args:
             stats: values of `MetaObjective.stats` after the update, float64.
 
         Returns:
-            Further figures to log; by default none.
+            Further values to log, by column name. Default: none.
         """
         return {}
 
     # The graph
 
     def build_graph(self) -> None:
-        """Builds the algorithm's graph: the inner step for `adapt`, and the meta-objective; called once.
+        """Builds the algorithm's graph: the adaptation step for `adapt`, and the meta-objective. Call it once.
 
         Pseudocode::
 
             theta_0 = theta, copied for each task
-            for step in num_inner_grad_steps:
-                theta_{step+1} = inner_update(theta_step, inner_loss), for all tasks at once (only `adapt_params`)
-            meta_objective of theta_{num_inner_grad_steps} (and the steps that led there)
+            for step in range(num_inner_grad_steps):
+                theta_{step+1} = inner_update(theta_step, inner_loss), for all tasks at once
+            meta_objective of theta_{num_inner_grad_steps} and of all earlier steps
         """
         with tf.name_scope(self.name):
-            self._build_step_sizes()
+            self.step_sizes, log_step_sizes = adaptation.build_step_sizes(
+                self._adapted_part(self.policy.get_params()), self.inner_lr, self.trainable_inner_step_size)
+            self._log_step_sizes = VariableSet(log_step_sizes)
             self._build_adaptation()
             self._chain = self._build_chain()
             with tf.name_scope("meta_objective"):
                 self._objective = self.meta_objective(self._chain)
             self._build_optimizer(self._objective)
 
-    def _build_step_sizes(self) -> None:
-        params = self._adapted_part(self.policy.get_params())
-        log_step_sizes = OrderedDict()
-        if self.trainable_inner_step_size:
-            for name, variable in params.items():
-                value = np.full(variable.shape.as_list(), np.log(self.inner_lr), np.float32)
-                log_step_sizes[name] = tf.Variable(value, use_resource=True, name="log_step_size")
-            self.step_sizes = OrderedDict((name, tf.exp(v)) for name, v in log_step_sizes.items())
-        else:
-            self.step_sizes = OrderedDict((name, tf.constant(self.inner_lr)) for name in params)
-        self._log_step_sizes = VariableSet(log_step_sizes)
-
     def _build_adaptation(self) -> None:
-        """Builds one inner step from fed parameters and a fed state, which `adapt` runs."""
+        """Builds one adaptation step from fed parameters and a fed state, which `adapt` runs."""
         with tf.name_scope("adaptation"):
             self._adaptation_inputs = StepInputs("adaptation", self.policy)
             params = self.policy.policies_params_phs
@@ -221,7 +216,7 @@ class MAMLAlgo(MetaAlgo):
             self._adaptation_kl = [] if kl is None else [losses.weighted_mean(kl, step.inputs.weights)]
 
     def _build_chain(self) -> List[AdaptationStep]:
-        """Builds the `K` inner steps from the variables, and the policies after each."""
+        """Builds the `K` adaptation steps, starting from the variables, and the policies after each step."""
         chain: List[AdaptationStep] = []
         params: Mapping[str, tf.Tensor] = {}
         for index in range(self.num_inner_grad_steps + 1):
@@ -236,16 +231,16 @@ class MAMLAlgo(MetaAlgo):
         return chain
 
     def _adapted_part(self, params: Mapping[str, Any]) -> "OrderedDict[str, Any]":
-        """Returns the parameters that inner steps change."""
+        """Returns the parameters that adaptation steps change."""
         return OrderedDict((name, params[name]) for name in self._adapted_names)
 
     def _build_update(self, step: AdaptationStep, state: InnerState) -> InnerUpdate:
-        """Builds all parameters after an inner step, and the state of the update rule."""
+        """Builds all parameters after an adaptation step, and the state of the update rule."""
         adapted, state = self.inner_update(self._adapted_part(step.params), self.inner_loss(step), state)
         return OrderedDict((name, adapted.get(name, value)) for name, value in step.params.items()), state
 
     def _build_optimizer(self, objective: MetaObjective) -> None:
-        """Passes the objective to the optimizer. Minibatches split the samples of the adapted policies only."""
+        """Passes the objective to the optimizer. Minibatches split only the samples of the adapted policies."""
         more: Dict[str, Any] = {}
         if objective.constraint is not None:
             damping = {f"log_step_size/{name}": STEP_SIZE_DAMPING for name in self._log_step_sizes.variables}
@@ -258,18 +253,14 @@ class MAMLAlgo(MetaAlgo):
             task_inputs=self._task_inputs() if objective.by_task else [], **more)
 
     def _task_inputs(self) -> List[str]:
-        """Returns the names of the placeholders whose axes are tasks and samples."""
+        """Returns the names of the placeholders that have a task axis and a sample axis."""
         return [name for step in self._chain for name in step.inputs.by_task]
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
-        """Returns the variables that a meta-update changes.
-
-        They are the policy's parameters without the context, which is zero before adaptation, and the logarithms of
-        trained step sizes.
-        """
+        """Returns the variables of a meta-update: parameters without the context, logarithms of trained step sizes."""
         log_step_sizes = self._log_step_sizes.variables.items()
         params = self.policy.get_params()
-        params.pop(CONTEXT, None)
+        params.pop(CONTEXT, None)  # zero before adaptation
         return OrderedDict([*params.items(),
                             *((f"log_step_size/{name}", variable) for name, variable in log_step_sizes)])
 
@@ -280,31 +271,28 @@ class MAMLAlgo(MetaAlgo):
         return AdaptationStep(inputs, params, dist_info, log_prob, old_log_prob)
 
     def _build_kl(self, old_info: Mapping[str, tf.Tensor], info: Mapping[str, tf.Tensor]) -> Optional[tf.Tensor]:
-        """Builds the divergence `KL(old || new)`, `[M, N]`; None if the policy's distribution does not implement it."""
-        kl_sym = getattr(self.policy.distribution, "kl_sym", None)  # a user's may have only what sampling needs
+        """Builds the divergence `KL(old || new)`, `[M, N]`; None if the distribution does not implement `kl_sym`."""
+        kl_sym = getattr(self.policy.distribution, "kl_sym", None)  # custom distributions may lack it
         try:
             return None if kl_sym is None else kl_sym(old_info, info)
         except NotImplementedError:
             return None
 
     def mean_kl(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the divergence `KL(pi_old || pi_theta_k)` of one step, nats, a scalar; mean over samples and tasks."""
+        """Builds the divergence `KL(pi_old || pi_theta_k)` of one step, mean over samples and tasks, a scalar in nats.
+
+        Raises:
+            TypeError: the policy's distribution does not implement `kl_sym`.
+        """
         kl = self._build_kl(step.inputs.dist_info_old, step.dist_info)
         if kl is None:
-            raise TypeError(f"policy: {type(self).__name__} needs a distribution with kl_sym, which "
-                            f"{type(self.policy.distribution).__name__} does not implement; VPGMAML and DICEMAML do "
-                            "without")
+            raise TypeError(f"policy: expected a distribution with kl_sym for {type(self).__name__}, got "
+                            f"{type(self.policy.distribution).__name__} without it; VPGMAML and DICEMAML do not need "
+                            "kl_sym")
         return tf.reduce_mean(losses.weighted_mean(kl, step.inputs.weights))
 
-    def entropy_bonus(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds `entropy_coef` times the entropy of a step's policies, nats, mean over samples and tasks."""
-        if self.entropy_coef == 0.0:  # custom distributions may lack an entropy
-            return tf.constant(0.0)
-        entropy = self.policy.distribution.entropy_sym(step.dist_info)
-        return self.entropy_coef * tf.reduce_mean(losses.weighted_mean(entropy, step.inputs.weights))
-
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
-        """Returns what the placeholders of one step are fed, by their names."""
+        """Returns the values of the placeholders of one step, by placeholder name."""
         try:
             if len(samples) != self.meta_batch_size:
                 raise ValueError(f"expected samples of {self.meta_batch_size} tasks, got {len(samples)}")
@@ -313,17 +301,17 @@ class MAMLAlgo(MetaAlgo):
             raise ValueError(f"{inputs.name}: {error}") from None
 
     def make_vars(self, prefix: str = "") -> Tuple[List[Any], ...]:
-        """Creates placeholders for one step's samples, one per task.
+        """Creates placeholders for the samples of one step, one set per task.
 
-        For a meta-objective that is not a function of `AdaptationStep`s, see `MetaObjective.inputs`.
+        Use them in a meta-objective that is not a function of `AdaptationStep`s; see `MetaObjective.inputs`.
 
         Args:
-            prefix: prepended to the name of each placeholder.
+            prefix: prefix of the placeholder names. Default: none.
 
         Returns:
-            `(observations, actions, advantages, agent_infos)`: lists of length `M` of float32 placeholders `[N, O]`,
-            `[N, A]` (discrete actions `[N]`), `[N]`, and of dicts of placeholders for the distribution the actions were
-            sampled from.
+            `(observations, actions, advantages, agent_infos)`, four lists of length `M`. The first three contain
+            float32 placeholders `[N, O]`, `[N, A]` (discrete actions: `[N]`) and `[N]`. `agent_infos` contains dicts of
+            placeholders for the sampling distribution.
         """
         action_shape = self.policy.distribution.action_shape
         observations, actions, advantages, agent_infos = [], [], [], []
@@ -336,12 +324,13 @@ class MAMLAlgo(MetaAlgo):
         return observations, actions, advantages, agent_infos
 
     def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
-        """Performs `adapt`. The attribute `adaptation_kl` is None if the policy's distribution has no `kl_sym`.
+        """Implements `adapt`. The attribute `adaptation_kl` is None if the policy's distribution has no `kl_sym`.
 
         Raises:
             ValueError: the number of tasks is wrong, a task lacks an entry or has no samples, or `step_size` is not
                 above 0.
-            FloatingPointError: a parameter would not be finite; names task and parameter. The policy is as it was.
+            FloatingPointError: a parameter would not be finite; the message names task and parameter. The policy is
+                unchanged.
         """
         inputs, task_inputs = self._adaptation_inputs, list(self.policy.policies_params_phs.values())
         feed = {inputs.placeholders[name]: value for name, value in self.input_values(inputs, samples).items()}
@@ -349,7 +338,7 @@ class MAMLAlgo(MetaAlgo):
             step_size = check_positive("step_size", step_size)
             feed.update({sizes: np.full(sizes.shape, step_size) for sizes in self.step_sizes.values()})
         feed.update(self.policy.policies_params_feed_dict)
-        if self.policy.stacked_param_values() is self._adapted_values:  # else it begins with the initial state
+        if self.policy.stacked_param_values() is self._adapted_values:  # else: initial state
             feed.update({self._inner_state_phs[name]: value for name, value in self._inner_state.items()})
             task_inputs.extend(self._inner_state_phs.values())
         blocks = TaskBlocks([*inputs.by_task.values(), *task_inputs], self.policy.get_params().values())
@@ -357,27 +346,19 @@ class MAMLAlgo(MetaAlgo):
         values = iter(blocks.concatenated(self._log_step_sizes.session(), fetches, feed))
         adapted = OrderedDict(self.policy.stacked_param_values())
         adapted.update(zip(self._adapted_params, values))
-        self._check_finite(adapted)
+        adaptation.check_finite(adapted)
         self._inner_state = dict(zip(self._next_inner_state, values))
         self.policy.set_stacked_param_values(adapted)
         self._adapted_values = adapted
         self.adaptation_kl = next(values, None)
 
-    def _check_finite(self, adapted: Mapping[str, np.ndarray]) -> None:
-        for name, stacked in adapted.items():
-            finite = np.isfinite(stacked).reshape(self.meta_batch_size, -1).all(axis=1)
-            if not finite.all():
-                raise FloatingPointError(
-                    f"adaptation: {name} of task {np.argmin(finite)} would not be finite, so the step was refused and "
-                    "the policy is as it was; its samples hold a number that is not finite, or the step is too long")
-
     def get_step_sizes(self) -> "OrderedDict[str, np.ndarray]":
-        """Returns the inner step sizes by name of adapted parameter: scalars, or of the parameter's shape."""
+        """Returns the inner step sizes by name of adapted parameter: scalars, or arrays of the parameter's shape."""
         session = self._log_step_sizes.session()
         return OrderedDict(zip(self.step_sizes, session.run(list(self.step_sizes.values()))))
 
     def meta_input_values(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, np.ndarray]:
-        """Returns the values of all placeholders of the meta-objective by input name."""
+        """Returns the values of all inputs of the meta-objective by name; arguments as for `optimize_policy`."""
         expected = self.num_inner_grad_steps + 1
         if len(all_samples_data) != expected:
             raise ValueError(f"all_samples_data: expected the samples of {expected} steps (num_inner_grad_steps + 1), "
@@ -389,20 +370,21 @@ class MAMLAlgo(MetaAlgo):
         return values
 
     def _objective_inputs(self) -> Dict[str, Any]:
-        """Returns the attributes that `MetaObjective.inputs` names."""
+        """Returns the values of the attributes that `MetaObjective.inputs` names."""
         return {name: getattr(self, name) for name in self._objective.inputs}
 
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
         """Performs one meta-update.
 
         Args:
-            all_samples_data: `[K + 1][M]` processed samples: of each inner step, and last of the adapted policies.
-            log: whether to log the columns that the algorithm documents.
+            all_samples_data: `[K + 1][M]` processed samples: those of each adaptation step, then those of the adapted
+                policies.
+            log: whether to log the columns listed in the class docstring. Default: True.
 
         Raises:
             ValueError: the number of steps or tasks is wrong, or a task lacks an entry or has no samples.
-            FloatingPointError: the loss, its gradient or another quantity of the step is not finite; the parameters are
-                as they were.
+            FloatingPointError: the loss, its gradient or another quantity of the step is not finite. The parameters are
+                unchanged.
         """
         values = self.meta_input_values(all_samples_data)
         self.optimizer.optimize(values)
@@ -421,17 +403,17 @@ class MAMLAlgo(MetaAlgo):
         return dict(zip(stats, self.optimizer.compute_means(list(stats.values()), values))) if stats else {}
 
     def build_diagnostics(self) -> None:
-        """Builds the graph of `compute_diagnostics`; does nothing when called again.
+        """Builds the graph of `compute_diagnostics`; further calls have no effect.
 
         Raises:
-            ValueError: there is only one task (two halves are compared), or there are no inner steps.
+            ValueError: there is only one task (diagnostics compare two halves of the tasks), or no adaptation step.
         """
         if self._diagnostics is not None:
             return
         self._check_adapts("diagnostics")
         if self.meta_batch_size == 1:
-            raise ValueError("diagnostics: expected a meta_batch_size of at least 2, since they compare the "
-                             "meta-gradients of two halves of the tasks, got 1")
+            raise ValueError("diagnostics: expected a meta_batch_size of at least 2, got 1; diagnostics compare the "
+                             "meta-gradients of two halves of the tasks")
         loss = self._objective.loss
         with loss.graph.as_default(), tf.name_scope(f"{self.name}/diagnostics"):
             first, last = self._chain[0], self._chain[-1]
@@ -439,10 +421,10 @@ class MAMLAlgo(MetaAlgo):
                                  for of, step in ((self.inner_loss(first), first), (loss, last))]
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
-        """Computes how noisy the meta-gradient is, and how inner steps change gradients, at the current parameters.
+        """Computes the noise of the meta-gradient and how adaptation changes gradients, at the current parameters.
 
         Args:
-            all_samples_data: as for `optimize_policy`, before it is called.
+            all_samples_data: as for `optimize_policy`. Call this method before `optimize_policy`.
 
         Returns:
             Dict of the columns that `diagnostics.compute_figures` documents.
@@ -452,15 +434,15 @@ class MAMLAlgo(MetaAlgo):
                                            self._task_inputs(), self.meta_batch_size)
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns everything apart from the policy that the next meta-update depends on, for a snapshot.
+        """Returns the state that the next meta-update depends on, without the policy, for a snapshot.
 
-        This includes the attributes that `MetaObjective.inputs` names.
+        The state includes the attributes that `MetaObjective.inputs` names.
         """
         attributes = {name: copy.copy(value) for name, value in self._objective_inputs().items()}
         return {"log_step_sizes": self._log_step_sizes.read(), "optimizer": self.optimizer.get_state(), **attributes}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores what `get_state` returned; raises `ValueError` if it does not fit this algorithm."""
+        """Restores the state that `get_state` returned; raises `ValueError` if a shape does not match."""
         for name, ph in self._objective.inputs.items():
             if np.shape(state[name]) != tuple(ph.shape.as_list()):
                 raise ValueError(f"{name}: expected shape {tuple(ph.shape.as_list())}, got {np.shape(state[name])}")

@@ -1,6 +1,6 @@
-"""Diagnostics of a meta-update: noise of the meta-gradient, angle between gradients before and after adaptation.
+"""Diagnostics of a meta-update: noise of the meta-gradient, and angle between gradients before and after adaptation.
 
-`MAMLAlgo.compute_diagnostics` computes them; `Trainer(diagnostics=True)` logs them.
+`MAMLAlgo.compute_diagnostics` computes the diagnostics; `Trainer(diagnostics=True)` logs them.
 """
 import math
 from typing import Collection, Dict, Mapping, Sequence
@@ -12,10 +12,11 @@ from meta_policy_search.tf_compat import tf
 
 
 def build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Builds the gradient of a loss (or of the sum of several) by each task's parameters, `[M, D]`.
+    """Builds the gradient of a loss (or of a sum of losses) with respect to the parameters of each task, `[M, D]`.
 
-    A task's adapted parameters enter the meta-objective, a mean over tasks, through the task's outer loss alone. So its
-    gradient by them is that of the outer loss, divided by the number of tasks: it has the same direction.
+    The meta-objective is a mean over tasks, and the adapted parameters of a task affect only the outer loss of that
+    task. The gradient of the meta-objective with respect to them is therefore the gradient of the outer loss divided by
+    the number of tasks. Both gradients have the same direction.
 
     Args:
         loss: the inner losses `[M]`, or the meta-objective, a scalar.
@@ -29,20 +30,24 @@ def build_task_gradients(loss: tf.Tensor, params: Mapping[str, tf.Tensor]) -> tf
 
 def compute_figures(optimizer: Optimizer, gradients: Sequence[tf.Tensor], values: Mapping[str, np.ndarray],
                     by_task: Collection[str], num_tasks: int) -> Dict[str, float]:
-    """Computes how noisy the meta-gradient is, and how the inner steps change gradients.
+    """Computes the noise of the meta-gradient, and how adaptation changes gradients.
 
     Args:
         optimizer: optimizer of the meta-objective.
-        gradients: those of the inner loss before adaptation and of the meta-objective after it, each `[M, D]`.
-        values: values of all inputs of the meta-objective.
-        by_task: names of those whose first axis is the task.
+        gradients: gradients of the inner loss before adaptation and of the meta-objective after adaptation, each
+            `[M, D]`; see `build_task_gradients`.
+        values: name to value, for all inputs of the meta-objective.
+        by_task: names of the inputs whose first axis is the task axis.
         num_tasks: number of tasks, at least 2.
 
     Returns:
-        Dict of `MetaGradNorm`, `MetaGradVariance`, `MetaGradRelativeStd` and `MetaGradHalvesCosine`, see
-        `compare_halves` (of an odd number of tasks, the second half is larger); `PrePostGradCosine`, the cosine of the
-        angle between the gradients of a task's inner loss by the parameters before adaptation and of its outer loss by
-        the adapted ones, mean over the tasks in which neither is zero.
+        Dict of float:
+
+        * `MetaGradNorm`, `MetaGradVariance`, `MetaGradRelativeStd` and `MetaGradHalvesCosine`: see `compare_halves`. If
+          the number of tasks is odd, the second half is larger.
+        * `PrePostGradCosine`: cosine of the angle between two gradients of a task: the gradient of its inner loss with
+          respect to the parameters before adaptation, and the gradient of its outer loss with respect to the adapted
+          parameters. Mean over the tasks in which neither gradient is zero.
     """
     size = num_tasks // 2
     first, second = (optimizer.gradient({name: value[tasks] if name in by_task else value
@@ -54,27 +59,34 @@ def compute_figures(optimizer: Optimizer, gradients: Sequence[tf.Tensor], values
 
 
 def compare_halves(first: np.ndarray, second: np.ndarray, first_size: int, second_size: int) -> Dict[str, float]:
-    """Estimates how noisy a meta-gradient is from those of two disjoint groups of its tasks.
+    """Estimates the noise of a meta-gradient from the meta-gradients of two disjoint groups of tasks.
 
-    Let `g_1` and `g_2` be the means of the gradients of `M_1` and `M_2` tasks. Tasks are drawn independently, so each
-    task's gradient has the same covariance matrix `S`, and none covaries with another's. The meta-gradient of all
-    tasks is `g = (M_1 g_1 + M_2 g_2) / M`, `M = M_1 + M_2`; its total variance `E|g - E g|^2` is `tr S / M`, that of
-    the difference `E|g_1 - g_2|^2 = tr S (1 / M_1 + 1 / M_2) = tr S M / (M_1 M_2)`. Hence
-    `V = M_1 M_2 / M^2 |g_1 - g_2|^2`, for equal halves `|g_1 - g_2|^2 / 4`, has the expectation `tr S / M`: it is an
-    unbiased estimate of the variance of `g`, due to tasks and paths together, summed over parameters. Since
-    `E|g|^2 = |E g|^2 + tr S / M`, `sqrt(V) / |g|` is about one where `g` is nothing but noise.
+    Let `g_1` and `g_2` be the mean gradients of `M_1` and `M_2` tasks, and `M = M_1 + M_2`. Tasks are drawn
+    independently, so the gradients of all tasks have the same covariance matrix `S` and are uncorrelated with each
+    other. Hence:
 
-    What ties tasks together is neglected: returns that are normalized over all of them (E-MAML), say.
+    * The meta-gradient of all tasks, `g = (M_1 g_1 + M_2 g_2) / M`, has the total variance `E|g - E g|^2 = tr S / M`.
+    * The difference has the total variance `E|g_1 - g_2|^2 = tr S (1 / M_1 + 1 / M_2) = tr S M / (M_1 M_2)`.
+    * `V = M_1 M_2 / M^2 |g_1 - g_2|^2` (with equal halves: `|g_1 - g_2|^2 / 4`) has the expectation `tr S / M`. It is
+      an unbiased estimate of the variance of `g`, summed over parameters, and includes the noise of both tasks and
+      paths.
+    * `E|g|^2 = |E g|^2 + tr S / M`, so `sqrt(V) / |g|` is about one if `g` is pure noise.
+
+    The estimate neglects dependence between tasks, such as returns that are normalized over all tasks (E-MAML).
 
     Args:
-        first: `[D]`, meta-gradient of the first half, `g_1`.
-        second: `[D]`, of the second half, `g_2`.
+        first: `[D]`, meta-gradient of the first group, `g_1`.
+        second: `[D]`, meta-gradient of the second group, `g_2`.
         first_size: number of tasks `M_1`.
         second_size: number of tasks `M_2`.
 
     Returns:
-        Dict of `MetaGradNorm`, the length of `g`; `MetaGradVariance`, `V`; `MetaGradRelativeStd`, `sqrt(V) / |g|`, NaN
-        if `g` is zero; `MetaGradHalvesCosine`, the cosine of the angle between `g_1` and `g_2`, NaN if one is zero.
+        Dict of float:
+
+        * `MetaGradNorm`: the norm of `g`.
+        * `MetaGradVariance`: `V`.
+        * `MetaGradRelativeStd`: `sqrt(V) / |g|`; NaN if `g` is zero.
+        * `MetaGradHalvesCosine`: cosine of the angle between `g_1` and `g_2`; NaN if one of them is zero.
 
     Example:
         >>> figures = compare_halves(np.array([1.0, 0.0]), np.array([1.0, 2.0]), 10, 10)
@@ -93,14 +105,14 @@ def compare_halves(first: np.ndarray, second: np.ndarray, first_size: int, secon
 
 
 def mean_cosine(first: np.ndarray, second: np.ndarray) -> float:
-    """Computes the mean cosine of the angles between rows, over those pairs of rows in which neither is zero.
+    """Computes the mean cosine of the angles between rows, without pairs of rows in which one row is zero.
 
     Args:
         first: `[M, D]`.
         second: `[M, D]`.
 
     Returns:
-        A number in [-1, 1]; NaN where there is no such pair.
+        Mean cosine, in [-1, 1]; NaN if every pair contains a zero row.
     """
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     has_angle = lengths != 0.0

@@ -1,4 +1,4 @@
-"""DiCE-MAML: meta-learning with an infinitely differentiable estimator (arXiv:1802.05098)."""
+"""DiCE-MAML: MAML with the infinitely differentiable DiCE estimator (arXiv:1802.05098)."""
 from typing import Any, Dict, Mapping, Optional, Sequence, Type, Union
 
 import numpy as np
@@ -15,42 +15,44 @@ from meta_policy_search.utils.schedules import Schedule
 
 
 class DICEMAML(MAMLAlgo):
-    """MAML whose inner and outer objectives are DiCE objectives, so that second derivatives are unbiased.
+    """MAML with DiCE as inner and outer objective, so that second derivatives are unbiased.
 
-    Per task, with `r'_pt` the adjusted reward of step t of path p and `T` the maximum number of steps of a path,
+    The loss of a task with `P` paths of at most `T` steps is
 
-        L = -1/(P T) sum_p (sum_t box_pt r'_pt + box_p r''_p),   box_pt = exp(tau_pt - stop_gradient(tau_pt)),
+        L = -1/(P T) sum_p (sum_t box_pt r'_pt + box_p r''_p),   box_pt = exp(tau_pt - stop_gradient(tau_pt)).
 
-    where `tau_pt` is the sum of the log-densities of the path's actions up to step t, `box_p` is that of the whole path
-    and `r''_p` what a baseline subtracts after the end of a path (`adjusted_rewards_after_end`). Each meta-update is
-    one step of Adam on the mean over tasks.
+    `tau_pt` is the sum of the log-densities of the actions of path p up to step t, and `box_p` is the box of the whole
+    path. `r'_pt` is the adjusted reward of step t. `r''_p` is the part of the baseline that is subtracted after the end
+    of the path (`adjusted_rewards_after_end`). Each meta-update is one step of Adam on the mean over tasks.
 
-    Takes the samples of a `DiceMetaSampleProcessor` with a baseline that depends on time only (`LinearTimeBaseline`);
-    its documentation says what would bias the gradient.
+    The samples must come from a `DiceMetaSampleProcessor` with a baseline that depends on time only
+    (`LinearTimeBaseline`). The documentation of the processor explains which baselines bias the gradient.
 
-    Logs `LossBefore` and `LearningRate`. (A DiCE objective has the same value for all parameters; only its derivatives
-    differ.)
+    Logs `LossBefore` and `LearningRate`. A DiCE objective has the same value for all parameters; only its derivatives
+    differ.
 
     Args:
-        max_path_length (int): maximum number of steps of a path, `T`; that of the sample processor.
+        max_path_length (int): maximum number of steps of a path, `T`; must equal the sample processor's.
         policy (MetaPolicy): the policy to optimize.
-        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
-        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
-        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
-        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes, see `MAMLAlgo`;
-            default False.
-        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+        inner_lr (float): inner step size alpha, at least 0; above 0 with `trainable_inner_step_size`. Default: 0.1.
+        meta_batch_size (int): number of tasks `M`; must equal the policy's. Default: 20.
+        num_inner_grad_steps (int): number of adaptation steps `K`. With 0, one policy is trained for all tasks.
+            Default: 1.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes; see `MAMLAlgo`.
+            Default: False.
+        first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
+            Default: False.
         name (str): name scope of the algorithm's operations.
-        learning_rate (float or callable): step size on the meta-objective, above 0, or a function of the index of the
-            meta-update, such as `utils.schedules.LinearSchedule`. Default 1e-3.
-        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
-        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
+        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
+            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+        tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
-            the loss; at least 0, default 0.
+            the loss; at least 0. Default: 0.
         max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
-            to it. Default None, without limit.
-        adapt_params (str or list of str): the parameters that inner steps change: `'all'` (MAML), `'head'` (ANIL),
-            `'body'` (BOIL), `'context'` (CAVIA), or patterns of their names; see `meta_algos.adapted_params`. Default
+            to it. Default: None, without limit.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
     """
 
@@ -70,28 +72,29 @@ class DICEMAML(MAMLAlgo):
         self.build_graph()
 
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
-        """Returns what the placeholders of one step are fed, by their names."""
+        """Returns the values of the placeholders of one step, by placeholder name."""
         for task in samples:
             if "mask" not in task:
                 raise ValueError(f"{inputs.name}: expected samples of a DiceMetaSampleProcessor, with entries such as "
                                  f"'mask', got {', '.join(map(repr, sorted(task)))}")
             if np.shape(task.get("mask", ()))[1:] not in ((), (self.max_path_length,)):
                 raise ValueError(f"{inputs.name}: expected paths padded to max_path_length={self.max_path_length} "
-                                 "steps, as by a DiceMetaSampleProcessor with the same number, got "
-                                 f"{np.shape(task['mask'])[1]}")
+                                 f"steps, got {np.shape(task['mask'])[1]}; use the same max_path_length in the "
+                                 "DiceMetaSampleProcessor")
         return super().input_values(inputs, samples)
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the DiCE loss of an inner step, `[M]`."""
+        """Builds the DiCE loss of an adaptation step, `[M]`."""
         inputs = step.inputs
         return losses.dice_loss(step.log_prob, inputs.entry("adjusted_rewards"),
                                 inputs.path_weights(self.max_path_length), inputs.path_starts)
 
     def outer_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of the adapted policies, `[M]`: the DiCE loss."""
+        """Builds the outer loss, `[M]`: the DiCE loss of the adapted policies."""
         return self.inner_loss(step)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
-        """Builds the mean over tasks of the loss of the adapted policies."""
+        """Builds the mean over tasks of the outer loss."""
         loss = tf.reduce_mean(self.outer_loss(steps[-1]))
-        return MetaObjective(loss - self.entropy_bonus(steps[-1]))
+        return MetaObjective(loss - losses.entropy_bonus(
+            self.policy.distribution, steps[-1].dist_info, steps[-1].inputs.weights, self.entropy_coef))

@@ -1,23 +1,28 @@
-"""Choice of the inner loss, and E-MAML's exploration term (arXiv:1803.01118), of `TRPOMAML` and `VPGMAML`.
+"""Inner loss types and E-MAML's exploration term (arXiv:1803.01118), for `TRPOMAML` and `VPGMAML`.
 
-**Inner losses.** All types have the same gradient at the sampling policy if paths are equally long. They differ
-in their second derivatives. `'log_likelihood'` neglects that the parameters decide which actions are sampled.
-`'likelihood_ratio'` neglects only that earlier actions led to the present state, which keeps the variance low
-(arXiv:1810.06784, section 5). `'dice'` (Loaded DiCE, arXiv:1909.10549) and `'taypo'` (TayPO-2, arXiv:2106.13125)
-neglect nothing: their second derivatives are unbiased.
+**Inner losses.** At the sampling policy, all types have the same gradient if all paths have the same length.
+Their second derivatives differ:
 
-**Exploration.** The samples before adaptation decide where adaptation leads. E-MAML therefore adds the score of those
-samples, times what the adapted policy achieved. For each task `m`,
+* `'log_likelihood'` neglects that the parameters determine which actions are sampled.
+* `'likelihood_ratio'` neglects only that earlier actions led to the current state. This keeps the variance low
+  (arXiv:1810.06784, section 5).
+* `'dice'` (Loaded DiCE, arXiv:1909.10549) and `'taypo'` (TayPO-2, arXiv:2106.13125) neglect nothing: their second
+  derivatives are unbiased.
+
+**Exploration.** The samples before adaptation determine the adapted parameters. E-MAML therefore adds the score of
+these samples, multiplied by the reward of the adapted policy. The loss of task `m` is
 
     L_m = L_outer,m - c * B_m * sum_k sum_n (pi_{theta_k}(a_kn | o_kn) / pi_old(a_kn | o_kn) - 1).
 
-The sum runs over all samples of all inner steps, each under the parameters of its own step. `B_m` is the task's mean of
-`adj_avg_rewards` after adaptation: its mean reward minus the mean over all tasks, in standard deviations of the
-rewards. `c` is `exploration_coeff`. With `c = 1` and rewards in place of `B_m` this is the exact score of the data set,
-and with `inner_type='log_likelihood'` the meta-gradient is unbiased. (The other inner types differentiate through the
-samples' probabilities themselves and would count a part of the score twice.) The variance of the exact score grows with
-the number of samples and dominates the gradient for data sets of the usual size. By default, `c` is one over the number
-of samples of the step, which makes the sum a mean, as in common code.
+The sum runs over all samples of all adaptation steps, each under the parameters of that step. `B_m` is the task's mean
+of `adj_avg_rewards` after adaptation: its mean reward minus the mean over all tasks, in standard deviations of the
+rewards. `c` is `exploration_coeff`.
+
+With `c = 1` and rewards instead of `B_m`, the term is the exact score of the data set. With
+`inner_type='log_likelihood'`, the meta-gradient is then unbiased. The other inner types already differentiate through
+the probabilities of the samples, so a part of the score would count twice. The variance of the exact score grows with
+the number of samples and dominates the gradient for data sets of typical size. By default, `c` is one over the number
+of samples of the step, as in common code, which turns the sum into a mean.
 """
 from typing import Optional, Sequence, Tuple
 
@@ -27,7 +32,7 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_bool, check_choice, check_non_negative, check_positive_int
 
 INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice", "taypo")
-UNBIASED = ("dice", "taypo")  # means over paths and steps rather than samples, whose number depends on the policy
+UNBIASED = ("dice", "taypo")  # means over paths and steps, since the number of samples depends on the policy
 
 
 def check_inner_type(inner_type: str, max_path_length: Optional[int]) -> Tuple[str, Optional[int]]:
@@ -36,8 +41,8 @@ def check_inner_type(inner_type: str, max_path_length: Optional[int]) -> Tuple[s
     if max_path_length is not None:
         max_path_length = check_positive_int("max_path_length", max_path_length)
         if inner_type not in UNBIASED:
-            raise ValueError(f"max_path_length: expected None with inner_type={inner_type!r}, which does not "
-                             f"depend on it, got {max_path_length}")
+            raise ValueError(f"max_path_length: expected None with inner_type={inner_type!r}, got {max_path_length}; "
+                             "only inner_type='dice' and 'taypo' depend on it")
     return inner_type, max_path_length
 
 
@@ -47,18 +52,17 @@ def check_exploration(exploration: bool, exploration_coeff: Optional[float]) -> 
     if exploration_coeff is not None:
         exploration_coeff = check_non_negative("exploration_coeff", exploration_coeff)
         if not exploration:
-            raise ValueError("exploration_coeff: expected None with exploration=False, which has no such term, got "
-                             f"{exploration_coeff}")
+            raise ValueError(f"exploration_coeff: expected None with exploration=False, got {exploration_coeff}")
     return exploration, exploration_coeff
 
 
 def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[int] = None) -> tf.Tensor:
-    """Builds the loss of an inner step, `[M]`.
+    """Builds the loss of an adaptation step, `[M]`.
 
     Args:
-        step: the inner step.
+        step: the adaptation step.
         inner_type: one of `INNER_TYPES`.
-        max_path_length: maximum number of steps of a path, for `'dice'` and `'taypo'`; None for the length of the
+        max_path_length: maximum number of steps of a path, for `'dice'` and `'taypo'`. Default: None, the length of the
             longest path.
     """
     inputs = step.inputs
@@ -74,11 +78,11 @@ def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[
 
 
 def exploration_loss(steps: Sequence[AdaptationStep], coeff: Optional[float] = None) -> tf.Tensor:
-    """Builds the exploration term, `[M]`.
+    """Builds E-MAML's exploration term, `[M]`.
 
     Args:
-        steps: the inner steps, and last the adapted policies.
-        coeff: the coefficient `c`; None for one over the number of samples of a step.
+        steps: the adaptation steps, followed by the adapted policies.
+        coeff: the coefficient `c`. Default: None, one over the number of samples of a step.
     """
     last = steps[-1].inputs
     achieved = losses.weighted_mean(last.entry("adj_avg_rewards"), last.weights)

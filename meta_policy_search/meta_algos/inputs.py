@@ -1,4 +1,4 @@
-"""The samples of one step as inputs of the graph, and what an algorithm builds from them."""
+"""Graph inputs for the samples of one step, and the data structures that algorithms build from them."""
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -16,21 +16,22 @@ class StepInputs:
 
     Args:
         name: name of the step, such as `step0`.
-        policy: policy that samples.
+        policy: the sampling policy.
 
     Attributes:
-        placeholders (dict): every placeholder by `<name>/<entry>`; `entry` and `path_starts` add to it.
+        placeholders (dict): all placeholders by name, `<step>/<entry>`. The methods and properties of this class create
+            further placeholders on first use.
         observations: float32 `[M, N, O]`.
         actions: float32 `[M, N, A]`; `[M, N]` if actions are discrete.
-        mask: float32 `[M, N]`, one for samples, zero on padding.
+        mask: float32 `[M, N]`, one on samples, zero on padding.
         weights: float32 `[M, N]`, weights for means over samples: rows sum to one, zero on padding.
-        dist_info_old (dict): distribution that the actions were sampled from, each `[M, N, ...]`.
+        dist_info_old (dict): parameters of the sampling distribution, each `[M, N, ...]`.
     """
 
     def __init__(self, name: str, policy: MetaPolicy) -> None:
         distribution = policy.distribution
         self.name = name
-        self._scope = f"{tf.get_default_graph().get_name_scope()}/"  # the slash enters this very scope again
+        self._scope = f"{tf.get_default_graph().get_name_scope()}/"  # the trailing slash re-enters this scope
         self.placeholders: Dict[str, tf.Tensor] = {}
         self.observations = self._placeholder("observations", [None, None, policy.obs_dim])
         self.actions = self._placeholder("actions", [None, None, *distribution.action_shape])
@@ -48,9 +49,9 @@ class StepInputs:
         return self.placeholders[name]
 
     def entry(self, key: str) -> tf.Tensor:
-        """Returns the placeholder of an entry of the samples with one number per sample, float32 `[M, N]`.
+        """Returns the placeholder of an entry with one number per sample, float32 `[M, N]`.
 
-        The samples that the algorithm is given must then have this entry, such as `rewards`.
+        The samples passed to the algorithm must then contain this entry, such as `rewards`.
         """
         return self._placeholder(key, [None, None])
 
@@ -68,7 +69,7 @@ class StepInputs:
         """Builds weights for means over paths and steps, float32 `[M, N]`; see `ops.ragged.path_weights`.
 
         Args:
-            max_path_length: maximum number of steps of a path; default None, the length of the longest path.
+            max_path_length: maximum number of steps of a path. Default: None, the length of the longest path.
         """
         horizon: Union[int, tf.Tensor, None] = max_path_length
         if horizon is None:
@@ -77,39 +78,39 @@ class StepInputs:
 
     @property
     def by_task(self) -> Dict[str, tf.Tensor]:
-        """The placeholders whose first axis is the task and whose second axis is the sample."""
+        """Placeholders whose first axis is the task axis and whose second axis is the sample axis."""
         return {name: ph for name, ph in self.placeholders.items() if ph.shape.rank}
 
     def values(self, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
-        """Returns what the placeholders are fed, by their names."""
+        """Returns the values of the placeholders by name."""
         prefix = f"{self.name}/"
         stacked = stack_samples(samples, [name[len(prefix):] for name in self.placeholders])
         return {prefix + key: values for key, values in stacked.items()}
 
 
 class AdaptationStep(NamedTuple):
-    """The policies of all tasks after some inner steps, at the samples that were drawn from them."""
+    """The policies of all tasks after a number of adaptation steps, at the samples drawn from them."""
 
     inputs: StepInputs
-    params: Mapping[str, tf.Tensor]  # each [M, ...], parameters of the policies
+    params: Mapping[str, tf.Tensor]  # each [M, ...], policy parameters
     dist_info: Mapping[str, tf.Tensor]  # each [M, N, ...], distributions over actions under `params`
     log_prob: tf.Tensor  # [M, N], log-density of the actions under `params`, nats
-    old_log_prob: tf.Tensor  # [M, N], the same under the policies that sampled
+    old_log_prob: tf.Tensor  # [M, N], log-density of the actions under the sampling policies, nats
 
 
 class MetaObjective(NamedTuple):
-    """What `MAMLAlgo.meta_objective` returns."""
+    """Return value of `MAMLAlgo.meta_objective`."""
 
     loss: tf.Tensor  # scalar, to minimize
-    stats: Mapping[str, tf.Tensor] = {}  # logged after the update by these names; scalars, or vectors (their means)
+    stats: Mapping[str, tf.Tensor] = {}  # scalars, or vectors (the mean is logged); logged by name after the update
     constraint: Optional[Tuple[tf.Tensor, float]] = None  # divergence (a scalar, mean over tasks) and its upper bound
     constraint_metric: Optional[Metric] = None  # see `ConjugateGradientOptimizer.build_graph`
-    inputs: Mapping[str, tf.Tensor] = {}  # further placeholders, fed with the algorithm's attributes of these names
-    by_task: bool = True  # whether all of it are means over tasks of what depends on a task's own samples and `inputs`
+    inputs: Mapping[str, tf.Tensor] = {}  # further placeholders, fed with the algorithm's attributes of the same name
+    by_task: bool = True  # whether all tensors are means over tasks of terms of one task's samples and `inputs`
 
 
 InnerState = Mapping[str, tf.Tensor]
-"""State of an inner update rule: name to tensor `[M, ...]`; empty for plain gradient steps."""
+"""State of the update rule of adaptation: name to tensor `[M, ...]`; empty for plain gradient steps."""
 
 InnerUpdate = Tuple[Mapping[str, tf.Tensor], InnerState]
-"""Parameters and state after an inner step."""
+"""Parameters and update-rule state after an adaptation step."""

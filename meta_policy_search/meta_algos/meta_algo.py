@@ -1,4 +1,4 @@
-"""The interface of meta-learning algorithms."""
+"""Interface of meta-learning algorithms."""
 import abc
 from typing import Any, Dict, Optional, Sequence
 
@@ -10,10 +10,10 @@ from meta_policy_search.utils.serializable import Serializable
 
 
 class MetaAlgo(Serializable, abc.ABC):
-    """A meta-learning algorithm: adapts a policy to each task, and improves the parameters that adaptation starts from.
+    """Base class of meta-learning algorithms, which adapt a policy to each task and optimize its initial parameters.
 
-    Copies and pickles contain the constructor's arguments, the policy among them, and the algorithm's state; unpickling
-    builds both again in the default graph.
+    Copies and pickles contain the constructor arguments, including the policy, and the state of the algorithm.
+    Unpickling rebuilds policy and algorithm in the default graph.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
@@ -23,58 +23,65 @@ class MetaAlgo(Serializable, abc.ABC):
     """Number of tasks `M`."""
 
     num_inner_grad_steps: int
-    """Number of inner steps `K` in training."""
+    """Number of adaptation steps `K` in training."""
 
     adaptation_kl: Optional[np.ndarray] = None
-    """Divergence `KL(before || after)` of the last `adapt` in each task, nats, `[M]`; None if it is not known."""
+    """Divergence `KL(before || after)` of the last `adapt` call in each task, in nats, `[M]`; None if unknown."""
 
     def __init__(self, policy: MetaPolicy) -> None:
         self.policy = policy
 
     def adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
-        """Adapts the policy to each task by one inner step, starting from the task's present parameters.
+        """Adapts the policy to each task by one adaptation step from the task's current parameters.
 
-        Afterwards the policy acts with the adapted parameters; `policy.switch_to_pre_update` undoes this. The attribute
-        `adaptation_kl` is the divergence `KL(before || after)` on each task's samples.
+        Afterwards, the policy acts with the adapted parameters; `policy.switch_to_pre_update` discards them. The
+        attribute `adaptation_kl` is the divergence `KL(before || after)` on the samples of each task.
 
         Args:
-            samples: the processed samples of each task, sampled with its present policy.
-            step_size: replaces the algorithm's step sizes, for all parameters, in this step; default None.
+            samples: processed samples of each task, sampled with its current policy.
+            step_size: replaces all inner step sizes in this call; above 0. Default: None, the algorithm's step sizes.
 
         Raises:
             ValueError: the samples do not fit the algorithm, or `step_size` is not above 0.
-            FloatingPointError: a parameter would not be finite; the policy is as it was.
+            FloatingPointError: a parameter would not be finite. The policy is unchanged.
         """
         self._adapt(samples, *([] if step_size is None else [step_size]))
 
     def _adapt(self, samples: Sequence[TaskSamples], step_size: Optional[float] = None) -> None:
-        """Performs `adapt`. Subclasses that were written for the public code of ProMP override this method."""
+        """Implements `adapt`. Subclasses written for the public ProMP code override this method."""
         raise NotImplementedError
 
     @abc.abstractmethod
     def optimize_policy(self, all_samples_data: Sequence[Sequence[TaskSamples]], log: bool = True) -> None:
-        """Performs one meta-update."""
+        """Performs one meta-update.
+
+        Args:
+            all_samples_data: `[K + 1][M]` processed samples: those of each adaptation step, then those of the adapted
+                policies.
+            log: whether to log statistics of the update. Default: True.
+        """
 
     def build_diagnostics(self) -> None:
-        """Builds the graph of `compute_diagnostics`; raises `ValueError` if there are none, as by default."""
-        raise ValueError(f"diagnostics: expected False, as {type(self).__name__} has none, got True")
+        """Builds the graph of `compute_diagnostics`. Default: raises `ValueError`, because there are no diagnostics."""
+        raise ValueError(f"diagnostics: expected False, got True; {type(self).__name__} has no diagnostics")
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
         """Computes diagnostics of the next meta-update by column name; raises `ValueError` if there are none."""
         raise ValueError(f"{type(self).__name__} has no diagnostics")
 
     def get_state(self) -> Any:
-        """Returns everything apart from the policy that the next meta-update depends on; None by default."""
+        """Returns the state that the next meta-update depends on, without the policy. Default: None."""
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned."""
+        """Restores the state that `get_state` returned."""
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "MetaAlgo":
-        """Returns this algorithm for another number of tasks, so that a trained policy can be adapted to them.
+        """Returns this algorithm for another number of tasks, such as to adapt a trained policy to new tasks.
 
-        It shares graph and parameters with this one, and has its own policy with its own adapted parameters.
+        The result shares graph and parameters with this algorithm. It has a separate policy object with separate
+        adapted parameters.
         """
-        other = type(self).__new__(type(self))  # `copy.copy` would build another graph
+        other = type(self).__new__(type(self))  # `copy.copy` would build a second graph
         vars(other).update(vars(self))
         other.policy = self.policy.with_meta_batch_size(meta_batch_size)
         other.meta_batch_size = other.policy.meta_batch_size

@@ -22,44 +22,48 @@ from meta_policy_search.utils.schedules import Schedule
 class ProMP(MAMLAlgo):
     """Proximal Meta-Policy Search.
 
-    Minimizes, in several gradient steps on the same samples, the mean over tasks of the clipped surrogate of the
-    adapted policies plus the divergence of the policies that sampled at each inner step (arXiv:1810.06784, Eq. 10),
+    A meta-update takes several gradient steps on the same samples. It minimizes the clipped surrogate loss of the
+    adapted policies, plus a penalty on the divergence from the sampling policy in each adaptation step
+    (arXiv:1810.06784, Eq. 10):
 
-        L = mean_m L_clip,m(theta_K) + mean_k eta_k * mean_m KL(pi_old,k || pi_{theta_k}),
+        L = mean_m L_clip,m(theta_K) + mean_k eta_k * mean_m KL(pi_old,k || pi_{theta_k}).
 
-    with the likelihood-ratio loss as inner objective, which gives low-variance second derivatives (section 5).
+    The inner objective is the likelihood-ratio loss, whose second derivatives have low variance (section 5).
 
     Logs `LossBefore`, `LearningRate`, `LossAfter`, `KLInner`, `KLOuter`, `KLCoeffInner` and `ClipEps`.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
-        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
-        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
-        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
-        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes, see `MAMLAlgo`;
-            default False.
-        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+        inner_lr (float): inner step size alpha, at least 0; above 0 with `trainable_inner_step_size`. Default: 0.1.
+        meta_batch_size (int): number of tasks `M`; must equal the policy's. Default: 20.
+        num_inner_grad_steps (int): number of adaptation steps `K`. With 0, one policy is trained for all tasks.
+            Default: 1.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes; see `MAMLAlgo`.
+            Default: False.
+        first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
+            Default: False.
         name (str): name scope of the algorithm's operations.
-        num_ppo_steps (int): passes over the samples per meta-update, without sampling again; default 5.
-        num_minibatches (int): parts that the adapted policies' samples are split into in each pass; default 1.
-        clip_eps (float): half-width of the interval that likelihood ratios are clipped to, above 0; default 0.2.
-        target_inner_step (float): divergence per inner step, nats, that the adaptive penalty aims at, above 0; without
-            effect if it is not adaptive. Default 0.01.
-        init_inner_kl_penalty (float): initial coefficient eta of the divergence, the same for each inner step, at
-            least 0; default 0.01.
-        adaptive_inner_kl_penalty (bool): whether eta is doubled after a meta-update that moved further than 1.5
-            times `target_inner_step`, and halved after one that moved less than 1/1.5 of it; default True.
-        anneal_factor (float): `clip_eps` is multiplied by it after every meta-update, in (0, 1]; default 1.
-        learning_rate (float or callable): step size on the meta-objective, above 0, or a function of the index of the
-            meta-update, such as `utils.schedules.LinearSchedule`. Default 1e-3.
-        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
-        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
+        num_ppo_steps (int): number of passes over the samples per meta-update. Default: 5.
+        num_minibatches (int): number of parts that the samples of the adapted policies are split into in each pass.
+            Default: 1.
+        clip_eps (float): half-width of the interval that likelihood ratios are clipped to, above 0. Default: 0.2.
+        target_inner_step (float): target of the adaptive penalty: divergence per adaptation step, in nats, above 0. Has
+            no effect without `adaptive_inner_kl_penalty`. Default: 0.01.
+        init_inner_kl_penalty (float): initial penalty coefficient eta of each adaptation step, at least 0. Default:
+            0.01.
+        adaptive_inner_kl_penalty (bool): whether to adapt eta after each meta-update: doubled if the divergence exceeds
+            1.5 times `target_inner_step`, halved if it is below `target_inner_step / 1.5`. Default: True.
+        anneal_factor (float): factor that `clip_eps` is multiplied by after each meta-update, in (0, 1]. Default: 1.
+        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
+            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+        tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
-            the loss; at least 0, default 0.
+            the loss; at least 0. Default: 0.
         max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
-            to it. Default None, without limit.
-        adapt_params (str or list of str): the parameters that inner steps change: `'all'` (MAML), `'head'` (ANIL),
-            `'body'` (BOIL), `'context'` (CAVIA), or patterns of their names; see `meta_algos.adapted_params`. Default
+            to it. Default: None, without limit.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
 
     Example:
@@ -108,7 +112,7 @@ class ProMP(MAMLAlgo):
         self.build_graph()
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
-        """Builds the clipped surrogate of the adapted policies and the penalty on the inner divergences."""
+        """Builds the clipped surrogate loss of the adapted policies, plus the penalty on the inner divergences."""
         clip_eps = tf.placeholder(tf.float32, [], name="clip_eps")
         inner_kl_coeff = tf.placeholder(tf.float32, [self.num_inner_grad_steps], name="inner_kl_coeff")
         last = steps[-1]
@@ -117,12 +121,13 @@ class ProMP(MAMLAlgo):
         kls = tf.stack([self.mean_kl(step) for step in steps])
         inner_kl, outer_kl = kls[:-1], kls[-1]
         penalty = tf.reduce_mean(inner_kl_coeff * inner_kl) if self.num_inner_grad_steps else 0.0
-        loss = tf.reduce_mean(surrogate) + penalty - self.entropy_bonus(last)
+        bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
+        loss = tf.reduce_mean(surrogate) + penalty - bonus
         return MetaObjective(loss, stats={"LossAfter": loss, "KLInner": inner_kl, "KLOuter": outer_kl},
                              inputs={"clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff})
 
     def after_update(self, stats: Mapping[str, np.ndarray]) -> Dict[str, float]:
-        """Adapts the penalties and anneals `clip_eps`; returns the values that the update used."""
+        """Adapts the penalty coefficients and anneals `clip_eps`; returns the values that the update used."""
         coeff = float(np.mean(self.inner_kl_coeff)) if self.num_inner_grad_steps else 0.0
         figures = {"KLCoeffInner": coeff, "ClipEps": self.clip_eps}
         if self.adaptive_inner_kl_penalty:

@@ -1,4 +1,4 @@
-"""TRPO-MAML: model-agnostic meta-learning with a trust-region outer step (arXiv:1703.03400, section 5.3)."""
+"""TRPO-MAML: MAML with a trust-region meta-update (arXiv:1703.03400, section 5.3)."""
 from typing import Optional, Sequence, Union
 
 from meta_policy_search.meta_algos import exploring
@@ -19,39 +19,43 @@ from meta_policy_search.utils.fast_paths import fast_path
 class TRPOMAML(MAMLAlgo):
     """MAML whose meta-update is one trust-region step (TRPO, arXiv:1502.05477).
 
-    Minimizes the mean over tasks of the adapted policies' likelihood-ratio loss, plus E-MAML's term with `exploration`
-    (see `meta_algos.exploring`), such that their mean divergence from the policies that sampled stays below
-    `step_size`.
+    Minimizes the mean over tasks of the likelihood-ratio loss of the adapted policies. With `exploration`, E-MAML's
+    term is added (see `meta_algos.exploring`). The step keeps the mean divergence of the adapted policies from the
+    sampling policies at or below `step_size`.
 
-    Logs `MeanKLBefore`, `MeanKL`, `LossBefore`, `LossAfter`, `dLoss` and `StepFraction` (of the full step).
+    Logs `MeanKLBefore`, `MeanKL`, `LossBefore`, `LossAfter`, `dLoss` and `StepFraction` (fraction of the full step).
 
     Args:
         policy (MetaPolicy): the policy to optimize.
-        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
-        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
-        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
-        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes, see `MAMLAlgo`;
-            default False.
-        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+        inner_lr (float): inner step size alpha, at least 0; above 0 with `trainable_inner_step_size`. Default: 0.1.
+        meta_batch_size (int): number of tasks `M`; must equal the policy's. Default: 20.
+        num_inner_grad_steps (int): number of adaptation steps `K`. With 0, one policy is trained for all tasks.
+            Default: 1.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes; see `MAMLAlgo`.
+            Default: False.
+        first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
+            Default: False.
         name (str): name scope of the algorithm's operations.
-        step_size (float): maximum mean divergence `KL(pi_old || pi_theta_K)` per meta-update, nats; default 0.01.
-        optimizer (ConjugateGradientOptimizer or None): takes the step. Default None, a `ConjugateGradientOptimizer`
-            with its own defaults, but with `GaussNewtonHvp()` if the policy's distribution has a `fisher_norm_sym`.
-        inner_type (str): loss of the inner step, `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
-            `'taypo'`; see `meta_algos.exploring`. Default `'likelihood_ratio'`.
-        exploration (bool): whether to add the exploration term (E-MAML); default False.
-        exploration_coeff (float or None): the coefficient `c` of that term, at least 0; default None, one over the
-            number of samples.
-        max_path_length (int or None): for `inner_type='dice'` and `'taypo'`, the maximum number of steps of a path. The
-            loss is divided by this and the number of paths, since the number of samples depends on the policy if paths
-            end early. Default None, the length of the longest path.
-        adapt_params (str or list of str): the parameters that inner steps change: `'all'` (MAML), `'head'` (ANIL),
-            `'body'` (BOIL), `'context'` (CAVIA), or patterns of their names; see `meta_algos.adapted_params`. Default
+        step_size (float): maximum mean divergence `KL(pi_old || pi_theta_K)` per meta-update, in nats. Default: 0.01.
+        optimizer (ConjugateGradientOptimizer or None): performs the meta-update. Default: None, a
+            `ConjugateGradientOptimizer` with default arguments, but with `hvp_approach=GaussNewtonHvp()` if the
+            policy's distribution has a `fisher_norm_sym`.
+        inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
+            `'taypo'`; see `meta_algos.exploring`. Default: `'likelihood_ratio'`.
+        exploration (bool): whether to add the exploration term (E-MAML). Default: False.
+        exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
+            the number of samples.
+        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`. The
+            loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
+            bias if paths can end early, because that number depends on the policy.) Default: None, the length of the
+            longest path.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` without `exploration`, or `max_path_length` with an `inner_type` that does
-            not depend on it.
+        ValueError: `exploration_coeff` is set without `exploration`, or `max_path_length` with an `inner_type` that
+            does not depend on it.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -76,11 +80,11 @@ class TRPOMAML(MAMLAlgo):
         self.build_graph()
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an inner step, `[M]`."""
+        """Builds the loss of an adaptation step, `[M]`."""
         return exploring.inner_loss(step, self.inner_type, self.max_path_length)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
-        """Builds the adapted policies' likelihood-ratio loss and their divergence."""
+        """Builds the likelihood-ratio loss of the adapted policies, and their divergence as a constraint."""
         last = steps[-1]
         loss = losses.likelihood_ratio_loss(last.log_prob, last.old_log_prob, last.inputs.advantages,
                                             last.inputs.weights)
@@ -90,7 +94,7 @@ class TRPOMAML(MAMLAlgo):
                              constraint_metric=self._metric(last))
 
     def _metric(self, step: AdaptationStep) -> Optional[Metric]:
-        """Returns a step's distributions and a function that builds the squared length of a change, mean over tasks."""
+        """Returns the distribution tensors of a step, and a function that builds the squared length of their change."""
         fisher_norm_sym = self._fisher_norm_sym
         if fisher_norm_sym is None:
             return None

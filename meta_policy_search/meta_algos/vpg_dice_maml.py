@@ -1,4 +1,4 @@
-"""DiCE-MAML with a plain policy gradient on advantages as outer step."""
+"""VPG-DiCE-MAML: DiCE as inner objective, and a policy gradient on advantages as meta-update."""
 from typing import Any, Mapping, Optional, Sequence, Type, Union
 
 from meta_policy_search.meta_algos.dice_maml import DICEMAML
@@ -9,36 +9,38 @@ from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.schedules import Schedule
 
 
-class VPG_DICEMAML(DICEMAML):  # noqa: N801  (the name of the public code)
-    """MAML whose inner objective is DiCE, and whose outer objective is the policy gradient on advantages.
+class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
+    """MAML with DiCE as inner objective, and the policy gradient on advantages as outer objective.
 
-    The outer objective is differentiated once through the adapted policies' actions, so the score of each action, times
-    its advantage, is enough, and a state-dependent baseline does not bias it. The sample processor therefore needs a
-    `return_baseline`, for example `DiceMetaSampleProcessor(LinearTimeBaseline(), ..., return_baseline=
-    LinearFeatureBaseline())`.
+    The outer objective is differentiated only once with respect to the adapted policies. The score of each action times
+    its advantage is therefore sufficient, and a state-dependent baseline does not cause a bias. The sample processor
+    needs a `return_baseline`, for example `DiceMetaSampleProcessor(LinearTimeBaseline(), ...,
+    return_baseline=LinearFeatureBaseline())`.
 
     Logs `LossBefore` and `LearningRate`.
 
     Args:
-        max_path_length (int): maximum number of steps of a path, `T`; that of the sample processor.
+        max_path_length (int): maximum number of steps of a path, `T`; must equal the sample processor's.
         policy (MetaPolicy): the policy to optimize.
-        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
-        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
-        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
-        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes, see `MAMLAlgo`;
-            default False.
-        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+        inner_lr (float): inner step size alpha, at least 0; above 0 with `trainable_inner_step_size`. Default: 0.1.
+        meta_batch_size (int): number of tasks `M`; must equal the policy's. Default: 20.
+        num_inner_grad_steps (int): number of adaptation steps `K`. With 0, one policy is trained for all tasks.
+            Default: 1.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes; see `MAMLAlgo`.
+            Default: False.
+        first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
+            Default: False.
         name (str): name scope of the algorithm's operations.
-        learning_rate (float or callable): step size on the meta-objective, above 0, or a function of the index of the
-            meta-update, such as `utils.schedules.LinearSchedule`. Default 1e-3.
-        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
-        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
+        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
+            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+        tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
-            the loss; at least 0, default 0.
+            the loss; at least 0. Default: 0.
         max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
-            to it. Default None, without limit.
-        adapt_params (str or list of str): the parameters that inner steps change: `'all'` (MAML), `'head'` (ANIL),
-            `'body'` (BOIL), `'context'` (CAVIA), or patterns of their names; see `meta_algos.adapted_params`. Default
+            to it. Default: None, without limit.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
     """
 

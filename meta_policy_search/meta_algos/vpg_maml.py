@@ -1,4 +1,4 @@
-"""VPG-MAML: model-agnostic meta-learning with a plain policy gradient as outer step (arXiv:1703.03400)."""
+"""VPG-MAML: MAML with a plain policy gradient as meta-update (arXiv:1703.03400)."""
 from typing import Any, Mapping, Optional, Sequence, Type, Union
 
 from meta_policy_search.meta_algos import exploring
@@ -15,41 +15,44 @@ from meta_policy_search.utils.schedules import Schedule
 class VPGMAML(MAMLAlgo):
     """MAML whose meta-update is one step of Adam along the policy gradient.
 
-    Minimizes the mean over tasks of the adapted policies' log-likelihood loss, plus E-MAML's term with `exploration`
-    (see `meta_algos.exploring`). Logs `LossBefore`, `LearningRate` and `LossAfter`.
+    Minimizes the mean over tasks of the log-likelihood loss of the adapted policies. With `exploration`, E-MAML's term
+    is added (see `meta_algos.exploring`). Logs `LossBefore`, `LearningRate` and `LossAfter`.
 
     Args:
         policy (MetaPolicy): the policy to optimize.
-        inner_lr (float): step size alpha of the inner step, at least 0; above 0 if it is trained. Default 0.1.
-        meta_batch_size (int): number of tasks `M`, the same as the policy's; default 20.
-        num_inner_grad_steps (int): number of inner steps `K`; default 1. With 0, one policy is trained for all tasks.
-        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes, see `MAMLAlgo`;
-            default False.
-        first_order (bool): whether to leave out second derivatives (arXiv:1703.03400, section 5.2); default False.
+        inner_lr (float): inner step size alpha, at least 0; above 0 with `trainable_inner_step_size`. Default: 0.1.
+        meta_batch_size (int): number of tasks `M`; must equal the policy's. Default: 20.
+        num_inner_grad_steps (int): number of adaptation steps `K`. With 0, one policy is trained for all tasks.
+            Default: 1.
+        trainable_inner_step_size (bool): whether the meta-update also optimizes the inner step sizes; see `MAMLAlgo`.
+            Default: False.
+        first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
+            Default: False.
         name (str): name scope of the algorithm's operations.
-        inner_type (str): loss of the inner step, `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
-            `'taypo'`; see `meta_algos.exploring`. Default `'likelihood_ratio'`.
-        exploration (bool): whether to add the exploration term (E-MAML); default False.
-        exploration_coeff (float or None): the coefficient `c` of that term, at least 0; default None, one over the
-            number of samples.
-        max_path_length (int or None): for `inner_type='dice'` and `'taypo'`, the maximum number of steps of a path. The
-            loss is divided by this and the number of paths, since the number of samples depends on the policy if paths
-            end early. Default None, the length of the longest path.
-        learning_rate (float or callable): step size on the meta-objective, above 0, or a function of the index of the
-            meta-update, such as `utils.schedules.LinearSchedule`. Default 1e-3.
-        tf_optimizer_cls (type): a `tf.train.Optimizer`, takes the steps; default `tf.train.AdamOptimizer`.
-        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`.
+        inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
+            `'taypo'`; see `meta_algos.exploring`. Default: `'likelihood_ratio'`.
+        exploration (bool): whether to add the exploration term (E-MAML). Default: False.
+        exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
+            the number of samples.
+        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`. The
+            loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
+            bias if paths can end early, because that number depends on the policy.) Default: None, the length of the
+            longest path.
+        learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
+            meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
+        tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
         entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
-            the loss; at least 0, default 0.
+            the loss; at least 0. Default: 0.
         max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
-            to it. Default None, without limit.
-        adapt_params (str or list of str): the parameters that inner steps change: `'all'` (MAML), `'head'` (ANIL),
-            `'body'` (BOIL), `'context'` (CAVIA), or patterns of their names; see `meta_algos.adapted_params`. Default
+            to it. Default: None, without limit.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
             `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` without `exploration`, or `max_path_length` with an `inner_type` that does
-            not depend on it.
+        ValueError: `exploration_coeff` is set without `exploration`, or `max_path_length` with an `inner_type` that
+            does not depend on it.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -73,14 +76,15 @@ class VPGMAML(MAMLAlgo):
         self.build_graph()
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
-        """Builds the loss of an inner step, `[M]`."""
+        """Builds the loss of an adaptation step, `[M]`."""
         return exploring.inner_loss(step, self.inner_type, self.max_path_length)
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
-        """Builds the adapted policies' log-likelihood loss."""
+        """Builds the log-likelihood loss of the adapted policies."""
         last = steps[-1]
         loss = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights)
         if self.exploration:
             loss += exploring.exploration_loss(steps, self.exploration_coeff)
-        mean = tf.reduce_mean(loss) - self.entropy_bonus(last)
+        mean = tf.reduce_mean(loss) - losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights,
+                                                           self.entropy_coef)
         return MetaObjective(mean, stats={"LossAfter": mean})

@@ -1,1 +1,1 @@
-"""Algorithms for a single task on NumPy, with their policies, exploration and replay buffer; no TensorFlow."""
+"""NumPy algorithms for a single task, with policies, exploration and a replay buffer; no TensorFlow."""

@@ -1,4 +1,4 @@
-"""Policies that explore: another policy's actions with noise, clipped to the action space."""
+"""Exploration policies: add noise to the actions of another policy and clip them to the action space."""
 import abc
 import copy
 import math
@@ -20,48 +20,57 @@ __all__ = ["ExplorationPolicy", "GaussianNoisePolicy", "OrnsteinUhlenbeckPolicy"
 
 
 class ExplorationPolicy(Policy):
-    """Acts like another policy (by the mean, if that is Gaussian), with noise added to its actions.
+    """Adds noise to the actions of another policy; for a Gaussian policy, to the mean.
 
-    It shares that policy's parameters. The noise is a process `x_0, x_1, ...` that begins anew with each path; a
-    subclass supplies `next_noise`.
+    The exploration policy shares the parameters of the other policy. The noise is a process `x_0, x_1, ...` that
+    restarts with each path. A subclass implements `next_noise`.
 
     Args:
-        env_spec (EnvSpec): spaces of the environment, of which the action space is a box; actions are clipped to it.
-        policy: the other policy, such as those of `np.policies`; it must have the vectorized method `make_actors`.
+        env_spec (EnvSpec): observation space and action space. The action space is a box; actions are clipped to it.
+        policy: the other policy, such as a policy from `np.policies`; it must have the vectorized method `make_actors`.
+
+    Raises:
+        TypeError: `policy` has no vectorized method.
+        ValueError: the action space is not a box, or `policy` does not fit `env_spec`.
     """
 
     def __init__(self, env_spec: Any, policy: Any) -> None:
         space = check_env_spec("env_spec", env_spec).action_space
         if not is_box(space):
-            raise ValueError(f"env_spec: expected one whose action space is a box, got {space}")
+            raise ValueError(f"env_spec: expected a box as action space, got {space}")
         check_spaces(policy, env_spec)
         super().__init__(policy.obs_dim, policy.action_dim)
         self.policy = policy
         self._bounds = np.asarray(space.low, np.float32), np.asarray(space.high, np.float32)
-        self._noise: Optional[np.ndarray] = None  # [A], of the latest step
-        self.make_actors(self.get_flat_params()[None])  # raises if the policy has none
+        self._noise: Optional[np.ndarray] = None  # [A], of the last step
+        self.make_actors(self.get_flat_params()[None])  # raises an error if the policy has none
 
     @abc.abstractmethod
     def next_noise(self, noise: Optional[np.ndarray], normal: np.ndarray) -> np.ndarray:
         """Computes the noise of a step.
 
         Args:
-            noise: `[A]`, that of the step before; None at the first step of a path.
-            normal: `[A]`, standard normal.
+            noise: `[A]`, noise of the previous step; None at the first step of a path.
+            normal: `[A]`, standard normal random numbers.
 
         Returns:
             `[A]`, in the action's unit.
         """
 
     def compute_noise(self, noise: Optional[np.ndarray], normal: np.ndarray) -> np.ndarray:
-        """Computes the noise of consecutive steps, float32 `[T, A]`; `normal` is `[T, A]`, else see `next_noise`."""
+        """Computes the noise of consecutive steps, float32 `[T, A]`.
+
+        Args:
+            noise: `[A]`, noise of the step before the first one; None at the start of a path.
+            normal: `[T, A]`, standard normal random numbers.
+        """
         rows = np.empty_like(normal, dtype=np.float32)
         for step, row in enumerate(normal):
             rows[step] = noise = self.next_noise(noise, row)
         return rows
 
     def reset(self, dones: Any = None) -> None:
-        """Begins a new path, for `get_action` and `get_actions`."""
+        """Starts a new path for `get_action` and `get_actions`, which restarts the noise."""
         self._noise = None
 
     def get_flat_params(self) -> np.ndarray:
@@ -73,7 +82,7 @@ class ExplorationPolicy(Policy):
         self.policy.set_flat_params(flat_params)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
-        """See `Policy.get_actions`; the observations are those of consecutive steps."""
+        """See `Policy.get_actions`; the observations are treated as consecutive steps of one path."""
         observations = self._check_observations("observations", observations, ndim=2)
         normal = self._rng.standard_normal((len(observations), self.action_dim), dtype=np.float32)
         noise = self.compute_noise(self._noise, normal)
@@ -85,12 +94,12 @@ class ExplorationPolicy(Policy):
         """See `Policy.make_actors`; raises `TypeError` if the other policy has no vectorized method."""
         actor = make_actors(self.policy, flat_params)
         if actor is None:
-            raise TypeError(f"policy: expected one with a vectorized method (make_actors), got {self.policy!r}")
+            raise TypeError(f"policy: expected a policy with the vectorized method make_actors, got {self.policy!r}")
         return _NoisyActor(actor, self.action_dim, self.compute_noise, self._bounds)
 
 
 class _NoisyActor(Actor):
-    """Acts like another actor, with noise added to its actions."""
+    """Adds noise to the actions of another actor."""
 
     def __init__(self, actor: Actor, action_dim: int, compute_noise: Callable, bounds: Sequence[np.ndarray]) -> None:
         self._actor, self._compute_noise, self._bounds = actor, compute_noise, bounds
@@ -112,12 +121,12 @@ class _NoisyActor(Actor):
 
 
 class GaussianNoisePolicy(ExplorationPolicy):
-    """Adds Gaussian noise to another policy's actions: `x_t = sigma n_t`, each `n_t` standard normal.
+    """Adds Gaussian noise to the actions of another policy: `x_t = sigma n_t`, where `n_t` is standard normal.
 
     Args:
-        env_spec (EnvSpec): spaces of the environment; the action space is a box, to which actions are clipped.
+        env_spec (EnvSpec): observation space and action space. The action space is a box; actions are clipped to it.
         policy: the other policy; see `ExplorationPolicy`.
-        sigma (float): standard deviation, in the action's unit, at least 0.
+        sigma (float): standard deviation of the noise, in the action's unit, at least 0. Default: 0.1.
     """
 
     def __init__(self, env_spec: Any, policy: Any, sigma: float = 0.1) -> None:
@@ -129,24 +138,24 @@ class GaussianNoisePolicy(ExplorationPolicy):
 
 
 class OrnsteinUhlenbeckPolicy(ExplorationPolicy):
-    """Adds noise from an Ornstein-Uhlenbeck process to another policy's actions, so that it explores with momentum.
+    """Adds temporally correlated noise (an Ornstein-Uhlenbeck process) to the actions of another policy.
 
-    `x_t = x_{t-1} + theta (mu - x_{t-1}) dt + sigma sqrt(dt) n_t` from `x_{-1} = x0`, each `n_t` standard normal. Far
-    from the start of a path, with `theta dt` between 0 and 2, the noise has the mean `mu` and the standard deviation
-    `sigma sqrt(dt / (1 - (1 - theta dt)^2))`, 0.38 by default.
+    `x_t = x_{t-1} + theta (mu - x_{t-1}) dt + sigma sqrt(dt) n_t` with `x_{-1} = x0`, where `n_t` is standard normal.
+    If `theta dt` is between 0 and 2, the stationary distribution of the noise has the mean `mu` and the standard
+    deviation `sigma sqrt(dt / (1 - (1 - theta dt)^2))`, 0.38 by default.
 
     Args:
-        env_spec (EnvSpec): spaces of the environment; the action space is a box, to which actions are clipped.
+        env_spec (EnvSpec): observation space and action space. The action space is a box; actions are clipped to it.
         policy: the other policy; see `ExplorationPolicy`.
-        mu (float): mean that the noise is drawn to, in the action's unit.
-        sigma (float): scale of the noise, in the action's unit per square root of time, at least 0.
-        theta (float): how fast it is drawn there, per unit of time, at least 0.
-        dt (float): time of a step, above 0.
-        x0 (float or None): noise that a path begins with, in the action's unit. Default: `mu`.
+        mu (float): long-term mean of the noise, in the action's unit. Default: 0.
+        sigma (float): scale of the noise, in the action's unit per square root of time, at least 0. Default: 0.2.
+        theta (float): rate of reversion to the mean, per unit of time, at least 0. Default: 0.15.
+        dt (float): duration of a step, above 0. Default: 1.
+        x0 (float or None): initial noise of each path, in the action's unit. Default: None, `mu`.
 
     References:
-        Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971, for its use and
-        the defaults.
+        Lillicrap et al. 2016, "Continuous control with deep reinforcement learning", arXiv:1509.02971, for the use in
+        DDPG and the default values.
     """
 
     def __init__(self, env_spec: Any, policy: Any, mu: float = 0.0, sigma: float = 0.2, theta: float = 0.15,

@@ -1,4 +1,4 @@
-"""Loads the policy of a run, or saved weights, as a NumPy policy that does not need TensorFlow."""
+"""Loads the policy of a run, or saved weights, as a NumPy policy that runs without TensorFlow."""
 import os
 import pickle
 import zipfile
@@ -19,30 +19,33 @@ from meta_policy_search.utils.serializable import constructor_signature
 from meta_policy_search.utils.snapshotter import load_snapshot
 
 _PACKAGE = __name__.partition(".")[0]
-_WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{room}." for room in ("policies", "optimizers", "meta_algos", "algos"))
+_WITH_TENSORFLOW = tuple(f"{_PACKAGE}.{folder}." for folder in ("policies", "optimizers", "meta_algos", "algos"))
 _FAMILIES: Dict[str, Type[MLPPolicy]] = {"GaussianMLPPolicy": GaussianMLPPolicy,
                                          "CategoricalMLPPolicy": CategoricalMLPPolicy}
 _SCOPES: Dict[str, Type[MLPPolicy]] = {**{cls.scope: cls for cls in _FAMILIES.values()},
                                        DeterministicMLPPolicy.scope: DeterministicMLPPolicy}
 _BY_POSITION = ("obs_dim", "action_dim", "name", "hidden_sizes", "learn_std", "hidden_nonlinearity",
-                "output_nonlinearity")  # of the policies with TensorFlow
+                "output_nonlinearity")  # argument order of the TensorFlow policies
 
 
 def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> Policy:
-    """Returns a trained policy that acts without TensorFlow, with the parameters before adaptation.
+    """Loads a trained policy that acts without TensorFlow, with its parameters before adaptation.
 
-    `policy.act(observation)` returns its action. NumPy policies of a user's own class are returned unchanged. Loading
-    run folders and snapshots runs code; loading `.npz` files does not.
+    `policy.act(observation)` returns its action. NumPy policies of a custom class are returned unchanged. Loading a run
+    folder or a snapshot can run code from the file; loading an `.npz` file cannot.
 
     Args:
-        path: a run folder, a snapshot, or an `.npz` file of `policy.save_npz`.
-        itr: iteration of the snapshot in a run folder; default None, the last one.
-        **arguments: arguments of the policy that replace those in the file. An `.npz` file contains only the sizes:
-            pass other arguments that differ from their defaults, such as `hidden_nonlinearity="relu"`.
+        path: a run folder, a snapshot, or an `.npz` file written by `policy.save_npz`.
+        itr: iteration of the snapshot in a run folder. Default: None, the last snapshot.
+        **arguments: constructor arguments of the policy that replace the stored ones. An `.npz` file contains only the
+            sizes: pass all other arguments that differ from their defaults, such as `hidden_nonlinearity="relu"`.
+
+    Returns:
+        A policy from `np.policies`, or the stored policy of a custom class.
 
     Raises:
-        SnapshotError: there is no such snapshot, or it is damaged.
-        ValueError: the snapshot is not of a policy of this package, or the file has other parameters.
+        SnapshotError: the snapshot does not exist or is damaged.
+        ValueError: the snapshot does not contain a policy of this package, or the parameters do not fit the arguments.
     """
     path = os.fspath(path)
     if path.endswith(".npz"):
@@ -50,14 +53,14 @@ def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> 
             with np.load(path, allow_pickle=False) as file:
                 params = dict(file)
         except (AttributeError, ValueError, zipfile.BadZipFile) as error:
-            raise ValueError(f"path: expected a file that policy.save_npz wrote, got {path}: {error}") from error
+            raise ValueError(f"path: expected a file written by policy.save_npz, got {path}: {error}") from error
         return _of_params(path, params, arguments)
     policy = load_snapshot(path, itr, _Unpickler)["policy"]
-    if isinstance(policy, Policy):  # of a `LocalRunner`, say
+    if isinstance(policy, Policy):  # for example from a `LocalRunner`
         return policy
     name = type(policy).__name__.removeprefix("Meta")
     if not isinstance(policy, _Kept) or name not in _FAMILIES:
-        raise ValueError(f"path: expected the run of a {' or '.join(_FAMILIES)} (or Meta-) of this package, got one of "
+        raise ValueError(f"path: expected a run with a {' or '.join(_FAMILIES)} (or Meta...) of this package, got a "
                          f"{type(policy).__name__} in {path}")
     cls, state = _FAMILIES[name], policy.state
     positional = _BY_POSITION if type(policy).__name__ == name else ("meta_batch_size", *_BY_POSITION)
@@ -67,7 +70,7 @@ def load_policy(path: PathLike, itr: Optional[int] = None, **arguments: Any) -> 
 
 
 class _Kept:
-    """Stands for an object whose class needs TensorFlow, and keeps its pickled state."""
+    """Placeholder for an object whose class needs TensorFlow; stores the pickled state."""
 
     state: Any = None
 
@@ -83,14 +86,14 @@ class _Kept:
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Returns a class or function by its module and name; a `_Kept` class for one that needs TensorFlow."""
+        """Returns a class or function by module and name; replaces classes that need TensorFlow by a `_Kept` class."""
         if module.startswith(_WITH_TENSORFLOW):
             return type(name, (_Kept,), {})
         return super().find_class(module, name)
 
 
 def _of_params(path: str, params: Mapping[str, np.ndarray], arguments: Mapping[str, Any]) -> Policy:
-    """Returns the policy that has parameters of these names and shapes."""
+    """Builds the policy that has parameters with these names and shapes."""
     kernels = [value for name, value in params.items() if name.endswith("/kernel")]
     scope = next(iter(params), "").partition("/")[0]
     if scope not in _SCOPES or any(kernel.ndim != 2 for kernel in kernels):
@@ -107,6 +110,6 @@ def _build(path: str, cls: Type[MLPPolicy], arguments: Mapping[str, Any], params
     own = policy.get_param_values()
     if {name: value.shape for name, value in own.items()} != {name: value.shape for name, value in params.items()}:
         raise ValueError(f"path: expected the parameters {', '.join(own)} of {policy} in {path}, got "
-                         f"{', '.join(params) or 'none'}, or they have other shapes")
+                         f"{', '.join(params) or 'none'}; if the names agree, the shapes differ")
     policy.set_flat_params(flatten_params({name: params[name] for name in own}))
     return policy

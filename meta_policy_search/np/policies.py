@@ -1,4 +1,4 @@
-"""Policies that run on NumPy alone: single policies, for algorithms that search among their parameters (`np.algos`)."""
+"""Policies for a single task that run on NumPy, used by `np.algos` and for loaded weights."""
 import abc
 import functools
 from collections import OrderedDict
@@ -34,20 +34,23 @@ __all__ = ["CategoricalMLPPolicy", "DeterministicMLPPolicy", "GaussianMLPPolicy"
 
 
 class MLPPolicy(Policy):
-    """A policy with a multi-layer perceptron of the observation, whose output is `action_dim` numbers.
+    """A policy based on a multi-layer perceptron from the observation to `action_dim` outputs.
 
-    Kernels start Glorot-uniform, biases at zero, drawn from the root seed. A subclass supplies `scope` and `_stack`,
-    which says what the outputs mean.
+    Kernels have a Glorot-uniform initialization, drawn from the root seed. Biases are initialized to zero. A subclass
+    implements `scope` and `_stack`, which defines how outputs become actions.
 
     Args:
         obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear function.
-        hidden_nonlinearity (str or None): of the hidden layers, one of `NONLINEARITIES`; None for the identity.
-        output_nonlinearity (str or None): likewise, of the output layer.
+        action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (32,
+            32).
+        hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
+            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
+        output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
+            identity.
     """
 
-    scope: str  # prefix of the network's parameters
+    scope: str  # prefix of the parameter names
 
     def __init__(self, obs_dim: int, action_dim: int, hidden_sizes: Sequence[int] = (32, 32),
                  hidden_nonlinearity: Optional[str] = "tanh", output_nonlinearity: Optional[str] = None) -> None:
@@ -60,15 +63,15 @@ class MLPPolicy(Policy):
 
     @property
     def network(self) -> Network:
-        """Number of hidden layers, and the nonlinearities of hidden and output layers."""
+        """Number of hidden layers, nonlinearity of the hidden layers, and nonlinearity of the output layer."""
         return len(self.hidden_sizes), self.hidden_nonlinearity, self.output_nonlinearity
 
     def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
-        """Returns the current parameter values by name; copies."""
+        """Returns copies of the current parameters by name."""
         return OrderedDict((name, value.copy()) for name, value in self._params.items())
 
     def get_flat_params(self) -> np.ndarray:
-        """Returns the parameters in the order of `get_param_values`; a copy, float32 `[D]`."""
+        """Returns a copy of the parameters in the order of `get_param_values`, float32 `[D]`."""
         return flatten_params(self._params)
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
@@ -89,18 +92,21 @@ class MLPPolicy(Policy):
 
 
 class GaussianMLPPolicy(MLPPolicy):
-    """Gaussian policy: `a ~ N(mlp(o), diag(std^2))`, the standard deviation independent of the observation.
+    """Gaussian policy: `a ~ N(mlp(o), diag(std^2))`. The standard deviation does not depend on the observation.
 
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear function.
-        hidden_nonlinearity (str or None): of the hidden layers, one of `NONLINEARITIES`; None for the identity.
-        output_nonlinearity (str or None): likewise, of the output layer.
-        learn_std (bool): whether the logarithm of the standard deviation is among the parameters (they end with it),
-            or fixed.
-        init_std (float): initial standard deviation, in the action's unit.
-        min_std (float): smallest standard deviation.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (32,
+            32).
+        hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
+            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
+        output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
+            identity.
+        learn_std (bool): whether the logarithm of the standard deviation is a parameter (the last one); otherwise, it
+            is fixed. Default: True.
+        init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
+        min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
     """
 
     scope = "mean_network"
@@ -125,16 +131,19 @@ class CategoricalMLPPolicy(MLPPolicy):
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear function.
-        hidden_nonlinearity (str or None): of the hidden layers, one of `NONLINEARITIES`; None for the identity.
-        output_nonlinearity (str or None): likewise, of the output layer.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (32,
+            32).
+        hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
+            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
+        output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
+            identity.
     """
 
     scope = "logits_network"
 
     @property
     def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `()`, as actions are indices."""
+        """Shape of an action: `()`, because actions are indices."""
         return ()
 
     def _stack(self, params: Params) -> Actor:
@@ -142,15 +151,18 @@ class CategoricalMLPPolicy(MLPPolicy):
 
 
 class DeterministicMLPPolicy(MLPPolicy):
-    """Deterministic policy: `a = mlp(o)`; where actions are discrete, the index of the largest output.
+    """Deterministic policy: `a = mlp(o)`; if actions are discrete, the index of the largest output.
 
     Args:
         obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear function.
-        hidden_nonlinearity (str or None): of the hidden layers, one of `NONLINEARITIES`; None for the identity.
-        output_nonlinearity (str or None): likewise, of the output layer.
-        is_discrete (bool): whether actions are discrete.
+        action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (32,
+            32).
+        hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
+            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"tanh"`.
+        output_nonlinearity (str or None): nonlinearity of the output layer, from the same choices. Default: None, the
+            identity.
+        is_discrete (bool): whether actions are discrete. Default: False.
     """
 
     scope = "action_network"
@@ -163,7 +175,7 @@ class DeterministicMLPPolicy(MLPPolicy):
 
     @property
     def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return () if self.is_discrete else (self.action_dim,)
 
     def _stack(self, params: Params) -> Actor:

@@ -1,4 +1,4 @@
-"""Action values on NumPy, which off-policy algorithms learn."""
+"""Action-value functions in NumPy, trained by off-policy algorithms."""
 from collections import OrderedDict
 from typing import Optional, Sequence
 
@@ -17,18 +17,20 @@ from meta_policy_search.utils.serializable import Configurable
 
 
 class MLPQFunction(Configurable):
-    """The value of an action in a state, `Q(o, a) = mlp([o, a])`, a sum of rewards to come.
+    """Action-value function `Q(o, a) = mlp([o, a])`, which predicts the discounted sum of future rewards.
 
-    Kernels start Glorot-uniform, biases at zero, drawn from the root seed.
+    Kernels have a Glorot-uniform initialization, drawn from the root seed. Biases are initialized to zero.
 
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear function.
-        hidden_nonlinearity (str or None): of the hidden layers, one of `NONLINEARITIES`; None for the identity.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear function. Default: (64,
+            64).
+        hidden_nonlinearity (str or None): nonlinearity of the hidden layers, one of
+            `actors.stacked_mlp.NONLINEARITIES`; None for the identity. Default: `"relu"`.
     """
 
-    scope = "q_network"  # prefix of the network's parameters
+    scope = "q_network"  # prefix of the parameter names
 
     def __init__(self, obs_dim: int, action_dim: int, hidden_sizes: Sequence[int] = (64, 64),
                  hidden_nonlinearity: Optional[str] = "relu") -> None:
@@ -41,15 +43,15 @@ class MLPQFunction(Configurable):
 
     @property
     def network(self) -> Network:
-        """Number of hidden layers, and the nonlinearities of hidden and output layers."""
+        """Number of hidden layers, nonlinearity of the hidden layers, and nonlinearity of the output layer."""
         return len(self.hidden_sizes), self.hidden_nonlinearity, None
 
     def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
-        """Returns the current parameter values by name; copies."""
+        """Returns copies of the current parameters by name."""
         return OrderedDict((name, value.copy()) for name, value in self._params.items())
 
     def get_flat_params(self) -> np.ndarray:
-        """Returns the parameters in the order of `get_param_values`; a copy, float32 `[D]`."""
+        """Returns a copy of the parameters in the order of `get_param_values`, float32 `[D]`."""
         return flatten_params(self._params)
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
@@ -58,7 +60,7 @@ class MLPQFunction(Configurable):
         self._params = unflatten_params("flat_params", flat_params, shapes, ndim=1)
 
     def compute_values(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Computes the values, float32 `[B]`, of `actions` `[B, A]` in `observations` `[B, O]`."""
+        """Computes the values, float32 `[B]`, of actions `[B, A]` at observations `[B, O]`."""
         stacked = {name: value[None] for name, value in self._params.items()}
         inputs = np.concatenate([observations, actions], axis=1)
         return compute_mlp(stacked, inputs[None], self.scope, self.network)[0, :, 0]

@@ -1,4 +1,4 @@
-"""The replay buffer of off-policy algorithms."""
+"""Replay buffer for off-policy algorithms."""
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -12,12 +12,12 @@ from meta_policy_search.utils.serializable import Configurable
 
 
 class ReplayBuffer(Configurable):
-    """Stores the latest transitions and draws random ones.
+    """Stores the latest transitions and samples from them at random.
 
-    Pickles contain transitions and random state, so a resumed run draws the same transitions.
+    Pickles contain the transitions and the random state, so a resumed run draws the same transitions.
 
     Args:
-        env_spec (EnvSpec): spaces of the environment.
+        env_spec (EnvSpec): observation space and action space of the environment.
         size_in_transitions (int): capacity in transitions, at least 1; new transitions replace the oldest.
 
     Attributes:
@@ -30,7 +30,7 @@ class ReplayBuffer(Configurable):
         self.n_transitions_stored = 0
         self._next_row = 0
         self._rng = seeding.next_rng(seeding.Stream.REPLAY)
-        self._overwritten: Optional[List[Tuple[np.ndarray, Dict[str, np.ndarray]]]] = None  # since `get_state`
+        self._overwritten: Optional[List[Tuple[np.ndarray, Dict[str, np.ndarray]]]] = None  # since the last `get_state`
         self._allocate()
 
     def _allocate(self) -> None:
@@ -45,7 +45,7 @@ class ReplayBuffer(Configurable):
         }
 
     def add_paths(self, paths: Sequence[Path]) -> None:
-        """Stores all transitions of paths, or the last ones if there are more than the capacity."""
+        """Stores all transitions of paths. If they exceed the capacity, only the last ones are stored."""
         trajectories = TrajectoryBatch.from_paths(self.env_spec, paths)
         number = min(len(trajectories.rewards), self.size_in_transitions)
         rows = (self._next_row + np.arange(number)) % self.size_in_transitions
@@ -58,25 +58,33 @@ class ReplayBuffer(Configurable):
         self.n_transitions_stored = min(self.n_transitions_stored + number, self.size_in_transitions)
 
     def sample_transitions(self, batch_size: int) -> Dict[str, np.ndarray]:
-        """Draws `B = batch_size` transitions uniformly, with replacement; `ValueError` if the buffer is empty.
+        """Draws `B = batch_size` transitions uniformly, with replacement.
 
         Returns:
-            Dict of `observations` `[B, O]`, `actions` `[B, A]` (int64 `[B]` where they are discrete), `rewards` `[B]`,
-            `next_observations` `[B, O]`, float32, and `terminals`, bool `[B]`: whether the task itself ended there.
+            Dict of `observations` `[B, O]`, `actions` `[B, A]` (int64 `[B]` if actions are discrete), `rewards` `[B]`
+            and `next_observations` `[B, O]`, all float32, and `terminals`, bool `[B]`, True if the task itself ended at
+            the transition.
+
+        Raises:
+            ValueError: the buffer is empty, or `batch_size` is less than 1.
         """
         batch_size = check_positive_int("batch_size", batch_size)
         if self.n_transitions_stored == 0:
-            raise ValueError(f"batch_size: expected no draw from an empty buffer, got {batch_size}; add paths first")
+            raise ValueError(f"batch_size: expected a buffer with transitions to draw {batch_size} from, got an empty "
+                             "buffer; call add_paths first")
         rows = self._rng.integers(self.n_transitions_stored, size=batch_size)
         return {name: column[rows] for name, column in self._columns.items()}
 
     def get_state(self) -> Tuple[int, int, Mapping[str, Any]]:
-        """Returns a state for `set_state`; from now until the next call, the buffer keeps what it overwrites."""
+        """Returns a state for `set_state`.
+
+        Until the next call of either method, the buffer keeps a copy of all rows that it overwrites.
+        """
         self._overwritten = []
         return self.n_transitions_stored, self._next_row, self._rng.bit_generator.state
 
     def set_state(self, state: Tuple[int, int, Mapping[str, Any]]) -> None:
-        """Restores the buffer to its state at the latest call of `get_state`, which returned `state`."""
+        """Rolls back the buffer to the last call of `get_state`, which returned `state`."""
         for rows, values in reversed(self._overwritten or ()):
             for name, column in self._columns.items():
                 column[rows] = values[name]
@@ -84,12 +92,12 @@ class ReplayBuffer(Configurable):
         self._overwritten = None
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Leaves out empty rows."""
+        """Omits empty rows."""
         columns = {name: column[:self.n_transitions_stored] for name, column in self._columns.items()}
         return {**vars(self), "_columns": columns, "_overwritten": None}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        """Allocates the empty rows again."""
+        """Restores the buffer, including its empty rows."""
         vars(self).update(state)
         self._allocate()
         for name, rows in state["_columns"].items():

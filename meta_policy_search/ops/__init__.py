@@ -1,1 +1,1 @@
-"""Pure graph functions, the losses among them: tensors in, tensors or NamedTuples out; no session, feed or logger."""
+"""Pure graph functions, such as losses: tensors in, tensors out; no session, feed or logger."""

@@ -1,14 +1,23 @@
-"""The inner step of MAML on parameters stacked over tasks."""
+"""MAML's adaptation step on parameters that are stacked over tasks."""
 from collections import OrderedDict
-from typing import Mapping
+from typing import Mapping, Tuple
+
+import numpy as np
 
 from meta_policy_search.tf_compat import tf
 
 
 def stack_params(params: Mapping[str, tf.Tensor], num_tasks: tf.Tensor) -> "OrderedDict[str, tf.Tensor]":
-    """Builds a copy of the parameters for each task: `[...]` to `[M, ...]`.
+    """Builds one copy of the parameters per task.
 
-    The gradient by a parameter is the sum over tasks of the gradients by its copies.
+    The gradient with respect to a parameter is the sum over tasks of the gradients with respect to its copies.
+
+    Args:
+        params: name to tensor `[...]`.
+        num_tasks: int scalar, the number of tasks `M`.
+
+    Returns:
+        Name to tensor `[M, ...]`.
     """
     with tf.name_scope("stack_params"):
         return OrderedDict(
@@ -18,15 +27,19 @@ def stack_params(params: Mapping[str, tf.Tensor], num_tasks: tf.Tensor) -> "Orde
 
 def task_gradients(params: Mapping[str, tf.Tensor], loss: tf.Tensor,
                    first_order: bool = False) -> "OrderedDict[str, tf.Tensor]":
-    """Builds the gradient of every task's loss by the task's own parameters, each `[M, ...]`.
+    """Builds the gradient of each task's loss with respect to the parameters of that task.
 
-    A task's loss depends on its own parameters only, so the gradient of the losses' sum by the stacked parameters
-    holds every task's gradient. It is zero for parameters that the losses do not depend on.
+    The loss of a task depends only on the parameters of that task. The gradient of the summed losses with respect to
+    the stacked parameters therefore contains the gradients of all tasks. It is zero for parameters that the losses do
+    not depend on.
 
     Args:
-        params: float32, stacked over tasks, `[M, ...]`.
-        loss: float32 `[M]`.
-        first_order: whether to stop gradients through the result (first-order MAML).
+        params: name to float32 tensor `[M, ...]`, stacked over tasks.
+        loss: float32 `[M]`, loss of each task.
+        first_order: whether to stop gradients through the result (first-order MAML). Default: False.
+
+    Returns:
+        Name to gradient, float32 `[M, ...]`.
     """
     gradients = tf.gradients(tf.reduce_sum(loss), list(params.values()),
                              unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -40,12 +53,43 @@ def gradient_step(params: Mapping[str, tf.Tensor], loss: tf.Tensor, step_sizes: 
     """Builds one gradient step for every task: `theta'_m = theta_m - alpha dL_m / dtheta_m` (arXiv:1703.03400, Eq. 1).
 
     Args:
-        params: float32, stacked over tasks, `[M, ...]`.
-        loss: float32 `[M]`.
-        step_sizes: name to step size, a scalar or of the parameter's unstacked shape.
-        first_order: whether to stop gradients through the inner gradient (first-order MAML).
+        params: name to float32 tensor `[M, ...]`, stacked over tasks.
+        loss: float32 `[M]`, loss of each task.
+        step_sizes: name to step size alpha: a scalar, or a tensor of the parameter's shape without the task axis.
+        first_order: whether to stop gradients through the inner gradient (first-order MAML). Default: False.
         name: name scope.
+
+    Returns:
+        Name to updated parameter, float32 `[M, ...]`.
     """
     with tf.name_scope(name):
         gradients = task_gradients(params, loss, first_order)
         return OrderedDict((key, value - step_sizes[key] * gradients[key]) for key, value in params.items())
+
+
+def build_step_sizes(params: Mapping[str, tf.Tensor], initial: float, trainable: bool) -> Tuple[
+        "OrderedDict[str, tf.Tensor]", "OrderedDict[str, tf.Variable]"]:
+    """Builds the inner step sizes by parameter name, and the variables that are their logarithms if they are trained.
+
+    Args:
+        params: the parameters that adaptation steps change, by name.
+        initial: initial step size.
+        trainable: whether each entry of each parameter has a trained step size. Otherwise, step sizes are scalars.
+    """
+    logs = OrderedDict()
+    if not trainable:
+        return OrderedDict((name, tf.constant(initial)) for name in params), logs
+    for name, variable in params.items():
+        value = np.full(variable.shape.as_list(), np.log(initial), np.float32)
+        logs[name] = tf.Variable(value, use_resource=True, name="log_step_size")
+    return OrderedDict((name, tf.exp(log)) for name, log in logs.items()), logs
+
+
+def check_finite(adapted: Mapping[str, np.ndarray]) -> None:
+    """Raises `FloatingPointError` that names the first parameter and task of `adapted` `[M, ...]` that is not finite."""
+    for name, stacked in adapted.items():
+        finite = np.isfinite(stacked).reshape(len(stacked), -1).all(axis=1)
+        if not finite.all():
+            raise FloatingPointError(
+                f"adaptation: {name} of task {np.argmin(finite)} would not be finite; the step was rejected and the "
+                "policy is unchanged. Check the samples for non-finite values, or reduce the step size.")

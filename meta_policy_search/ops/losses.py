@@ -1,26 +1,26 @@
 """Policy-gradient losses: tensors `[M, N]` in, one loss per task `[M]` out, to be minimized.
 
-Arguments of the same name mean the same in every function:
+Arguments with the same name have the same meaning in every function:
 
-================  ======================================================================================
-`log_prob`        float32 `[M, N]`, log-density of the actions under the current policy, nats
-`old_log_prob`    float32 `[M, N]`, the same under the sampling policy; no gradient flows here
-`advantages`      float32 `[M, N]`, in (normalized) return units; no gradient flows here
+================  ===========================================================================================
+`log_prob`        float32 `[M, N]`, log-density of the actions under the current policy, in nats
+`old_log_prob`    float32 `[M, N]`, log-density under the sampling policy, in nats; its gradient is stopped
+`advantages`      float32 `[M, N]`, in (normalized) return units; the gradient is stopped
 `weights`         float32 `[M, N]`, zero on padding; rows sum to one (DiCE: see `ragged.path_weights`)
 `path_starts`     int `[M, N]`, index of the first sample of the same path
 `name`            name scope
-================  ======================================================================================
+================  ===========================================================================================
 
-Every mean over samples is a sum with `weights`, so tasks may hold different numbers of samples. A shape that does not
-fit raises a `ValueError` that names the argument and both shapes.
+Every mean over samples is a sum with `weights`, so tasks may have different numbers of samples. If static shapes do not
+match, a function raises a `ValueError` that names the argument and both shapes.
 """
-from typing import Tuple
+from typing import Any, Mapping, Tuple
 
 from meta_policy_search.tf_compat import tf
 
 
 def _check_shapes(reference: str, **tensors: tf.Tensor) -> None:
-    """Raises a `ValueError` naming the first tensor whose static shape does not fit that of `reference`."""
+    """Raises a `ValueError` that names the first tensor whose static shape does not match the shape of `reference`."""
     expected = tensors[reference].shape
     for name, tensor in tensors.items():
         if tensor.shape.rank is not None and not tensor.shape.is_compatible_with(expected):
@@ -28,15 +28,29 @@ def _check_shapes(reference: str, **tensors: tf.Tensor) -> None:
 
 
 def weighted_mean(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Builds `sum_n w_mn x_mn`: the mean over each task's valid samples, `[M, N]` to `[M]`."""
+    """Builds the mean over the valid samples of each task, `sum_n w_mn x_mn`: `[M, N]` to `[M]`."""
     return tf.reduce_sum(weights * values, axis=-1)
+
+
+def entropy_bonus(distribution: Any, dist_info: Mapping[str, tf.Tensor], weights: tf.Tensor, coef: float) -> tf.Tensor:
+    """Builds `coef` times the entropy of policies, nats, mean over samples and tasks, a scalar; to be maximized.
+
+    Args:
+        distribution: a `Distribution`; needs no entropy if `coef` is zero.
+        dist_info: the policies' distributions, each `[M, N, ...]`.
+        weights: float32 `[M, N]`.
+        coef: the coefficient, at least 0.
+    """
+    if coef == 0.0:
+        return tf.constant(0.0)
+    return coef * tf.reduce_mean(weighted_mean(distribution.entropy_sym(dist_info), weights))
 
 
 def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
                           name: str = "likelihood_ratio_loss") -> tf.Tensor:
-    """Builds the importance-weighted policy-gradient loss (arXiv:1502.05477, Eq. 14), one per task.
+    """Builds the importance-weighted policy-gradient loss (arXiv:1502.05477, Eq. 14) of each task, `[M]`.
 
-    `L_m = -sum_n w_mn r_mn A_mn`, `r = pi_new / pi_old`.
+    `L_m = -sum_n w_mn r_mn A_mn` with `r = pi_new / pi_old`. See the module docstring for the arguments.
     """
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
@@ -46,10 +60,11 @@ def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantag
 
 def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
                         name: str = "log_likelihood_loss") -> tf.Tensor:
-    """Builds the score-function policy-gradient loss (REINFORCE; Williams, 1992), one per task.
+    """Builds the score-function policy-gradient loss (REINFORCE; Williams, 1992) of each task, `[M]`.
 
-    `L_m = -sum_n w_mn log pi(a_mn | o_mn) A_mn`. Its gradient is that of `likelihood_ratio_loss` at the sampling
-    policy; away from it, and in second derivatives, the two differ.
+    `L_m = -sum_n w_mn log pi(a_mn | o_mn) A_mn`. At the sampling policy, its gradient equals the gradient of
+    `likelihood_ratio_loss`. At other policies, and in second derivatives, the two losses differ. See the module
+    docstring for the arguments.
     """
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
@@ -75,10 +90,10 @@ def taypo_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tens
 
 def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
                       clip_eps: tf.Tensor, name: str = "clipped_surrogate") -> tf.Tensor:
-    """Builds the clipped policy-gradient loss of PPO (arXiv:1707.06347, Eq. 7), one per task.
+    """Builds the clipped policy-gradient loss of PPO (arXiv:1707.06347, Eq. 7) of each task, `[M]`.
 
-    `L_m = -sum_n w_mn min(r_mn A_mn, clip(r_mn, 1 - eps, 1 + eps) A_mn)`.
-    `clip_eps` is the half-width of the ratio interval, dimensionless.
+    `L_m = -sum_n w_mn min(r_mn A_mn, clip(r_mn, 1 - eps, 1 + eps) A_mn)` with `r = pi_new / pi_old`. `clip_eps` is the
+    half-width of the ratio interval, dimensionless. See the module docstring for the other arguments.
     """
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
@@ -90,11 +105,12 @@ def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: 
 
 def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.Tensor,
                       name: str = "exploration_score") -> tf.Tensor:
-    """Builds the score of one inner step's samples for E-MAML's exploration term, `[M]`.
+    """Builds the score of the samples of one adaptation step, for E-MAML's exploration term, `[M]`.
 
-    `S_m = sum_n w_mn (pi(a_mn | o_mn) / pi_old(a_mn | o_mn) - 1)`. At the sampling policy it is zero. With a weight of
-    one for every sample its gradient there is that of the log-density of the task's whole data set
-    (arXiv:1803.01118, Eq. 9); so `weights` need not sum to one here.
+    `S_m = sum_n w_mn (pi(a_mn | o_mn) / pi_old(a_mn | o_mn) - 1)`. The score is zero at the sampling policy. If all
+    weights are one, its gradient at the sampling policy equals the gradient of the log-density of all samples of the
+    task (arXiv:1803.01118, Eq. 9). `weights` therefore need not sum to one here. See the module docstring for the
+    arguments.
     """
     _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, weights=weights)
     with tf.name_scope(name):
@@ -102,14 +118,14 @@ def exploration_score(log_prob: tf.Tensor, old_log_prob: tf.Tensor, weights: tf.
 
 
 def sums_along_paths(values: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Builds sums over the steps of the same path: up to and including each step, and up to before it.
+    """Builds cumulative sums along each path, with and without the current step.
 
     Args:
-        values: `[M, N]`, paths stacked one after the other.
+        values: `[M, N]`, concatenated paths.
         path_starts: int `[M, N]`, index of the first sample of the same path.
 
     Returns:
-        Two tensors `[M, N]`.
+        Two tensors `[M, N]`: the sums up to and including each step, and the sums over earlier steps only.
     """
     with tf.name_scope("sums_along_paths"):
         before = tf.cumsum(values, axis=1, exclusive=True)
@@ -118,20 +134,21 @@ def sums_along_paths(values: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tens
 
 
 def _log_boxes(log_prob: tf.Tensor, path_starts: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Builds the logarithms of the magic boxes of all actions up to each step, and up to before it."""
+    """Builds the logarithms of the DiCE magic boxes of the actions, with and without the current step."""
     return sums_along_paths(log_prob - tf.stop_gradient(log_prob), path_starts)
 
 
 def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
               name: str = "dice_loss") -> tf.Tensor:
-    """Builds the DiCE loss (arXiv:1802.05098), one per task.
+    """Builds the DiCE loss (arXiv:1802.05098) of each task, `[M]`.
 
-    `L_m = -sum_n w_mn box_mn r_mn`, `box_mn = exp(tau_mn - stop_gradient(tau_mn))`, with `tau_mn` the sum of the
-    log-densities of the actions of sample n's path up to and including that of n: all that its reward depends on. Each
-    box is one, and derivatives of the loss, of any order, are estimates of those of the expected sum of rewards.
+    `L_m = -sum_n w_mn box_mn r_mn` with `box_mn = exp(tau_mn - stop_gradient(tau_mn))`. `tau_mn` is the sum of the
+    log-densities of all actions of the same path up to and including sample n, because the reward depends on these
+    actions. Each box has the value one. Derivatives of the loss, of any order, estimate the derivatives of the expected
+    sum of rewards.
 
-    `rewards` are float32 `[M, N]`, discounted from the start of the path, less a baseline of time alone; no gradient
-    flows here.
+    `rewards` are float32 `[M, N]`, discounted from the start of the path, minus a baseline that depends on time only;
+    the gradient is stopped. See the module docstring for the other arguments.
     """
     _check_shapes("log_prob", log_prob=log_prob, rewards=rewards, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):
@@ -141,12 +158,13 @@ def dice_loss(log_prob: tf.Tensor, rewards: tf.Tensor, weights: tf.Tensor, path_
 
 def loaded_dice_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor, path_starts: tf.Tensor,
                      name: str = "loaded_dice_loss") -> tf.Tensor:
-    """Builds the Loaded DiCE loss (arXiv:1909.10549), one per task.
+    """Builds the Loaded DiCE loss (arXiv:1909.10549) of each task, `[M]`.
 
-    `L_m = -sum_n w_mn (box(tau_n) - box(tau_n without a_n)) A_mn`, with `tau_n` the actions of sample n's path up to
-    and including a_n. The difference is zero in value; its gradient is that of `log pi(a_n)`, and its higher
-    derivatives hold what earlier actions contributed to being in this state at all. An advantage already counts all
-    later rewards: weighted with the box alone, as rewards are in `dice_loss`, it would count them twice.
+    `L_m = -sum_n w_mn (box(tau_n) - box(tau_n without a_n)) A_mn`, where `tau_n` contains the actions of the same path
+    up to and including `a_n`. The difference of the boxes has the value zero and the gradient of `log pi(a_n)`. Its
+    higher derivatives contain the effect of earlier actions on the probability of reaching the state. An advantage
+    already includes all later rewards, so `dice_loss` applied to advantages would count these rewards twice. See the
+    module docstring for the arguments.
     """
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights, path_starts=path_starts)
     with tf.name_scope(name):

@@ -1,4 +1,4 @@
-"""Tasks with different numbers of samples, as one array with a mask."""
+"""Sample weights for padded batches in which tasks have different numbers of samples."""
 from typing import Union
 
 from meta_policy_search.tf_compat import tf
@@ -8,12 +8,12 @@ def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Union
     """Builds weights for means over paths and steps: `1 / (P_m T)` on samples, zero on padding.
 
     Args:
-        mask: float32 `[M, N]`, one for samples.
+        mask: float32 `[M, N]`, one on samples, zero on padding.
         path_starts: int `[M, N]`, index of the first sample of the same path.
-        max_path_length: `T`, a number or a scalar.
+        max_path_length: `T`, a number or a scalar tensor.
 
     Returns:
-        float32 `[M, N]`.
+        Weights, float32 `[M, N]`.
     """
     with tf.name_scope("path_weights"):
         steps_before = tf.cast(tf.range(tf.shape(mask)[1])[None] - path_starts, tf.float32)
@@ -22,6 +22,10 @@ def path_weights(mask: tf.Tensor, path_starts: tf.Tensor, max_path_length: Union
 
 
 def sample_weights(mask: tf.Tensor) -> tf.Tensor:
-    """Builds weights for means over samples: rows sum to one, or to zero where a task has none. `[M, N]`."""
+    """Builds weights for means over samples, float32 `[M, N]`.
+
+    Each row sums to one, or to zero if the task has no samples. `mask` is float32 `[M, N]`, one on samples, zero on
+    padding.
+    """
     with tf.name_scope("sample_weights"):
         return tf.math.divide_no_nan(mask, tf.reduce_sum(mask, axis=-1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Optimizers of meta-objectives: first-order steps, and conjugate gradients under a constraint."""
+"""Optimizers of meta-objectives: first-order optimizers, and conjugate gradients under a constraint."""
 from meta_policy_search.optimizers.base import Optimizer
 from meta_policy_search.optimizers.conjugate_gradient_optimizer import (
     ConjugateGradientOptimizer,

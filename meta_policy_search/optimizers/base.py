@@ -1,7 +1,7 @@
-"""The interface of optimizers, and what they share: feeding, splitting samples, undoing a step that fails.
+"""Base class of optimizers: feeds inputs, splits samples into minibatches and rolls back failed steps.
 
-Values are computed for a block of tasks at a time. The layers' values for the samples of all tasks fit in no cache, but
-those of a few tasks do. Several blocks are computed at once, and memory does not grow with the number of tasks.
+Values are computed in blocks of a few tasks, several blocks in parallel. The layer outputs for a few tasks fit in the
+processor cache; the layer outputs for all tasks do not. Memory use does not grow with the number of tasks.
 """
 import abc
 import contextlib
@@ -19,24 +19,24 @@ from meta_policy_search.utils.threads import available_cores, divide, run_in_thr
 InputValues = Mapping[str, np.ndarray]
 Feed = Mapping[tf.Tensor, np.ndarray]
 
-REFUSED = "is not finite, so the step was refused and the parameters are as they were"
+REFUSED = "is not finite; the step was rejected and the parameters are unchanged"
 
 LAYER_BYTES = 3.5e5
-"""Approximate size in bytes of one layer's values for the samples of a block; a block has at least one task. With
-smaller blocks, starting the operations takes as long as the work; with larger ones, matrix products over several tasks
-are slower than over one."""
+"""Approximate size, in bytes, of the outputs of one layer for one block of tasks; a block has at least one task. In
+smaller blocks, starting an operation takes as long as computing it. In larger blocks, a matrix product over several
+tasks is slower than over one task."""
 
 
 class TaskBlocks:
-    """Runs operations on samples of tasks for a block of tasks at a time, several blocks at once.
+    """Runs operations in blocks of a few tasks, several blocks in parallel.
 
-    Blocks depend only on the number of samples and the size of the layers, and results are combined in the order of the
-    tasks. So results are the same for any number of cores.
+    The blocks depend only on the number of samples and the layer sizes, and results are combined in task order. Results
+    are therefore identical for any number of cores. On a GPU, all tasks form one block.
 
     Args:
-        task_inputs: placeholders whose first axis is that of the tasks, and whose second one, where they are samples,
-            that of the samples. Without any, everything is computed at once.
-        variables: the network's parameters; the widest decides how much memory a sample takes.
+        task_inputs: placeholders whose first axis is the task axis. In placeholders of samples, the second axis is the
+            sample axis. If empty, everything is computed in one call.
+        variables: the network parameters; the largest axis determines the memory per sample.
     """
 
     def __init__(self, task_inputs: Collection[tf.Tensor], variables: Collection[tf.Variable]) -> None:
@@ -44,19 +44,19 @@ class TaskBlocks:
         self._width = max((size for v in variables for size in v.shape.as_list()), default=1)
 
     def mean(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed) -> List[np.ndarray]:
-        """Computes tensors that are means over the tasks; float64."""
+        """Computes tensors that are means over tasks; returns float64 values."""
         sizes, results = self._run(session, fetches, feed)
         weights = np.asarray(sizes) / sum(sizes)
         return [sum(weight * np.asarray(value, np.float64) for weight, value in zip(weights, values))
                 for values in zip(*results)]
 
     def concatenated(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed) -> List[np.ndarray]:
-        """Computes tensors whose first axis is that of the tasks."""
+        """Computes tensors whose first axis is the task axis."""
         return [np.concatenate(values) for values in zip(*self._run(session, fetches, feed)[1])]
 
     def _run(self, session: tf.Session, fetches: Sequence[tf.Tensor], feed: Feed
              ) -> Tuple[List[int], List[List[np.ndarray]]]:
-        """Returns the number of tasks in each block, and the values of `fetches` for it."""
+        """Returns the number of tasks in each block, and the values of `fetches` for each block."""
         if not self._task_inputs:
             return [1], [session.run(fetches, feed)]
         blocks = self._blocks(session, feed)
@@ -79,29 +79,29 @@ class TaskBlocks:
         values = [feed[ph] for ph in self._task_inputs]
         num_tasks = len(values[0])
         if any(device.device_type == "GPU" for device in session.list_devices()):
-            return [range(num_tasks)]  # which works best on much at a time
+            return [range(num_tasks)]  # a GPU is fastest with one large block
         bytes_per_task = 4 * self._width * max(np.shape(value)[1] for value in values)
         return divide(range(num_tasks), max(1, math.ceil(num_tasks * bytes_per_task / LAYER_BYTES)))
 
 
 class Optimizer(Serializable, abc.ABC):
-    """Minimizes a loss by changing the variables of a target.
+    """Base class of optimizers, which minimize a loss by changing the variables of a target.
 
-    `build_graph` is called once; `optimize` then takes one set of input values at a time. Every `input_val_dict` maps
-    the names of all inputs to their values. The target is any object with a method `get_params()`, which returns the
-    variables to optimize, a dict by name or a list.
+    Call `build_graph` once, then `optimize` once per set of input values. Every `input_val_dict` maps the names of all
+    inputs to their values. The target is any object with a `get_params()` method, which returns the variables to
+    optimize as a dict by name or as a list.
 
-    Copies and pickles contain the constructor's arguments only, so they have no graph.
+    Copies and pickles contain only the constructor arguments, so they have no graph.
 
     Attributes:
-        step_stats (dict): figures of the last `optimize`, by the names under which algorithms log them.
+        step_stats (dict): values to log after the last `optimize` call, by column name.
     """
 
     step_stats: Mapping[str, float] = {}
 
     @property
     def learning_rate(self) -> Optional[float]:
-        """Step size of the next call of `optimize`; None if the optimizer has no learning rate."""
+        """Step size of the next `optimize` call; None if the optimizer has no learning rate."""
         return None
 
     @abc.abstractmethod
@@ -110,27 +110,33 @@ class Optimizer(Serializable, abc.ABC):
         """Sets the objective and the variables to optimize.
 
         Args:
-            loss: scalar, to minimize.
-            target: object whose `get_params()` are optimized.
-            input_ph_dict: name to placeholder, everything the loss depends on.
-            sample_axes: which inputs are split by samples (into minibatches, for example), and along which of their
-                axes; by default every input that is not a scalar, along its first axis.
-            task_inputs: which inputs have the tasks as their first axis and samples as their second. The loss must be
-                the mean over tasks of what depends on a task's own samples and on the other inputs; it is then computed
-                for a block of tasks at a time. By default none: it is computed at once.
+            loss: scalar tensor to minimize.
+            target: object whose `get_params()` returns the variables to optimize.
+            input_ph_dict: name to placeholder, for all inputs of the loss.
+            sample_axes: name of an input to its sample axis, for all inputs that are split by samples, such as into
+                minibatches. Default: None, the first axis of every input that is not a scalar.
+            task_inputs: names of the inputs whose first axis is the task axis and whose second axis is the sample axis.
+                The loss must be a mean over tasks of terms that depend only on the samples of one task and on the other
+                inputs. It is then computed in blocks of tasks. Default: none; the loss is computed in one call.
+
+        Raises:
+            ValueError: the loss is not a scalar, or `sample_axes` or `task_inputs` contains an unknown name.
         """
 
     @abc.abstractmethod
     def optimize(self, input_val_dict: InputValues) -> float:
-        """Carries out the optimization step.
+        """Reduces the loss on one set of input values.
+
+        Args:
+            input_val_dict: name to value of every input.
 
         Returns:
-            The loss before the step.
+            The loss before the first step.
 
         Raises:
             ValueError: an input is missing or unknown.
-            FloatingPointError: the loss, its gradient or another quantity of the step is not finite; the variables
-                and the optimizer's state are as they were.
+            FloatingPointError: the loss, its gradient or another quantity of the step is not finite. The variables and
+                the optimizer state are unchanged.
         """
 
     def loss(self, input_val_dict: InputValues) -> float:
@@ -139,22 +145,22 @@ class Optimizer(Serializable, abc.ABC):
 
     @abc.abstractmethod
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
-        """Computes the gradient of the loss by all variables as one vector, float64 `[D]`."""
+        """Computes the gradient of the loss with respect to all variables as one vector, float64 `[D]`."""
 
     def evaluate(self, fetches: Any, input_val_dict: InputValues) -> Any:
-        """Computes tensors, in any form that `tf.Session.run` takes, that depend on the same inputs as the loss."""
+        """Computes tensors that depend on the same inputs as the loss; `fetches` as for `tf.Session.run`."""
         return self._variables.session().run(fetches, self._feed(input_val_dict))
 
     def evaluate_tasks(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues) -> List[np.ndarray]:
-        """Computes tensors whose first axis is that of the tasks; the tasks of `task_inputs` a block at a time."""
+        """Computes tensors whose first axis is the task axis, in blocks of tasks."""
         return self._blocks.concatenated(self._variables.session(), fetches, self._feed(input_val_dict))
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns everything beside the target's variables that the next step depends on, for a snapshot."""
+        """Returns the state that the next step depends on, without the target's variables, for a snapshot."""
         return {"rng": self._rng.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores the state that `get_state` returned."""
         self._rng.bit_generator.state = state["rng"]
 
     def _set_problem(self, loss: tf.Tensor, target: Any, input_ph_dict: Mapping[str, tf.Tensor],
@@ -177,7 +183,7 @@ class Optimizer(Serializable, abc.ABC):
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Puts variables and state back if what is done within fails, also by Ctrl-C."""
+        """Restores variables and optimizer state if the body of the `with` block raises, also on Ctrl-C."""
         variables, state = self._variables.read(), self.get_state()
         try:
             yield
@@ -188,12 +194,12 @@ class Optimizer(Serializable, abc.ABC):
 
     def compute_means(self, fetches: Sequence[tf.Tensor], input_val_dict: InputValues,
                       extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> List[np.ndarray]:
-        """Computes tensors that are, like the loss, means over the tasks of `task_inputs`; float64.
+        """Computes tensors that are means over tasks, like the loss; returns float64 values.
 
         Args:
             fetches: the tensors.
-            input_val_dict: values of all inputs.
-            extra: values of further placeholders.
+            input_val_dict: name to value of every input.
+            extra: placeholder to value, for further placeholders. Default: None.
         """
         feed = {**self._feed(input_val_dict), **(extra or {})}
         return self._blocks.mean(self._variables.session(), fetches, feed)
@@ -206,30 +212,31 @@ class Optimizer(Serializable, abc.ABC):
     def _num_samples(self, input_val_dict: InputValues) -> int:
         sizes = {name: np.shape(input_val_dict[name])[axis] for name, axis in self._sample_axes.items()}
         if len(set(sizes.values())) != 1:
-            raise ValueError(f"input_val_dict: expected equally many samples in every input, got {sizes}")
+            raise ValueError(f"input_val_dict: expected the same number of samples in every input, got {sizes}")
         return next(iter(sizes.values()))
 
     def _take(self, input_val_dict: InputValues, samples: np.ndarray) -> Dict[str, np.ndarray]:
-        """Returns the inputs with only some of the samples; inputs that are not split stay whole."""
+        """Returns the inputs with the selected samples only; inputs without a sample axis are unchanged."""
         return {name: np.take(value, samples, axis=self._sample_axes[name]) if name in self._sample_axes else value
                 for name, value in input_val_dict.items()}
 
     def _minibatches(self, input_val_dict: InputValues, num_minibatches: int) -> Iterator[Dict[str, np.ndarray]]:
-        """Yields the inputs in `num_minibatches` parts, the samples shuffled."""
+        """Yields `num_minibatches` parts of the inputs, with shuffled samples."""
         if num_minibatches == 1:
             yield dict(input_val_dict)
             return
         num_samples = self._num_samples(input_val_dict)
         if num_minibatches > num_samples:
-            raise ValueError(f"num_minibatches: expected at most the {num_samples} samples, got {num_minibatches}")
+            raise ValueError(f"num_minibatches: expected at most the number of samples, {num_samples}, got "
+                             f"{num_minibatches}")
         for part in np.array_split(self._rng.permutation(num_samples), num_minibatches):
             yield self._take(input_val_dict, np.sort(part))
 
 
 def first_non_finite(tensor: tf.Tensor, session: tf.Session, feed: Mapping[tf.Tensor, np.ndarray]) -> Optional[str]:
-    """Returns the name of the first non-finite tensor among the inputs of `tensor`, or None.
+    """Returns the name of the first non-finite tensor that `tensor` depends on, or None.
 
-    The order is that in which the graph was built.
+    Tensors are checked in the order in which the graph was built.
     """
     found, waiting = {tensor.op}, [tensor.op]
     while waiting:

@@ -1,9 +1,10 @@
-"""Constrained optimization with conjugate gradients and a line search: the outer step of TRPO-MAML.
+"""Constrained optimization with conjugate gradients and a line search, for the meta-update of TRPO-MAML.
 
-Minimizes a loss subject to a divergence of at most epsilon (TRPO, arXiv:1502.05477, appendix C): the direction `x`
-solves `H x = g` (`H` Hessian of the divergence, `g` gradient of the loss), its length makes the quadratic
-approximation of the divergence epsilon, and a backtracking line search finds a point that lowers the loss within
-the constraint.
+Minimizes a loss subject to a divergence of at most epsilon (TRPO, arXiv:1502.05477, appendix C):
+
+1. The direction `x` solves `H x = g`, where `H` is the Hessian of the divergence and `g` the gradient of the loss.
+2. The length of the step makes the quadratic approximation of the divergence equal to epsilon.
+3. A backtracking line search finds a step that reduces the loss and satisfies the constraint.
 """
 import abc
 import functools
@@ -32,43 +33,47 @@ Metric = Tuple[Sequence[tf.Tensor], Callable[[Sequence[tf.Tensor]], tf.Tensor]]
 
 
 class HessianVectorProduct(Serializable, abc.ABC):
-    """Multiplies the Hessian of a scalar `f` by vectors, for one optimizer."""
+    """Multiplies the Hessian of a scalar `f` by vectors. Each object serves one optimizer."""
 
     _optimizer: Any = None  # the `ConjugateGradientOptimizer`, after `build_graph`
 
     def build_graph(self, f: tf.Tensor, optimizer: "ConjugateGradientOptimizer") -> None:
-        """Builds the operations needed.
+        """Builds the required operations.
 
         Args:
-            f: a scalar; its Hessian is taken by the optimizer's variables.
-            optimizer: gives access to variables, feeds and session.
+            f: scalar tensor, whose Hessian with respect to the optimizer's variables is used.
+            optimizer: provides variables, feeds and session.
+
+        Raises:
+            ValueError: another optimizer already uses this object.
         """
         if self._optimizer is not None:
-            raise ValueError("hvp_approach: this object already serves another optimizer; create one for each")
+            raise ValueError("hvp_approach: expected a new object, got one that already serves another optimizer; "
+                             "create one object per optimizer")
         self._optimizer = optimizer
         self._build(f)
 
     @abc.abstractmethod
     def _build(self, f: tf.Tensor) -> None:
-        """Does what `build_graph` says."""
+        """Implements `build_graph`."""
 
     @abc.abstractmethod
     def at(self, input_val_dict: InputValues) -> Product:
-        """Returns the function `x -> H x` at the variables' current values, float64 `[D]` to `[D]`."""
+        """Returns the function `x -> H x` at the current values of the variables, float64 `[D]` to `[D]`."""
 
 
 class FiniteDifferenceHvp(HessianVectorProduct):
-    """Hessian-vector products from differences of the gradient.
+    """Hessian-vector products from finite differences of the gradient.
 
-    `H x = (g(theta + e x) - g(theta - e x)) / (2 e)`, `e = base_eps / |x|`. The step has a fixed length, since in
-    float32 a fixed `e` drowns in rounding (for small `x`) or leaves the quadratic region (for large `x`).
+    `H x = (g(theta + e x) - g(theta - e x)) / (2 e)` with `e = base_eps / |x|`, so the step has a fixed length. With a
+    fixed `e`, float32 rounding errors dominate for small `x`, and the step leaves the quadratic region for large `x`.
 
     Args:
-        base_eps (float): length of the step in parameter space, above 0; default 1e-2.
-        symmetric (bool): True takes the difference on both sides: two gradients a product, an error of second order.
-            False takes it against the gradient at the current parameters: one gradient a product, and one more per
-            `optimize`. Default True.
-        grad_clip (float or None): without effect, here as in the public code of ProMP; default None.
+        base_eps (float): length of the step in parameter space, above 0. Default: 1e-2.
+        symmetric (bool): whether to use central differences: two gradients per product, second-order error. Otherwise,
+            forward differences from the current parameters: one gradient per product, plus one per `optimize` call.
+            Default: True.
+        grad_clip (float or None): has no effect; accepted because the public ProMP code has it. Default: None.
     """
 
     def __init__(self, base_eps: float = 1e-2, symmetric: bool = True, grad_clip: Optional[float] = None) -> None:
@@ -79,7 +84,7 @@ class FiniteDifferenceHvp(HessianVectorProduct):
         self._gradient = self._optimizer.build_flat_gradient(f)
 
     def at(self, input_val_dict: InputValues) -> Product:
-        """Returns `x -> H x`; the variables are restored after each product, also if it fails."""
+        """Returns `x -> H x`. The variables are restored after each product, even if it raises an error."""
         optimizer = self._optimizer
         theta = optimizer.get_flat()
         here = None if self.symmetric else optimizer.compute(self._gradient, input_val_dict)
@@ -103,7 +108,7 @@ class FiniteDifferenceHvp(HessianVectorProduct):
 
 
 class ExactHvp(HessianVectorProduct):
-    """Hessian-vector products by differentiating their product with the gradient in the graph (Pearlmutter, 1994)."""
+    """Exact Hessian-vector products: differentiates `g^T x` in the graph (Pearlmutter, 1994)."""
 
     def _build(self, f: tf.Tensor) -> None:
         gradient = self._optimizer.build_flat_gradient(f)
@@ -118,17 +123,21 @@ class ExactHvp(HessianVectorProduct):
 class GaussNewtonHvp(HessianVectorProduct):
     """Products with the generalized Gauss-Newton matrix `J^T F J` (Schraudolph, 2002).
 
-    `J` is the derivative by the variables of tensors `y` through which these enter the constraint, and `F` a positive
-    semi-definite curvature in `y` (`constraint_metric` of `build_graph`). With the Fisher information it is the Hessian
-    of a divergence from the distribution that `y` are now, as when a trust-region step begins. A product costs about as
-    much as two gradients: `J x` comes from differentiating `J^T v`, which is linear in `v`, by `v`.
+    The constraint must depend on the variables only through tensors `y`, such as the means and standard deviations of
+    policies. `J` is the Jacobian of `y` with respect to the variables. `F` is a positive semi-definite curvature in
+    `y`; see `constraint_metric` in `ConjugateGradientOptimizer.build_graph`. If `F` is the Fisher information,
+    `J^T F J` is the Hessian of the divergence from the current distributions. At the start of a trust-region step, this
+    is the Hessian of the constraint.
+
+    A product costs about as much as two gradients: `J^T v` is linear in `v`, so its derivative with respect to `v`
+    gives `J x`.
     """
 
     def _build(self, f: tf.Tensor) -> None:
         optimizer = self._optimizer
         if optimizer.constraint_metric is None:
             raise ValueError("constraint_metric: expected the outputs that the constraint depends on and their "
-                             f"curvature, which {type(self).__name__} needs, got None")
+                             f"curvature, required by {type(self).__name__}, got None")
         outputs, norm = optimizer.constraint_metric
         dual = [tf.zeros_like(y) for y in outputs]
         pulled_back = optimizer.build_flat_gradient(outputs, dual)
@@ -143,20 +152,21 @@ class GaussNewtonHvp(HessianVectorProduct):
 
 
 class ConjugateGradientOptimizer(Optimizer):
-    """Minimizes a loss under a constraint: conjugate gradients, then a backtracking line search.
+    """Minimizes a loss under a constraint with conjugate gradients and a backtracking line search.
 
     Args:
-        cg_iters (int): conjugate gradient iterations, at least 1; default 10.
-        reg_coeff (float): `H + reg_coeff I` is inverted, at least 0; default 0.
-        subsample_factor (float): share of the samples, drawn at random in each `optimize`, that the Hessian-vector
-            products use, in (0, 1]; default 1.
-        backtrack_ratio (float): factor between the steps that the line search tries, in (0, 1); default 0.8.
-        max_backtracks (int): steps it tries at the most, at least 1; default 15.
-        debug_nan (bool): whether an error about a loss, gradient or constraint that is not finite names the first
-            non-finite tensor; on a terminal, a debugger opens before it. Default False.
-        accept_violation (bool): whether to keep the smallest step tried if none meets the conditions. A step whose
-            loss or constraint is not finite is never kept. Default False.
-        hvp_approach (HessianVectorProduct or None): computes Hessian-vector products; default `FiniteDifferenceHvp()`.
+        cg_iters (int): maximum number of conjugate gradient iterations, at least 1. Default: 10.
+        reg_coeff (float): damping, added to the diagonal of the Hessian `H` before inversion; at least 0. Default: 0.
+        subsample_factor (float): fraction of the samples used for Hessian-vector products, in (0, 1]; drawn at random
+            in each `optimize` call. Default: 1.
+        backtrack_ratio (float): ratio of successive step lengths in the line search, in (0, 1). Default: 0.8.
+        max_backtracks (int): maximum number of steps that the line search tries, at least 1. Default: 15.
+        debug_nan (bool): whether the error about a non-finite loss, gradient or constraint names the first non-finite
+            tensor. On a terminal, a debugger opens before the error is raised. Default: False.
+        accept_violation (bool): whether to keep the smallest step tried if no step meets the conditions. A step whose
+            loss or constraint is not finite is never kept. Default: False.
+        hvp_approach (HessianVectorProduct or None): computes Hessian-vector products. Default: None, a
+            `FiniteDifferenceHvp()`.
     """
 
     def __init__(self, cg_iters: int = 10, reg_coeff: float = 0, subsample_factor: float = 1.0,
@@ -182,20 +192,27 @@ class ConjugateGradientOptimizer(Optimizer):
         """Sets the objective, the constraint and the variables to optimize.
 
         Args:
-            loss: scalar, to minimize.
-            target: object whose `get_params()` are optimized.
-            input_ph_dict: name to placeholder, everything loss and constraint depend on.
-            leq_constraint: `(f, epsilon)`: the scalar tensor `f` is to stay at or below `epsilon`.
-            sample_axes: which inputs `subsample_factor` takes a part of, and along which of their axes; by
-                default every input that is not a scalar, along its first axis.
-            task_inputs: which inputs have the tasks as their first axis and samples as their second. Loss and
-                constraint must be means over tasks of what depends on a task's own samples and on the other inputs;
-                they are then computed a block of tasks at a time. By default none: they are computed at once.
-            constraint_metric: for `GaussNewtonHvp`, the tensors through which alone the variables enter the constraint,
-                such as means and standard deviations of policies, and a function that builds the squared length of a
-                change of these, a scalar: twice the change of the constraint to second order. Default None.
-            damping: name of a variable to a number that is added to the diagonal of the Hessian there, in addition to
-                `reg_coeff`; default None, zero for all.
+            loss: scalar tensor to minimize.
+            target: object whose `get_params()` returns the variables to optimize.
+            input_ph_dict: name to placeholder, for all inputs of loss and constraint.
+            leq_constraint: `(f, epsilon)`: the optimizer keeps the scalar tensor `f` at or below `epsilon`, which is
+                above 0.
+            sample_axes: name of an input to its sample axis, for all inputs that `subsample_factor` applies to.
+                Default: None, the first axis of every input that is not a scalar.
+            task_inputs: names of the inputs whose first axis is the task axis and whose second axis is the sample axis.
+                Loss and constraint must be means over tasks of terms that depend only on the samples of one task and on
+                the other inputs. They are then computed in blocks of tasks. Default: none; they are computed in one
+                call.
+            constraint_metric: `(outputs, norm)`, required by `GaussNewtonHvp`. The constraint must depend on the
+                variables only through the tensors `outputs`, such as means and standard deviations of policies. `norm`
+                is a function that builds the squared length of a change of `outputs`, a scalar. To second order, it
+                equals twice the change of the constraint. Default: None.
+            damping: name of a variable to a number that is added to the diagonal of the Hessian for this variable, in
+                addition to `reg_coeff`. Default: None, zero for all variables.
+
+        Raises:
+            ValueError: `loss` or `f` is not a scalar, `epsilon` is not above 0, or `sample_axes` or `task_inputs`
+                contains an unknown name.
         """
         self._set_problem(loss, target, input_ph_dict, sample_axes, task_inputs)
         self._constraint, epsilon = leq_constraint
@@ -214,16 +231,21 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def build_flat_gradient(self, f: Union[tf.Tensor, Sequence[tf.Tensor]],
                             weights: Optional[Sequence[tf.Tensor]] = None) -> tf.Tensor:
-        """Builds the gradient of a scalar by the variables as one vector `[D]`; zero where there is none.
+        """Builds the gradient of a scalar with respect to all variables as one vector `[D]`.
 
-        Of several tensors with `weights` of the same shapes, it is that of their products' sum.
+        The gradient is zero for variables that `f` does not depend on.
+
+        Args:
+            f: scalar tensor, or a sequence of tensors.
+            weights: for a sequence `f`, tensors of the same shapes: the gradient of `sum_i sum(weights_i * f_i)` is
+                built.
         """
         gradients = _gradients(f, list(self._variables.variables.values()), weights)
         return tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], axis=0)
 
     def compute(self, fetch: tf.Tensor, input_val_dict: InputValues,
                 extra: Optional[Mapping[tf.Tensor, np.ndarray]] = None) -> np.ndarray:
-        """Computes a tensor that is a mean over tasks, as loss and constraint are, for the given inputs; float64."""
+        """Computes a tensor that is a mean over tasks, like loss and constraint; returns float64 values."""
         return self.compute_means([fetch], input_val_dict, extra)[0]
 
     def get_flat(self) -> np.ndarray:
@@ -241,25 +263,25 @@ class ConjugateGradientOptimizer(Optimizer):
         return self.compute(self._gradient, input_val_dict)
 
     def constraint_val(self, input_val_dict: InputValues) -> float:
-        """Computes the constrained divergence."""
+        """Computes the value of the constraint tensor."""
         return float(self.compute(self._constraint, input_val_dict))
 
     def optimize(self, input_val_dict: InputValues) -> float:
-        """Takes one constrained step; `StepFraction` of `step_stats` is 0 if every step tried was rejected."""
+        """Takes one constrained step. `step_stats["StepFraction"]` is 0 if the line search rejected every step."""
         loss_before, gradient, constraint_before = self._evaluate_before(input_val_dict)
         with self._all_or_nothing():
             step = self._full_step(self._subsample(input_val_dict), gradient)
             if step.any():
                 loss, constraint, fraction = self._search(input_val_dict, loss_before, self.get_flat(), step)
             else:
-                logger.log("the gradient or the curvature along it is zero; the parameters stay as they were")
+                logger.log("the gradient or the curvature along it is zero; the parameters are unchanged")
                 loss, constraint, fraction = loss_before, constraint_before, 0.0
         self.step_stats = {"MeanKLBefore": constraint_before, "MeanKL": constraint, "LossBefore": loss_before,
                            "LossAfter": loss, "dLoss": loss_before - loss, "StepFraction": fraction}
         return loss_before
 
     def _evaluate_before(self, input_val_dict: InputValues) -> Tuple[float, np.ndarray, float]:
-        """Returns loss, gradient and constraint where the step begins."""
+        """Returns loss, gradient and constraint before the step."""
         tensors = [self._loss, self._gradient, self._constraint]
         loss, gradient, constraint = self.compute_means(tensors, input_val_dict)
         names = ("loss", "gradient of the loss", "constraint")
@@ -269,9 +291,9 @@ class ConjugateGradientOptimizer(Optimizer):
         return float(loss), gradient, float(constraint)
 
     def _describe_cause(self, tensor: tf.Tensor, input_val_dict: InputValues) -> str:
-        """Names the first non-finite tensor if `debug_nan`; on a terminal, opens a debugger."""
+        """With `debug_nan`, returns the name of the first non-finite tensor; on a terminal, also opens a debugger."""
         if not self._debug_nan:
-            return "; debug_nan=True names the cause"
+            return "; set debug_nan=True to find the cause"
         name = first_non_finite(tensor, self._variables.session(), self._feed(input_val_dict))
         if sys.stdin is not None and sys.stdin.isatty():
             pdb.set_trace()
@@ -285,7 +307,7 @@ class ConjugateGradientOptimizer(Optimizer):
         return self._take(input_val_dict, np.sort(self._rng.permutation(num_samples)[:keep]))
 
     def _full_step(self, input_val_dict: InputValues, gradient: np.ndarray) -> np.ndarray:
-        """Returns the step, to be subtracted, that makes the quadratic approximation of the constraint epsilon."""
+        """Returns the step, to be subtracted, for which the quadratic approximation of the constraint is epsilon."""
         product = self.hvp_approach.at(input_val_dict)
 
         def damped_product(x: np.ndarray) -> np.ndarray:
@@ -302,10 +324,12 @@ class ConjugateGradientOptimizer(Optimizer):
 
     def _search(self, input_val_dict: InputValues, loss_before: float, theta: np.ndarray,
                 step: np.ndarray) -> Tuple[float, float, float]:
-        """Sets the variables to the longest step tried that meets the conditions; else leaves them at `theta`.
+        """Tries steps of decreasing length, and sets the variables to the first step that meets the conditions.
+
+        If no step meets them, the variables are reset to `theta`, unless `accept_violation` keeps the last step.
 
         Returns:
-            Loss and constraint there, and the fraction of the full step that was taken.
+            Loss and constraint at the resulting variables, and the fraction of the full step that was taken.
         """
         loss, constraint, fraction = np.nan, np.nan, 0.0
         for trial in range(self._max_backtracks):
@@ -316,7 +340,7 @@ class ConjugateGradientOptimizer(Optimizer):
                 return loss, constraint, fraction
         if self._accept_violation and np.isfinite([loss, constraint]).all():
             return loss, constraint, fraction
-        logger.log("no step met the conditions of the line search; the parameters stay as they were")
+        logger.log("no step met the conditions of the line search; the parameters are unchanged")
         self.set_flat(theta)
         return (*self._loss_and_constraint(input_val_dict), 0.0)
 
@@ -333,13 +357,13 @@ def conjugate_gradients(product: Product, b: np.ndarray, max_iterations: int = 1
     """Solves `H x = b` approximately for a positive semi-definite `H` (Hestenes & Stiefel, 1952).
 
     Args:
-        product: computes `H p`, `[D]` to `[D]`.
+        product: function that computes `H p`, `[D]` to `[D]`.
         b: `[D]`.
-        max_iterations: products at the most.
-        residual_tolerance: stops once the squared residual is no more than this share of `|b|^2`.
+        max_iterations: maximum number of products. Default: 10.
+        residual_tolerance: stops when the squared residual is at most this fraction of `|b|^2`. Default: 1e-10.
 
     Returns:
-        `(x, H x)`, each `[D]`; the second comes from the residual, without a further product.
+        `(x, H x)`, each `[D]`. `H x` is computed from the residual, without a further product.
     """
     x, residual = np.zeros_like(b), b.copy()
     direction, squared = b.copy(), float(b @ b)

@@ -1,4 +1,4 @@
-"""First-order optimization of meta-objectives: SGD, Adam and the like, over several epochs of minibatches."""
+"""First-order optimization of meta-objectives (SGD, Adam and others), over several epochs of minibatches."""
 from collections import OrderedDict
 from typing import Any, Collection, Dict, Mapping, Optional, Type
 
@@ -15,21 +15,26 @@ from meta_policy_search.utils.schedules import Schedule
 class MAMLFirstOrderOptimizer(Optimizer):
     """Minimizes a loss with a TensorFlow optimizer.
 
-    A step whose loss or gradient is not finite is refused; the `FloatingPointError` names the quantity. After it, as
-    after Ctrl-C, variables and optimizer state are what they were before `optimize`.
+    If the loss or its gradient is not finite, the step is rejected with a `FloatingPointError` that names the quantity.
+    After an error or Ctrl-C, the variables and the optimizer state are restored to their values before `optimize`.
 
     Args:
-        tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
-        tf_optimizer_args (dict or None): its further arguments.
-        learning_rate (float or callable): step size, above 0, or a function of how often `optimize` was called before;
-            default 1e-3. The attribute of this name is that of the next call, and may be set.
-        max_epochs (int): passes over the samples per call of `optimize`, at least 1; default 1.
-        tolerance (float or None): if the loss falls by less than this from one epoch to the next, training stops;
-            default 1e-6. None never stops early.
-        num_minibatches (int): parts the samples are split into at random in each epoch, one step each; default 1.
-        verbose (bool): whether to log each epoch's loss; default False.
+        tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
+        learning_rate (float or callable): step size, above 0, or a function from the number of earlier `optimize` calls
+            to the step size. Default: 1e-3. The attribute of the same name is the step size of the next call and can be
+            set.
+        max_epochs (int): maximum number of passes over the samples per `optimize` call, at least 1. Default: 1.
+        tolerance (float or None): stops if the loss decreases by less than this between two epochs; None never stops
+            early. Default: 1e-6.
+        num_minibatches (int): number of random parts that the samples are split into in each epoch, with one step per
+            part. Default: 1.
+        verbose (bool): whether to log the loss of each epoch. Default: False.
         max_grad_norm (float or None): largest Euclidean norm of a step's gradient, above 0; longer ones are scaled to
-            it. Default None, without limit.
+            it. Default: None, without limit.
+
+    Raises:
+        TypeError: `tf_optimizer_cls` is not a subclass of `tf.train.Optimizer`.
     """
 
     def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
@@ -46,11 +51,14 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self._num_minibatches = check_positive_int("num_minibatches", num_minibatches)
         self._verbose = check_bool("verbose", verbose)
         self._max_grad_norm = None if max_grad_norm is None else check_positive("max_grad_norm", max_grad_norm)
-        tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # which refuses wrong arguments here
+        tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # raises an error for invalid arguments
 
     @property
     def learning_rate(self) -> float:
-        """Step size of the next call of `optimize`; may be set, to a number or a function of the calls before it."""
+        """Step size of the next `optimize` call.
+
+        Can be set to a number, or to a function of the number of earlier `optimize` calls.
+        """
         rate = self._learning_rate
         return check_non_negative("learning_rate", rate(self._num_updates)) if callable(rate) else rate
 
@@ -81,7 +89,9 @@ class MAMLFirstOrderOptimizer(Optimizer):
         """Takes up to `max_epochs * num_minibatches` gradient steps; see `Optimizer.optimize`.
 
         Raises:
-            ValueError: also if there are fewer samples than minibatches.
+            ValueError: an input is missing or unknown, or there are fewer samples than minibatches.
+            FloatingPointError: the loss or its gradient is not finite. The variables and the optimizer state are
+                unchanged.
         """
         learning_rate = self.learning_rate
         with self._all_or_nothing():
@@ -106,15 +116,15 @@ class MAMLFirstOrderOptimizer(Optimizer):
         return loss_before
 
     def gradient(self, input_val_dict: InputValues) -> np.ndarray:
-        """Computes the gradient of the loss as one vector, float64 `[D]`; zero where the loss has none."""
+        """Computes the gradient of the loss as one vector, float64 `[D]`; zero for unconnected variables."""
         gradients = dict(zip(self._gradients, self.compute_means(list(self._gradients.values()), input_val_dict)))
         parts = [gradients.get(name, np.zeros(v.shape)) for name, v in self._variables.variables.items()]
         return np.concatenate([part.ravel() for part in parts])
 
     def _take_step(self, batch: InputValues) -> float:
-        """Takes one step; returns the loss before it."""
+        """Takes one gradient step; returns the loss before the step."""
         loss, *gradients = self.compute_means([self._loss, *self._gradients.values()], batch)
-        names = (f"gradient by {self._variables.variables[name].name}" for name in self._gradients)
+        names = (f"gradient with respect to {self._variables.variables[name].name}" for name in self._gradients)
         for quantity, value in zip(["loss", *names], [loss, *gradients]):
             if not np.isfinite(value).all():
                 first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
@@ -128,16 +138,16 @@ class MAMLFirstOrderOptimizer(Optimizer):
         return float(loss)
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns the optimizer's own variables (such as Adam's moments), random state, and where a schedule stands.
+        """Returns the optimizer's variables (such as Adam's moments), random state and number of updates.
 
-        A learning rate that was set is part of it if it is a number.
+        The learning rate is included only if it was set to a number after construction.
         """
         rate = self._learning_rate if self._is_assigned and not callable(self._learning_rate) else None
         return {**super().get_state(), "variables": self._own_variables.read(), "num_updates": self._num_updates,
                 "learning_rate": rate}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores the state that `get_state` returned."""
         super().set_state(state)
         self._own_variables.write(dict(zip(self._own_variables.variables, state["variables"].values())))
         self._num_updates = state["num_updates"]
@@ -146,20 +156,21 @@ class MAMLFirstOrderOptimizer(Optimizer):
 
 
 class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
-    """A `MAMLFirstOrderOptimizer` that by default runs every epoch, as ProMP does.
+    """A `MAMLFirstOrderOptimizer` without early stopping by default, as used by ProMP.
 
     Args:
-        tf_optimizer_cls (type): a `tf.train.Optimizer`; default `tf.train.AdamOptimizer`.
-        tf_optimizer_args (dict or None): its further arguments.
-        learning_rate (float or callable): step size, above 0, or a function of how often `optimize` was called before;
-            default 1e-3.
-        max_epochs (int): passes over the samples per call of `optimize`, at least 1; default 1.
-        tolerance (float or None): if the loss falls by less than this from one epoch to the next, training stops;
-            default None, which never stops early.
-        num_minibatches (int): parts the samples are split into at random in each epoch, one step each; default 1.
-        verbose (bool): whether to log each epoch's loss; default False.
+        tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
+        tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
+        learning_rate (float or callable): step size, above 0, or a function from the number of earlier `optimize` calls
+            to the step size. Default: 1e-3.
+        max_epochs (int): maximum number of passes over the samples per `optimize` call, at least 1. Default: 1.
+        tolerance (float or None): stops if the loss decreases by less than this between two epochs. Default: None,
+            which never stops early.
+        num_minibatches (int): number of random parts that the samples are split into in each epoch, with one step per
+            part. Default: 1.
+        verbose (bool): whether to log the loss of each epoch. Default: False.
         max_grad_norm (float or None): largest Euclidean norm of a step's gradient, above 0; longer ones are scaled to
-            it. Default None, without limit.
+            it. Default: None, without limit.
     """
 
     def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,

@@ -1,4 +1,4 @@
-"""The interfaces of policies: one policy, and a policy with adapted parameters for each task of a meta-batch."""
+"""Interfaces of policies: a policy for one task, and a policy with adapted parameters for each task of a meta-batch."""
 import abc
 import contextlib
 import os
@@ -26,7 +26,8 @@ from meta_policy_search.utils.serializable import Serializable, check_own_pickle
 __all__ = ["ACTING", "MetaPolicy", "Policy"]
 
 ACTING = ("get_action", "get_actions", "distribution", "distribution_info_sym", "_build_acting", "_sample_actions")
-"""Everything that decides how a policy acts: what the vectorized methods of the library's policies replace."""
+"""Names of all attributes that determine how a policy acts. The vectorized methods of the library's policies replace
+them."""
 
 P = TypeVar("P", bound="MetaPolicy")
 
@@ -34,24 +35,25 @@ P = TypeVar("P", bound="MetaPolicy")
 class Policy(Serializable, FlatPolicy):
     """A stochastic policy whose parameters are TensorFlow variables.
 
-    The caller manages no session: the policy runs in the default session if there is one, else in the session of its
-    graph. Pickling keeps constructor arguments, parameter values and random state. Unpickling builds a new policy in
-    the default graph and changes no other variable. Several policies may share a name.
+    The caller does not manage sessions: the policy runs in the default session if there is one, else in the session of
+    its graph. A pickle contains the constructor arguments, parameter values and random state. Unpickling builds a new
+    policy in the default graph and changes no other variables. Several policies may have the same name.
 
-    A discrete action is an integer, and arrays of discrete actions lack the axis `A` (see `action_shape`).
+    A discrete action is an integer, and arrays of discrete actions have no axis `A` (see `action_shape`).
 
-    A subclass supplies `build_graph`, `distribution` and `distribution_info_sym`; its constructor ends with
-    `build_graph`. It has no vectorized methods unless it defines them (`utils.fast_paths`).
+    A subclass implements `build_graph`, `distribution` and `distribution_info_sym`, and its constructor calls
+    `build_graph` last. It has no vectorized method unless it defines one (see `utils.fast_paths`).
 
     Args:
         obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
-        name (str): name scope of the policy's operations.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
-        learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
-        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
-            the identity.
-        output_nonlinearity (callable, str or None): of the output layer.
+        action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
+            value. Default: True.
+        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
+            None for the identity. Default: `tf.tanh`.
+        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
     """
 
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
@@ -68,13 +70,13 @@ class Policy(Serializable, FlatPolicy):
 
     @abc.abstractmethod
     def build_graph(self) -> None:
-        """Builds the policy's variables and the operations that act; called once, by the constructor.
+        """Builds the policy's variables and the operations for acting; called once, by the constructor.
 
-        It passes the variables to `_register_parameters`, then calls `_build_acting`.
+        An implementation passes the variables to `_register_parameters`, then calls `_build_acting`.
         """
 
     def _register_parameters(self, variables: Mapping[str, tf.Variable]) -> None:
-        """Declares the policy's parameters; called by `build_graph`."""
+        """Sets the policy's parameters; called by `build_graph`."""
         self._variables = VariableSet(variables)
 
     def _build_acting(self) -> None:
@@ -85,17 +87,17 @@ class Policy(Serializable, FlatPolicy):
     @property
     @abc.abstractmethod
     def distribution(self) -> Distribution:
-        """The distribution over actions that the policy's outputs are parameters of."""
+        """Distribution over actions, parameterized by the outputs of the policy."""
 
     @abc.abstractmethod
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
-        """Builds the distribution over actions at the given observations.
+        """Builds the parameters of the distribution over actions at the given observations.
 
         Args:
             obs_var: `[N, O]`, or `[M, N, O]`.
-            params: name to tensor; or stacked over tasks, with a leading axis `M` on every parameter and on
-                `obs_var`. By default the policy's own variables.
+            params: name to tensor. Parameters may be stacked over tasks: each parameter and `obs_var` then have a
+                leading axis `M`. Default: None, the policy's variables.
 
         Returns:
             Dict of the distribution's parameters, which broadcast to `[N, ...]` or `[M, N, ...]`.
@@ -106,12 +108,12 @@ class Policy(Serializable, FlatPolicy):
         """Creates placeholders for the distribution that actions were sampled from.
 
         Args:
-            obs: observations `[..., O]`; the placeholders get its leading axes.
-            state_infos: placeholders of a policy's recurrent state when it acted, passed on into the result; None
-                or an empty dict for policies without a state.
+            obs: observations `[..., O]`; the placeholders have the same leading axes.
+            state_infos: placeholders of the recurrent state, added to the result; None or an empty dict for policies
+                without recurrent state.
 
         Returns:
-            Dict of float32 placeholders, one per entry of the distribution.
+            Dict of float32 placeholders, one per parameter of the distribution.
         """
         leading = obs.shape.as_list()[:-1]
         info = {key: tf.placeholder(tf.float32, leading + list(shape), name=f"{self.name}_{key}")
@@ -120,13 +122,13 @@ class Policy(Serializable, FlatPolicy):
 
     def likelihood_ratio_sym(self, obs: tf.Tensor, action: tf.Tensor, dist_info_old: DistInfoSym,
                              policy_params: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Builds the ratio `pi_new(a | o) / pi_old(a | o)`.
+        """Builds the likelihood ratio `pi_new(a | o) / pi_old(a | o)`.
 
         Args:
             obs: `[N, O]` or `[M, N, O]`.
             action: `[N, A]` or `[M, N, A]`.
-            dist_info_old: the distribution that the actions were sampled from.
-            policy_params: name to tensor, the new parameters; stacked for all tasks at once.
+            dist_info_old: parameters of the distribution that the actions were sampled from.
+            policy_params: name to tensor, the new parameters; stacked over tasks if `obs` has an axis `M`.
 
         Returns:
             `[N]` or `[M, N]`.
@@ -136,13 +138,13 @@ class Policy(Serializable, FlatPolicy):
 
     def log_likelihood_sym(self, obs: tf.Tensor, action: tf.Tensor,
                            policy_params: Mapping[str, tf.Tensor]) -> tf.Tensor:
-        """Builds the log-density `log pi(a | o)`, nats; arguments and shapes as in `likelihood_ratio_sym`."""
+        """Builds the log-density `log pi(a | o)`, in nats; arguments and shapes as in `likelihood_ratio_sym`."""
         info = self.distribution_info_sym(obs, params=policy_params)
         return self.distribution.log_likelihood_sym(action, info)
 
     @property
     def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return tuple(self.distribution.action_shape)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:
@@ -150,7 +152,7 @@ class Policy(Serializable, FlatPolicy):
         return self._sample_actions({self._obs_ph: self._check_observations("observations", observations, ndim=2)})
 
     def _sample_actions(self, feed: Dict[tf.Tensor, np.ndarray]) -> Tuple[np.ndarray, Infos]:
-        """Runs the operations that act, and samples from the distribution."""
+        """Runs the operations for acting, and samples from the distribution."""
         info = self._variables.session().run(self._acting_info, feed)
         leading = feed[self._obs_ph].shape[:-1]
         specs = self.distribution.dist_info_specs
@@ -158,7 +160,10 @@ class Policy(Serializable, FlatPolicy):
         return self.distribution.sample(info, self._rng), info
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Logs `AveragePolicyEntropy`, nats, mean over each path, then over paths, where the distribution has one."""
+        """Logs `AveragePolicyEntropy` if the distribution implements the entropy.
+
+        The column is the mean over paths of the mean entropy over each path, in nats.
+        """
         if hasattr(self.distribution, "entropy"):
             names = [name for name, _ in self.distribution.dist_info_specs]
             with contextlib.suppress(NotImplementedError):
@@ -169,15 +174,15 @@ class Policy(Serializable, FlatPolicy):
         return OrderedDict(self._variables.variables)
 
     def get_param_values(self) -> "OrderedDict[str, np.ndarray]":
-        """Returns the current parameter values by name, as `set_params` takes them."""
+        """Returns the current parameter values by name, in the form that `set_params` accepts."""
         return self._variables.read()
 
     def set_params(self, policy_params: Params) -> None:
-        """Sets all parameters by name, with a finite value for each."""
+        """Sets all parameters; `policy_params` maps every parameter name to a finite array."""
         self._variables.write(policy_params, "policy_params")
 
     def get_flat_params(self) -> np.ndarray:
-        """Returns all parameters in the order of `get_params`; a copy, float32 `[D]`."""
+        """Returns a copy of all parameters in the order of `get_params`, float32 `[D]`."""
         return flatten_params(self.get_param_values())
 
     def set_flat_params(self, flat_params: np.ndarray) -> None:
@@ -191,23 +196,26 @@ class Policy(Serializable, FlatPolicy):
             self.set_params(self.unflatten("policy_params", policy_params, ndim=1))
 
     def save_npz(self, path: PathLike) -> None:
-        """Writes all parameters to a file of arrays by name, which holds no code; see `load_npz`."""
+        """Writes all parameters to an `.npz` file of arrays by name. The file contains no code; see `load_npz`."""
         with atomic_file(path) as file:
             np.savez(file, **self.get_param_values())  # type: ignore[arg-type]
 
     def load_npz(self, path: PathLike) -> None:
-        """Sets all parameters from a file that `save_npz` wrote, of a policy of the same sizes; runs no code from it.
+        """Sets all parameters from a file that `save_npz` wrote; runs no code from the file.
+
+        Args:
+            path: the `.npz` file, of a policy with the same sizes.
 
         Raises:
-            ValueError: the file has another format, names or shapes differ from those of this policy, or a value is
-                not finite; names the file. The policy does not change.
+            ValueError: the file has another format, names or shapes differ from those of this policy, or a value is not
+                finite. The message names the file. The policy is unchanged.
             OSError: the file cannot be read.
         """
         try:
             with np.load(path, allow_pickle=False) as file:
                 self.set_params({name: file[name] for name in file.files})
-        except (AttributeError, TypeError, ValueError, zipfile.BadZipFile) as error:  # a lone array has no names
-            raise ValueError(f"path: expected the parameters of such a policy in {os.fspath(path)}: {error}") from error
+        except (AttributeError, TypeError, ValueError, zipfile.BadZipFile) as error:  # a single array has no names
+            raise ValueError(f"path: expected the parameters of this policy in {os.fspath(path)}: {error}") from error
 
     def unflatten(self, argument: str, flat: np.ndarray, ndim: int) -> "OrderedDict[str, np.ndarray]":
         """Splits vectors `[..., D]` into parameters by name; see `actors.parameters.unflatten_params`."""
@@ -215,15 +223,15 @@ class Policy(Serializable, FlatPolicy):
         return unflatten_params(argument, flat, shapes, ndim)
 
     def get_state(self) -> Dict[str, Any]:
-        """Returns the state of the policy in addition to its parameters, for a snapshot."""
+        """Returns the state of the policy without its parameters, for a snapshot."""
         return {"rng": self._rng.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores the state that `get_state` returned."""
         self._rng.bit_generator.state = state["rng"]
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Keeps constructor arguments, parameter values and random state."""
+        """Returns constructor arguments, parameter values and random state."""
         arguments = super().__getstate__()
         arguments = {"args": tuple(_by_name(value) for value in arguments["args"]),
                      "kwargs": {key: _by_name(value) for key, value in arguments["kwargs"].items()}}
@@ -232,8 +240,8 @@ class Policy(Serializable, FlatPolicy):
     def __setstate__(self, state: Dict[str, Any]) -> None:
         """Builds the policy in the default graph and restores its parameters."""
         check_own_pickle(self, state, "arguments", (
-            "Take its weights along: where it was pickled, `numpy.savez('policy.npz', **policy.get_param_values())`; "
-            "here, build a policy of the same sizes and call `policy.load_npz('policy.npz')`"))
+            "Transfer its weights instead: run `numpy.savez('policy.npz', **policy.get_param_values())` in the program "
+            "that created the pickle, then build a policy of the same sizes and call `policy.load_npz('policy.npz')`"))
         super().__setstate__(state["arguments"])
         self.set_params(state["params"])
         self._rng = state["rng"]
@@ -242,19 +250,21 @@ class Policy(Serializable, FlatPolicy):
 class MetaPolicy(Policy):
     """A policy that also holds adapted parameters, one set per task of a meta-batch.
 
-    The parameters before adaptation are TensorFlow variables; the adapted ones are NumPy arrays, fed through
-    placeholders stacked over tasks (`[M, ...]`), so that the graph does not grow with the number of tasks. After
-    construction, and after `switch_to_pre_update`, every task acts with the parameters before adaptation.
+    The parameters before adaptation are TensorFlow variables. The adapted parameters are NumPy arrays, fed through
+    placeholders stacked over tasks (`[M, ...]`), so the size of the graph does not depend on the number of tasks. After
+    construction and after `switch_to_pre_update`, the policy acts with the parameters before adaptation in every task.
 
     Args:
-        meta_batch_size (int): number `M` of tasks.
+        meta_batch_size (int): number of tasks `M`.
         obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
-        name (str): name scope of the policy's operations.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
-        learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
-        hidden_nonlinearity (callable, str or None): of the hidden layers; see `Policy`.
-        output_nonlinearity (callable, str or None): of the output layer.
+        action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
+            value. Default: True.
+        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
+            None for the identity. Default: `tf.tanh`.
+        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -275,7 +285,7 @@ class MetaPolicy(Policy):
                         output_nonlinearity)
 
     def _init_tasks(self, meta_batch_size: int) -> None:
-        """Sets the number of tasks, without adapted parameters."""
+        """Sets the number of tasks and clears the adapted parameters."""
         self.meta_batch_size = check_positive_int("meta_batch_size", meta_batch_size)
         self._stacked_values: Optional["OrderedDict[str, np.ndarray]"] = None
 
@@ -291,9 +301,9 @@ class MetaPolicy(Policy):
         self._acting_info = self.distribution_info_sym(self._obs_ph, self.policies_params_phs)
 
     def with_meta_batch_size(self, meta_batch_size: int) -> "MetaPolicy":
-        """Returns a policy for another number of tasks, which shares this one's graph and parameters.
+        """Returns a policy for another number of tasks that shares graph and parameters with this policy.
 
-        It has its own adapted parameters, none at first, and its own random state.
+        The result has separate adapted parameters (initially none) and a separate random state.
         """
         other = shallow_copy(self)
         other._init_tasks(meta_batch_size)
@@ -304,30 +314,30 @@ class MetaPolicy(Policy):
 
     @property
     def policies_params_vals(self) -> List["OrderedDict[str, np.ndarray]"]:
-        """The parameters each task acts with: a list of `M` ordered dicts (views; do not write to them)."""
+        """The current parameters of each task: a list of `M` ordered dicts of views (do not write to them)."""
         stacked = self.stacked_param_values()
         return [OrderedDict((name, values[task]) for name, values in stacked.items())
                 for task in range(self.meta_batch_size)]
 
     @property
     def policies_params_feed_dict(self) -> Dict[tf.Tensor, np.ndarray]:
-        """Feed dict of the parameters each task acts with: stacked placeholder to float32 `[M, ...]`."""
+        """Feed dict of the current parameters of each task: stacked placeholder to float32 `[M, ...]`."""
         stacked = self.stacked_param_values()
         return {placeholder: stacked[name] for name, placeholder in self.policies_params_phs.items()}
 
     def stacked_param_values(self) -> "OrderedDict[str, np.ndarray]":
-        """Returns the parameters each task acts with, float32 `[M, ...]` by name (read-only)."""
+        """Returns the current parameters of each task by name, float32 `[M, ...]` (read-only)."""
         if self._stacked_values is not None:
             return self._stacked_values
         return OrderedDict((name, np.broadcast_to(value, (self.meta_batch_size,) + value.shape))
                            for name, value in self.get_param_values().items())
 
     def switch_to_pre_update(self) -> None:
-        """Makes every task act with the parameters before adaptation; drops the adapted parameters."""
+        """Discards the adapted parameters: the policy acts with the parameters before adaptation in every task."""
         self._stacked_values = None
 
     def update_task_parameters(self, updated_policies_parameters: Sequence[Params]) -> None:
-        """Sets the adapted parameters of each task, given as `M` dicts of name to value."""
+        """Sets the adapted parameters of each task from `M` dicts of name to array."""
         if len(updated_policies_parameters) != self.meta_batch_size:
             raise ValueError(f"updated_policies_parameters: expected {self.meta_batch_size} dicts (meta_batch_size), "
                              f"got {len(updated_policies_parameters)}")
@@ -337,11 +347,11 @@ class MetaPolicy(Policy):
             OrderedDict((name, np.stack([params[name] for params in tasks])) for name in self._variables.variables))
 
     def set_stacked_param_values(self, values: "OrderedDict[str, np.ndarray]") -> None:
-        """Sets the adapted parameters of all tasks, float32 `[M, ...]` by name; does not check them."""
+        """Sets the adapted parameters of all tasks by name, float32 `[M, ...]`, without checking them."""
         self._stacked_values = values
 
     def load_params(self, policy_params: Union[np.ndarray, Params]) -> None:
-        """Sets adapted parameters from `[M, D]`, or those before adaptation from a vector `[D]` or a dict."""
+        """Sets adapted parameters from `[M, D]`, or parameters before adaptation from a vector `[D]` or a dict."""
         if not isinstance(policy_params, Mapping) and np.ndim(policy_params) == 2:
             if len(policy_params) != self.meta_batch_size:
                 raise ValueError(f"policy_params: expected {self.meta_batch_size} vectors (meta_batch_size), got "
@@ -351,7 +361,7 @@ class MetaPolicy(Policy):
             super().load_params(policy_params)
 
     def get_action(self, observation: np.ndarray, task: int = 0) -> Tuple[np.ndarray, Infos]:
-        """Samples an action with the parameters of a task, from 0 to `M - 1`; else as `Policy.get_action`."""
+        """Samples an action with the parameters of one task, from 0 to `M - 1`; otherwise as `Policy.get_action`."""
         observation = self._check_observations("observation", observation, ndim=1)
         if check_int_at_least("task", task, 0) >= self.meta_batch_size:
             raise ValueError(f"task: expected less than meta_batch_size={self.meta_batch_size}, got {task}")
@@ -359,7 +369,7 @@ class MetaPolicy(Policy):
         actions, infos = self._sample_actions({self._obs_ph: observation[None, None], **feed})
         return actions[0, 0], {key: value[0, 0] for key, value in infos.items()}
 
-    def get_actions(  # type: ignore[override]  # in all tasks
+    def get_actions(  # type: ignore[override]  # samples for all tasks
         self, observations: Sequence[np.ndarray]
     ) -> Tuple[List[np.ndarray], List[List[Infos]]]:
         """Samples actions for every task.
@@ -368,15 +378,15 @@ class MetaPolicy(Policy):
             observations: `M` arrays `[B, O]`, or one array `[M, B, O]`.
 
         Returns:
-            A list of `M` action arrays `[B, A]` (where actions are discrete, int64 `[B]`), and a list of `M` lists of
-            `B` dicts with the distributions that the actions were sampled from. Actions and infos are float32.
+            A list of `M` action arrays `[B, A]` (int64 `[B]` if actions are discrete), and a list of `M` lists of `B`
+            dicts with the parameters of the sampling distribution. Actions and infos are float32.
         """
         if len(observations) != self.meta_batch_size:
             raise ValueError(f"observations: expected {self.meta_batch_size} arrays (meta_batch_size), got "
                              f"{len(observations)}")
         lengths = sorted({len(task_observations) for task_observations in observations})
         if len(lengths) != 1:
-            raise ValueError(f"observations: expected equally many for every task, got lengths {lengths}")
+            raise ValueError(f"observations: expected the same number for every task, got lengths {lengths}")
         stacked = self._check_observations("observations", observations, ndim=3)
         actions, infos = self._sample_actions({self._obs_ph: stacked, **self.policies_params_feed_dict})
         agent_infos = [[{key: value[task, i] for key, value in infos.items()} for i in range(stacked.shape[1])]
@@ -385,11 +395,11 @@ class MetaPolicy(Policy):
 
     @replaces("get_action", "get_actions")
     def make_actor(self) -> Optional[Actor]:
-        """Returns an actor that acts as the policy does in its `M` tasks, without TensorFlow; by default None."""
+        """Returns an actor that acts like the policy in its `M` tasks, without TensorFlow. Default: None."""
         return None
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Adapted parameters are kept too."""
+        """Also returns the adapted parameters."""
         return {**super().__getstate__(), "adapted": self._stacked_values}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -398,15 +408,21 @@ class MetaPolicy(Policy):
 
 
 def _by_name(argument: Any) -> Any:
-    """Returns the name of a known nonlinearity (not all of their functions can be pickled), else the argument."""
+    """Returns the name of a known nonlinearity, else the argument. Not all nonlinearity functions can be pickled."""
     return nonlinearity_name(argument) or argument
 
 
 def log_path_mean(paths: Sequence[Path], key: str, names: Sequence[str],
                   function: Callable[[DistInfo], np.ndarray]) -> None:
-    """Logs the mean over paths of each path's mean of a function of its agent infos, which it needs by `names`.
+    """Logs the mean over paths of the path means of a function of the agent infos.
 
-    Paths without them do not count; without any, nothing is logged.
+    Paths that lack one of the agent infos are skipped. If all paths are skipped, nothing is logged.
+
+    Args:
+        paths: path dicts with `agent_infos`.
+        key: column name.
+        names: names of the agent infos that the function needs.
+        function: function of a dict of agent infos `[N, ...]`; returns `[N, ...]`.
     """
     infos = [path["agent_infos"] for path in paths if set(names) <= set(path["agent_infos"])]
     if infos:

@@ -1,4 +1,4 @@
-"""Policies for discrete actions: the logarithms of their odds are a multi-layer perceptron."""
+"""Policies for discrete actions: a multi-layer perceptron computes the logits."""
 from collections import OrderedDict
 from typing import Dict, Mapping, Optional, Sequence, Union
 
@@ -21,17 +21,17 @@ class CategoricalMLPPolicy(Policy):
     """Categorical policy: `pi(a | o) = softmax(mlp(o))_a` for the actions `a = 0, ..., n - 1`.
 
     The parameters are `logits_network/<layer>/kernel` and `logits_network/<layer>/bias` (layers `hidden_0`, ...,
-    `output`). Kernels start Glorot-uniform, biases at zero, drawn from the root seed.
+    `output`). Kernels have a Glorot-uniform initialization, drawn from the root seed. Biases are initialized to zero.
 
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
-        name (str): name scope of the policy's operations.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
-        learn_std (bool): True; there is no standard deviation to learn or not.
-        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
-            the identity.
-        output_nonlinearity (callable, str or None): of the output layer.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        learn_std (bool): must be True; a categorical policy has no standard deviation. Default: True.
+        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
+            None for the identity. Default: `tf.tanh`.
+        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
     """
 
     context_dim = 0  # MetaCategoricalMLPPolicy has one
@@ -42,13 +42,12 @@ class CategoricalMLPPolicy(Policy):
         Policy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                         output_nonlinearity)
         if not self.learn_std:
-            raise ValueError("learn_std: expected nothing or True, got False; a categorical policy has no standard "
-                             "deviation")
+            raise ValueError("learn_std: expected True, got False; a categorical policy has no standard deviation")
         self._distribution = Categorical(self.action_dim)
         self.build_graph()
 
     def build_graph(self) -> None:
-        """Builds the policy's variables and the operations that act; called once, by the constructor."""
+        """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         rng = seeding.next_rng(seeding.Stream.WEIGHTS)
         values = initial_mlp_values("logits_network", self.obs_dim + self.context_dim, self.action_dim,
                                     self.hidden_sizes, rng)
@@ -60,12 +59,12 @@ class CategoricalMLPPolicy(Policy):
 
     @property
     def distribution(self) -> Categorical:
-        """A `Categorical` of the number of actions."""
+        """The `Categorical` distribution over `n` actions."""
         return self._distribution
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
-        """See `Policy.distribution_info_sym`: `log_prob` `[N, n]`, or `[M, N, n]`."""
+        """See `Policy.distribution_info_sym`; returns `log_prob` `[N, n]` or `[M, N, n]`."""
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
             params = fold_context(params, "logits_network", self.obs_dim)
@@ -79,26 +78,26 @@ class CategoricalMLPPolicy(Policy):
         return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 
     def _stack(self, params: Params) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, ...]`; None as in `make_actors`."""
+        """Returns an actor for parameters `[M, ...]`; None under the same conditions as `make_actors`."""
         network = numpy_network(self)
         params = fold_context(params, "logits_network", self.obs_dim)
         return None if network is None else categorical_actor(params, network)
 
 
 class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
-    """A `CategoricalMLPPolicy` for meta-learning: each of `M` tasks acts with its own parameters.
+    """A `CategoricalMLPPolicy` for meta-learning, with separate parameters for each of `M` tasks.
 
     Args:
-        meta_batch_size (int): number `M` of tasks.
+        meta_batch_size (int): number of tasks `M`.
         obs_dim (int): size `O` of an observation.
         action_dim (int): number of actions `n`.
-        name (str): name scope of the policy's operations.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
-        learn_std (bool): True; there is no standard deviation to learn or not.
-        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
-            the identity.
-        output_nonlinearity (callable, str or None): of the output layer.
-        context_dim (int): number of context parameters, at least 0; see `MetaGaussianMLPPolicy`. Default 0.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        learn_std (bool): must be True; a categorical policy has no standard deviation. Default: True.
+        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
+            None for the identity. Default: `tf.tanh`.
+        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        context_dim (int): number of context parameters, at least 0; see `MetaGaussianMLPPolicy`. Default: 0.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
@@ -117,5 +116,5 @@ class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
 
     @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:
-        """See `MetaPolicy.make_actor`; None as in `make_actors`."""
+        """See `MetaPolicy.make_actor`; None under the same conditions as `make_actors`."""
         return self._stack(self.stacked_param_values())

@@ -1,4 +1,4 @@
-"""A Gaussian policy with a diagonal covariance matrix, its mean a multi-layer perceptron."""
+"""A Gaussian policy with diagonal covariance matrix, whose mean is a multi-layer perceptron."""
 import math
 from collections import OrderedDict
 from typing import Dict, Mapping, Optional, Sequence, Union
@@ -25,23 +25,24 @@ from meta_policy_search.utils.fast_paths import replaces
 
 
 class GaussianMLPPolicy(Policy):
-    """Gaussian policy: `a ~ N(mlp(o), diag(std^2))`, the standard deviation independent of the observation.
+    """Gaussian policy: `a ~ N(mlp(o), diag(std^2))`. The standard deviation does not depend on the observation.
 
-    The parameters are `mean_network/<layer>/kernel`, `mean_network/<layer>/bias` (layers `hidden_0`, ...,
-    `output`) and, if `learn_std`, `log_std_network/log_std_var`. Kernels start Glorot-uniform, biases at zero,
-    drawn from the root seed.
+    The parameters are `mean_network/<layer>/kernel`, `mean_network/<layer>/bias` (layers `hidden_0`, ..., `output`)
+    and, if `learn_std`, `log_std_network/log_std_var`. Kernels have a Glorot-uniform initialization, drawn from the
+    root seed. Biases are initialized to zero.
 
     Args:
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        name (str): name scope of the policy's operations.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
-        learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
-        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
-            the identity.
-        output_nonlinearity (callable, str or None): of the output layer.
-        init_std (float): initial standard deviation, in the action's unit.
-        min_std (float): smallest standard deviation.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
+            value. Default: True.
+        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
+            None for the identity. Default: `tf.tanh`.
+        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
+        min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
     """
 
     context_dim = 0  # MetaGaussianMLPPolicy has one
@@ -57,7 +58,7 @@ class GaussianMLPPolicy(Policy):
         self.build_graph()
 
     def build_graph(self) -> None:
-        """Builds the policy's variables and the operations that act; called once, by the constructor."""
+        """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         rng = seeding.next_rng(seeding.Stream.WEIGHTS)
         values = initial_mlp_values("mean_network", self.obs_dim + self.context_dim, self.action_dim,
                                     self.hidden_sizes, rng)
@@ -71,12 +72,15 @@ class GaussianMLPPolicy(Policy):
 
     @property
     def distribution(self) -> DiagonalGaussian:
-        """A `DiagonalGaussian` of the action's size."""
+        """The `DiagonalGaussian` distribution over actions of size `A`."""
         return self._distribution
 
     def distribution_info_sym(self, obs_var: tf.Tensor,
                               params: Optional[Mapping[str, tf.Tensor]] = None) -> Dict[str, tf.Tensor]:
-        """See `Policy`: `mean` `[N, A]` and `log_std` `[1, A]`; or `[M, N, A]` and `[M, 1, A]`."""
+        """See `Policy.distribution_info_sym`.
+
+        Returns `mean` `[N, A]` and `log_std` `[1, A]`; with stacked parameters, `[M, N, A]` and `[M, 1, A]`.
+        """
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
             params = fold_context(params, "mean_network", self.obs_dim)
@@ -88,20 +92,23 @@ class GaussianMLPPolicy(Policy):
 
     @replaces(*ACTING)
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `FlatPolicy.make_actors`; None if a nonlinearity or the distribution is not the library's.
+        """See `FlatPolicy.make_actors`; None if a nonlinearity or the distribution is not from this library.
 
-        Given the same random numbers, its distributions agree with those of `get_actions` to about 1e-6.
+        The distribution parameters agree with those of `get_actions` to about 1e-6.
         """
         return self._stack(self.unflatten("flat_params", flat_params, ndim=2))
 
     def _stack(self, params: Params) -> Optional[Actor]:
-        """Returns an actor for parameters `[M, ...]`; None as in `make_actors`."""
+        """Returns an actor for parameters `[M, ...]`; None under the same conditions as `make_actors`."""
         network = numpy_network(self)
         fixed_log_std = None if self.learn_std else initial_log_std(self.action_dim, self.init_std)
         params = fold_context(params, "mean_network", self.obs_dim)
         return None if network is None else gaussian_actor(params, network, fixed_log_std, self.min_std)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:
-        """Adds `AveragePolicyStd`, the mean standard deviation of the actions, in the same way."""
+        """Logs `AveragePolicyEntropy` (see `Policy.log_diagnostics`) and `AveragePolicyStd`.
+
+        `AveragePolicyStd` is the mean over paths of the mean standard deviation over each path, in the action's unit.
+        """
         super().log_diagnostics(paths, prefix)
         log_path_mean(paths, prefix + "AveragePolicyStd", ["log_std"], lambda info: np.exp(info["log_std"]))

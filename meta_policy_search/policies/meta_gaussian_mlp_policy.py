@@ -1,4 +1,4 @@
-"""The Gaussian MLP policy with adapted parameters for each task of a meta-batch."""
+"""A Gaussian MLP policy with adapted parameters for each task of a meta-batch."""
 from typing import Optional, Sequence, Union
 
 import numpy as np
@@ -13,23 +13,24 @@ from meta_policy_search.utils.fast_paths import replaces
 
 
 class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
-    """A `GaussianMLPPolicy` for meta-learning: each of `M` tasks acts with its own parameters.
+    """A `GaussianMLPPolicy` for meta-learning, with separate parameters for each of `M` tasks.
 
     Args:
-        meta_batch_size (int): number `M` of tasks.
+        meta_batch_size (int): number of tasks `M`.
         obs_dim (int): size `O` of an observation.
         action_dim (int): size `A` of an action.
-        name (str): name scope of the policy's operations.
-        hidden_sizes (tuple of int): units of each hidden layer; empty for a linear policy.
-        learn_std (bool): whether the standard deviation is a parameter, or fixed at its initial value.
-        hidden_nonlinearity (callable, str or None): of the hidden layers, such as `tf.tanh` or `'tanh'`; None for
-            the identity.
-        output_nonlinearity (callable, str or None): of the output layer.
-        init_std (float): initial standard deviation, in the action's unit.
-        min_std (float): smallest standard deviation.
-        context_dim (int): number of context parameters (CAVIA, arXiv:1810.03642), at least 0; default 0. They are
-            joined to each observation, start at zero in every task and only inner steps change them: algorithms take
-            `adapt_params='context'` to change nothing else.
+        name (str): name scope of the policy's operations. Default: `"policy"`.
+        hidden_sizes (tuple of int): number of units of each hidden layer; empty for a linear policy. Default: (32, 32).
+        learn_std (bool): whether the standard deviation is a trained parameter; otherwise, it is fixed at its initial
+            value. Default: True.
+        hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
+            None for the identity. Default: `tf.tanh`.
+        output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
+        min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
+        context_dim (int): number of context parameters (CAVIA, arXiv:1810.03642), at least 0. They are joined to each
+            observation, are zero before adaptation, and only adaptation steps change them; with
+            `adapt_params='context'`, an algorithm adapts nothing else. Default: 0.
 
     Example:
         >>> import numpy as np
@@ -58,5 +59,5 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
 
     @replaces(*ACTING)
     def make_actor(self) -> Optional[Actor]:
-        """See `MetaPolicy.make_actor`; None as in `make_actors`."""
+        """See `MetaPolicy.make_actor`; None under the same conditions as `make_actors`."""
         return self._stack(self.stacked_param_values())

@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons in the graph, as pure functions of their parameters; and nonlinearities by name."""
+"""Multi-layer perceptrons in the graph, as pure functions of their parameters, and nonlinearities by name."""
 from collections import OrderedDict
 from typing import Any, Callable, Mapping, Optional, Union
 
@@ -16,7 +16,12 @@ assert set(_BY_NAME) == set(NONLINEARITIES)
 
 
 def resolve_nonlinearity(argument: str, value: Union[str, Nonlinearity]) -> Nonlinearity:
-    """Returns the graph function of a nonlinearity given as such, by name, or as None (the identity)."""
+    """Returns the graph function of a nonlinearity, given as a function, by name, or as None (the identity).
+
+    Raises:
+        TypeError: `value` is neither a function, a string nor None; the message calls it `argument`.
+        ValueError: `value` is not the name of a known nonlinearity.
+    """
     if isinstance(value, str):
         return _BY_NAME[check_choice(argument, value, _BY_NAME)]
     if value is not None and not callable(value):
@@ -25,20 +30,20 @@ def resolve_nonlinearity(argument: str, value: Union[str, Nonlinearity]) -> Nonl
 
 
 def nonlinearity_name(value: Nonlinearity) -> Optional[str]:
-    """Returns the name of a TensorFlow nonlinearity that is known by name, else None.
+    """Returns the name of a TensorFlow nonlinearity if it can be specified by name, else None.
 
-    TensorFlow exports the same nonlinearity as several function objects (`tf.tanh`, `tf.nn.tanh`), not all of which
-    can be pickled; module and name identify them.
+    TensorFlow exports the same nonlinearity as several function objects (`tf.tanh`, `tf.nn.tanh`), and not all of them
+    can be pickled. The function is therefore identified by its module and name.
     """
     module, name = (getattr(value, part, None) for part in ("__module__", "__name__"))
     return name if str(module).startswith("tensorflow.") and name in _BY_NAME else None
 
 
 def numpy_network(policy: Any) -> Optional[Network]:
-    """Returns the network of an MLP policy as actors take it.
+    """Returns the network structure of an MLP policy for an actor.
 
-    None if the policy has no vectorized form: a nonlinearity is not one of `NONLINEARITIES`, or its distribution was
-    replaced or samples by another function.
+    Returns None if the policy cannot be vectorized: a nonlinearity is not in `NONLINEARITIES`, the distribution was
+    replaced, or its `sample` method was overridden.
     """
     functions = policy.hidden_nonlinearity, policy.output_nonlinearity
     hidden, output = map(nonlinearity_name, functions)
@@ -49,21 +54,22 @@ def numpy_network(policy: Any) -> Optional[Network]:
 
 
 def make_variables(values: Mapping[str, np.ndarray]) -> "OrderedDict[str, tf.Variable]":
-    """Creates variables by name with these initial values."""
+    """Creates variables by name with the given initial values."""
     return OrderedDict((name, tf.Variable(value, use_resource=True, name=name)) for name, value in values.items())
 
 
 def forward_mlp(params: Mapping[str, tf.Tensor], inputs: tf.Tensor, scope: str, num_hidden_layers: int,
                 hidden_nonlinearity: Nonlinearity = tf.tanh, output_nonlinearity: Nonlinearity = None) -> tf.Tensor:
-    """Builds the network's output for one set of parameters or for one set per task.
+    """Builds the output of the network, for one set of parameters or for one set per task.
 
     Args:
-        params: kernels `[in, out]` and biases `[out]`, or stacked over tasks `[M, in, out]` and `[M, out]`.
-        inputs: `[N, in]` or `[M, N, in]` for unstacked, `[M, N, in]` for stacked parameters.
+        params: name to tensor: kernels `[in, out]` and biases `[out]`, or stacked over tasks, `[M, in, out]` and
+            `[M, out]`.
+        inputs: `[N, in]` or `[M, N, in]`; with stacked parameters, `[M, N, in]`.
         scope: prefix of the parameter names.
         num_hidden_layers: number of hidden layers.
-        hidden_nonlinearity: applied to every hidden layer; None for the identity.
-        output_nonlinearity: applied to the output; None for the identity.
+        hidden_nonlinearity: nonlinearity of every hidden layer; None for the identity. Default: `tf.tanh`.
+        output_nonlinearity: nonlinearity of the output layer. Default: None, the identity.
 
     Returns:
         `[N, out]` or `[M, N, out]`.

@@ -1,4 +1,4 @@
-"""The policy of a single task, made from a meta-policy."""
+"""A policy for a single task, created from a meta-policy."""
 import copy
 from typing import Optional, Tuple
 
@@ -14,13 +14,13 @@ from meta_policy_search.utils.fast_paths import replaces
 
 
 class TaskPolicy(FlatPolicy):
-    """The policy of a single task: acts as a meta-policy does, with separate parameters.
+    """A policy for a single task that acts like a meta-policy, with separate parameters.
 
-    It starts with a copy of the meta-policy's parameters before adaptation. It acts without TensorFlow if the
-    meta-policy has a vectorized method (`make_actors`), else in the meta-policy's graph.
+    The initial parameters are a copy of the meta-policy's parameters before adaptation. The policy acts without
+    TensorFlow if the meta-policy has the vectorized method `make_actors`, else in the graph of the meta-policy.
 
     Args:
-        meta_policy (MetaPolicy): the policy to act like; it stays as it is.
+        meta_policy (MetaPolicy): the meta-policy, which is not changed.
     """
 
     def __init__(self, meta_policy: MetaPolicy) -> None:
@@ -33,11 +33,11 @@ class TaskPolicy(FlatPolicy):
 
     @property
     def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return tuple(self._policy.distribution.action_shape)
 
     def get_param_values(self) -> Params:
-        """Returns the parameters by name, as `MetaPolicy.update_task_parameters` takes those of a task; copies."""
+        """Returns copies of the parameters by name, as accepted by `MetaPolicy.update_task_parameters`."""
         return self._policy.unflatten("flat_params", self._flat_params, ndim=1)
 
     def get_flat_params(self) -> np.ndarray:
@@ -48,14 +48,14 @@ class TaskPolicy(FlatPolicy):
         self._flat_params = flatten_params(self._policy.unflatten("flat_params", flat_params, ndim=1))
 
     def with_params(self, params: Params) -> "TaskPolicy":
-        """Returns a policy like this one with other parameters, by name."""
+        """Returns a copy of this policy with other parameters, given by name."""
         other = copy.copy(self)
         other.set_flat_params(flatten_params({name: np.asarray(params[name]) for name in self.get_param_values()}))
         return other
 
     @replaces("get_action", "get_actions")
     def make_actors(self, flat_params: np.ndarray) -> Optional[Actor]:
-        """See `FlatPolicy.make_actors`; None where the meta-policy has no vectorized method."""
+        """See `FlatPolicy.make_actors`; None if the meta-policy has no vectorized method."""
         return make_actors(self._policy, flat_params)
 
     def get_actions(self, observations: np.ndarray) -> Tuple[np.ndarray, Infos]:

@@ -239,7 +239,7 @@ DISCRETE = EnvSpec(gym.spaces.Box(-1.0, 1.0, (O,)), gym.spaces.Discrete(A))
     (lambda: make(policy_lr=-1.0), ValueError, "policy_lr: expected a finite number above 0, got -1.0"),
     (lambda: make(qf_lr=0.0), ValueError, "qf_lr: expected a finite number above 0, got 0.0"),
     (lambda: make_with(qf=None), TypeError, "qf: expected an MLPQFunction, got None"),
-    (lambda: make_with(qf=MLPQFunction(O, A + 1)), ValueError, "qf: expected one for .* of size 2, got 2 and 3"),
+    (lambda: make_with(qf=MLPQFunction(O, A + 1)), ValueError, "qf: expected .* of size 2, .* got 2 and 3"),
     (lambda: make_with(policy=GaussianMLPPolicy(O, A)), TypeError, "policy: expected a DeterministicMLPPolicy"),
     (lambda: make_with(policy=CategoricalMLPPolicy(O, A), spec=DISCRETE), TypeError, "policy: expected a Determin"),
 ])

@@ -254,7 +254,7 @@ def test_parameters_of_an_adapted_object_are_its_own():
 
 @pytest.mark.parametrize("value", [None, 3, types.SimpleNamespace(fit=print), types.SimpleNamespace(fit=1, predict=2)])
 def test_an_object_without_fit_and_predict_is_refused(value):
-    with pytest.raises(TypeError, match="^return_baseline: expected an object with the methods fit and predict "):
+    with pytest.raises(TypeError, match="^return_baseline: expected an object with the methods fit and predict, "):
         as_baseline(value, "return_baseline")
 
 
@@ -325,7 +325,7 @@ def broken(key, value):
     (broken("returns", np.zeros((4, 1))), "paths[1]: returns: expected shape [T] with T of at least 1, got (4, 1)"),
     (broken("observations", np.zeros(4)), "paths[1]: observations: expected shape [T, O]"),
     (broken("returns", np.zeros(0)), "paths[1]: returns: expected shape [T] with T of at least 1, got (0,)"),
-    (broken("returns", np.zeros(5)), "paths[1]: observations: expected shape (5, 3) to go with 'returns'"),
+    (broken("returns", np.zeros(5)), "paths[1]: observations: expected shape (5, 3) to match 'returns'"),
     (broken("observations", np.zeros((4, 2))), "paths[1]: observations: expected shape (4, 3)"),
     (broken("returns", np.full(4, 1e308)), "targets as large as 1e+308 overflow the fit"),
 ])
@@ -339,8 +339,8 @@ def test_fit_says_what_is_wrong_and_keeps_its_parameters(paths, message):
 def test_predict_and_log_diagnostics_say_what_is_wrong():
     baseline = LinearFeatureBaseline()
     baseline.fit(make_paths(obs_dim=3))
-    with pytest.raises(ValueError, match=re.escape("observations of shape (4, 2) make 8 features, but the baseline has "
-                                                   "10 coefficients")):
+    with pytest.raises(ValueError, match=re.escape("path: expected observations with 10 features, one per coefficient, "
+                                                   "got shape (4, 2) with 8 features")):
         baseline.predict({"observations": np.zeros((4, 2))})
     with pytest.raises(ValueError, match="path: expected a key 'observations'"):
         baseline.predict({"rewards": np.zeros(4)})

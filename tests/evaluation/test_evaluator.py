@@ -570,7 +570,7 @@ def test_mistakes_with_algorithms_that_adapt_by_themselves(trainer):
     evaluator = make_search(trainer)
     with pytest.raises(ValueError, match=r"step_sizes: expected None, as SearchAdaptation has its own, got \[0.1\]"):
         evaluator.evaluate(step_sizes=[0.1])
-    with pytest.raises(ValueError, match="expected at least one with each of 8 candidates, got those of"):
+    with pytest.raises(ValueError, match="at least one trajectory for each of the 8 candidates, got trajectories for"):
         make_search(trainer, candidates=8).evaluate(tasks=1)
 
 

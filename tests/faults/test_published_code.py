@@ -249,7 +249,7 @@ def unpickle(cls, state):
 
 @pytest.mark.parametrize("cls, state, advice", [
     (MetaGaussianMLPPolicy, {"init_args": {"__args": (), "__kwargs": {}}, "network_params": {}},
-     r"Take its weights along: .*numpy.savez\('policy.npz', .*policy.load_npz\('policy.npz'\)"),
+     r"Transfer its weights instead: .*numpy.savez\('policy.npz', .*policy.load_npz\('policy.npz'\)"),
     (MetaPointEnvCorner, {"reward_type": "sparse", "corners": [], "goal": np.zeros(2)}, "Build it anew"),
     (normalize, {"__args": (), "__kwargs": {}, "_obs_mean": 0.0, "_obs_var": 1.0}, "Build it anew"),
 ], ids=lambda value: getattr(value, "__name__", ""))

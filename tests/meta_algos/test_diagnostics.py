@@ -266,5 +266,5 @@ def test_mistakes():
     class Own:
         num_inner_grad_steps = 1
 
-    with pytest.raises(ValueError, match="diagnostics: expected False, as .* has none"):
+    with pytest.raises(ValueError, match="diagnostics: expected False, got True; .* has no diagnostics"):
         Trainer(Own(), trainer.env, trainer.sampler, trainer.sample_processor, trainer.policy, 1, diagnostics=True)

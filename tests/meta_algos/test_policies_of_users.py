@@ -88,8 +88,8 @@ def trainer_of(algo):
 @pytest.mark.parametrize("algo_cls", [ProMP, TRPOMAML])
 def test_an_algorithm_that_needs_a_divergence_says_so_and_which_do_without(algo_cls, policy_cls):
     name = type(policy_cls.own).__name__
-    with pytest.raises(TypeError, match=f"^policy: {algo_cls.__name__} needs a distribution with kl_sym, which {name} "
-                                        "does not implement; VPGMAML and DICEMAML do without$"):
+    with pytest.raises(TypeError, match=f"^policy: expected a distribution with kl_sym for {algo_cls.__name__}, got "
+                                        f"{name} without it; VPGMAML and DICEMAML do not need kl_sym$"):
         algo_cls(make(policy_cls), meta_batch_size=M)
 
 
@@ -153,7 +153,7 @@ def test_an_inner_step_that_is_not_finite_is_refused():
     before = algo.policy.policies_params_vals
     samples[1]["advantages"][2] = 1e38
     with pytest.raises(FloatingPointError, match="^adaptation: mean_network/output/kernel of task 1 would not be "
-                                                 "finite, so the step was refused and the policy is as it was"):
+                                                 "finite; the step was rejected and the policy is unchanged"):
         algo.adapt(samples)
     for params, kept in zip(algo.policy.policies_params_vals, before):
         for name in kept:

@@ -204,7 +204,7 @@ def test_a_gradient_that_is_not_finite_is_refused_by_the_variables_name():
     variables = target.variables
     optimizer = MAMLFirstOrderOptimizer()
     optimizer.build_graph(tf.reduce_sum(variables["fine"] + tf.sqrt(variables["root"])), target, {})
-    with pytest.raises(FloatingPointError, match="the gradient by root:0 is not finite"):
+    with pytest.raises(FloatingPointError, match="the gradient with respect to root:0 is not finite"):
         optimizer.optimize({})
     assert target.values.read() == {"fine": [1.0], "root": [0.0]}
 
@@ -313,7 +313,7 @@ def test_inputs_are_checked(values):
 
 def test_more_minibatches_than_samples_are_refused():
     problem = Quadratic(MAMLFirstOrderOptimizer(num_minibatches=5))
-    with pytest.raises(ValueError, match="num_minibatches: expected at most the 4 samples, got 5"):
+    with pytest.raises(ValueError, match="num_minibatches: expected at most the number of samples, 4, got 5"):
         problem.optimize(ZEROS)
 
 
@@ -323,7 +323,7 @@ def test_inputs_with_different_numbers_of_samples_are_refused():
     loss = target.variables["w"][0] * (tf.reduce_mean(phs["a"]) + tf.reduce_mean(phs["b"]))
     optimizer = MAMLFirstOrderOptimizer(num_minibatches=2)
     optimizer.build_graph(loss, target, phs)
-    with pytest.raises(ValueError, match="equally many samples.*'a': 4, 'b': 6"):
+    with pytest.raises(ValueError, match="the same number of samples.*'a': 4, 'b': 6"):
         optimizer.optimize({"a": np.zeros(4), "b": np.zeros(6)})
 
 

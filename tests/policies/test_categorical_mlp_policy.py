@@ -160,7 +160,7 @@ def test_log_diagnostics(policy):
 
 
 @pytest.mark.parametrize("arguments, error, message", [
-    ({"learn_std": False}, ValueError, "learn_std: expected nothing or True, got False; .* no standard deviation"),
+    ({"learn_std": False}, ValueError, "learn_std: expected True, got False; .* no standard deviation"),
     ({"init_std": 0.5}, TypeError, "unexpected keyword argument 'init_std'"),
     ({"action_dim": 0}, ValueError, "action_dim"),
 ])

@@ -182,7 +182,7 @@ def test_wrong_vectors_are_refused(policy, shape):
         (np.zeros((2, B, O)), r"observations: expected 3 arrays \(meta_batch_size\), got 2"),
         (np.zeros((M, B, O + 1)), r"observations: expected shape \(any, any, 3\), got \(3, 4, 4\)"),
         (np.zeros((M, O)), r"observations: expected shape \(any, any, 3\), got \(3, 3\)"),
-        ([np.zeros((2, O)), np.zeros((1, O)), np.zeros((2, O))], r"equally many for every task, got lengths \[1, 2\]"),
+        ([np.zeros((2, O)), np.zeros((1, O)), np.zeros((2, O))], r"same number for every task, got lengths \[1, 2\]"),
         (np.full((M, B, O), np.nan), "observations: expected finite numbers"),
     ],
 )

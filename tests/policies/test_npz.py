@@ -56,7 +56,7 @@ class Evil:
 def test_something_else_is_refused_and_none_of_its_code_runs(tmp_path, write):
     path, policy = tmp_path / "policy.npz", make()
     write(path)
-    with pytest.raises(ValueError, match=r"^path: expected the parameters of such a policy in .*policy\.npz"):
+    with pytest.raises(ValueError, match=r"^path: expected the parameters of this policy in .*policy\.npz"):
         policy.load_npz(path)
 
 

@@ -1,4 +1,4 @@
-"""Algorithms on NumPy that a `LocalRunner` runs: CEM, CMA-ES, and what off-policy algorithms share."""
+"""NumPy algorithms for `LocalRunner`: CEM, CMA-ES and the base class of off-policy algorithms."""
 from meta_policy_search.np.algos.cem import CEM
 from meta_policy_search.np.algos.cma_es import CMAES
 from meta_policy_search.np.algos.meta_rl_algorithm import MetaRLAlgorithm

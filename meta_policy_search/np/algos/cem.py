@@ -1,4 +1,4 @@
-"""Cross-entropy method."""
+"""Cross-entropy method (CEM)."""
 import math
 from typing import Any, List
 
@@ -11,43 +11,46 @@ from meta_policy_search.utils.checks import check_fraction, check_non_negative, 
 
 
 class CEM(PopulationAlgorithm):
-    """Cross Entropy Method: iteratively optimizes a gaussian distribution of policy parameters.
+    """Cross-entropy method: iteratively optimizes a Gaussian distribution over policy parameters.
 
-    In each epoch, CEM does the following:
+    In each epoch, CEM performs the following steps:
 
-    1. Sample `n_samples` policies from a gaussian distribution of mean `cur_mean` and std `cur_std`, with additional
-       variance that decays from policy to policy: policy `n`, counted over all epochs, is drawn with the variance
-       `cur_std^2 + extra_std^2 max(1 - n / extra_decay_time, 0)`.
-    2. Do rollouts for each policy.
-    3. Update `cur_mean` and `cur_std` to the mean and the (population) standard deviation of each parameter over the
-       `n_best` policies with the highest return.
+    1. Draw the parameters of `n_samples` candidates from a Gaussian distribution with mean `cur_mean`. Candidate `n`,
+       counted over all epochs, has the variance `cur_std^2 + extra_std^2 max(1 - n / extra_decay_time, 0)`.
+    2. Collect paths with each candidate.
+    3. Set `cur_mean` and `cur_std` to the mean and the (population) standard deviation of each parameter over the
+       `n_best` candidates with the highest return.
 
-    It starts at the policy's parameters with `cur_std = init_std`.
+    The search starts at the policy's parameters, with `cur_std = init_std`.
 
     Args:
-        env_spec (EnvSpec): the environment's spaces.
-        policy: policy with `get_flat_params` and `set_flat_params`, such as those of `np.policies`.
-        baseline (Baseline): fitted to the paths of each epoch, only for the logged explained variance.
-        n_samples (int): number of candidates in an epoch.
-        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return;
-            candidates are compared by their mean undiscounted return. Default: 0.99.
-        max_path_length (int): most steps of a path. Default: 500.
-        init_std (float): initial std for policy param distribution, above 0. Default: 1.
-        best_frac (float): fraction of best policies, in (0, 1]: `n_best = n_samples * best_frac`, rounded down, at
-            least 1. Default: 0.05.
-        extra_std (float): decaying std added to param distribution, at least 0. Default: 1.
-        extra_decay_time (float): iterations, `n_samples` in each epoch, until the extra std is zero, above 0.
-            Default: 100.
+        env_spec (EnvSpec): observation space and action space of the environment.
+        policy: policy with `get_flat_params` and `set_flat_params`, such as a policy from `np.policies`.
+        baseline (Baseline): fitted to the paths of each epoch, only to log the explained variance.
+        n_samples (int): number of candidates per epoch.
+        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return.
+            Candidates are compared by their mean undiscounted return. Default: 0.99.
+        max_path_length (int): maximum number of steps of a path. Default: 500.
+        init_std (float): initial standard deviation of the distribution, above 0. Default: 1.
+        best_frac (float): fraction of best candidates, in (0, 1]: `n_best = n_samples * best_frac`, rounded down, at
+            least
+            1. Default: 0.05.
+        extra_std (float): additional standard deviation, which decays to zero; at least 0. Default: 1.
+        extra_decay_time (float): number of iterations (`n_samples` per epoch) until the additional standard deviation
+            is zero, above 0. Default: 100.
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
-        cur_std (np.ndarray): its standard deviation, float64 `[D]`, without `extra_std`.
-        n_best (int): number of best policies in an update.
+        cur_std (np.ndarray): standard deviation of the distribution without `extra_std`, float64 `[D]`.
+        n_best (int): number of best candidates used in an update.
         best_return (float or None): mean undiscounted return of the best candidate of the last epoch.
 
+    Raises:
+        ValueError: an argument is out of range, `n_best` is 0, or `policy` does not fit `env_spec`.
+
     References:
-        Rubinstein 1999, "The cross-entropy method for combinatorial and continuous optimization"; Szita & Lorincz
-        2006, "Learning Tetris using the noisy cross-entropy method", for the decaying noise.
+        Rubinstein 1999, "The cross-entropy method for combinatorial and continuous optimization"; Szita & Lorincz 2006,
+        "Learning Tetris using the noisy cross-entropy method", for the decaying noise.
     """
 
     cur_std: np.ndarray
@@ -60,11 +63,11 @@ class CEM(PopulationAlgorithm):
         self.best_frac = check_fraction("best_frac", best_frac)
         self.extra_std = check_non_negative("extra_std", extra_std)
         self.extra_decay_time = check_positive("extra_decay_time", extra_decay_time)
-        # a product such as 49 * (1 / 49) may be just below the integer that is meant
+        # 1e-9, because a product such as 49 * (1 / 49) can be just below an integer
         self.n_best = math.floor(self.n_samples * self.best_frac + 1e-9)
         if self.n_best < 1:
-            raise ValueError(f"best_frac: expected at least 1 / n_samples = {1 / self.n_samples:.4g}, so that a policy "
-                             f"is left to learn from, got {best_frac!r} with n_samples={n_samples}")
+            raise ValueError(f"best_frac: expected at least 1 / n_samples = {1 / self.n_samples:.4g}, to select at "
+                             f"least one candidate, got {best_frac!r} with n_samples={n_samples}")
         self.begin()
 
     def _begin(self, mean: np.ndarray) -> None:

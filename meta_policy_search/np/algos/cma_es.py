@@ -1,4 +1,4 @@
-"""Covariance matrix adaptation evolution strategy, by the `cma` package."""
+"""Covariance matrix adaptation evolution strategy (CMA-ES), using the `cma` package."""
 from typing import Any, List
 
 import numpy as np
@@ -10,32 +10,36 @@ from meta_policy_search.utils.checks import check_bool, check_int_at_least, chec
 
 
 class CMAES(PopulationAlgorithm):
-    """Covariance Matrix Adaptation Evolution Strategy.
+    """Covariance matrix adaptation evolution strategy (CMA-ES).
 
-    It searches with a gaussian distribution of policy parameters whose mean, overall scale and full covariance matrix
-    adapt to the candidates that do best. It starts at the policy's parameters; `cur_mean` is its best estimate of the
-    optimum.
+    CMA-ES searches with a Gaussian distribution over policy parameters. Mean, overall scale and full covariance matrix
+    adapt to the best candidates. The search starts at the policy's parameters; `cur_mean` is the current estimate of
+    the optimum.
 
-    Memory grows with the square of the number of parameters, and time with its cube: for large networks use
-    `diagonal=True`, or `CEM`.
+    Memory grows with the square and time with the cube of the number of parameters. For large networks, use
+    `diagonal=True` or `CEM`.
 
     Args:
-        env_spec (EnvSpec): the environment's spaces.
-        policy: policy with `get_flat_params` and `set_flat_params`, such as those of `np.policies`, and at least two
-            parameters.
-        baseline (Baseline): fitted to the paths of each epoch, only for the logged explained variance.
-        n_samples (int): number of candidates in an epoch, at least 2.
-        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return;
-            candidates are compared by their mean undiscounted return. Default: 0.99.
-        max_path_length (int): most steps of a path. Default: 500.
-        sigma0 (float): initial std for param distribution, above 0. Default: 1.
-        diagonal (bool): whether only the diagonal of the covariance matrix adapts (sep-CMA-ES), so that memory and time
-            grow linearly with the number of parameters. Default: False.
+        env_spec (EnvSpec): observation space and action space of the environment.
+        policy: policy with `get_flat_params` and `set_flat_params`, such as a policy from `np.policies`, and at least
+            two parameters.
+        baseline (Baseline): fitted to the paths of each epoch, only to log the explained variance.
+        n_samples (int): number of candidates per epoch, at least 2.
+        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return.
+            Candidates are compared by their mean undiscounted return. Default: 0.99.
+        max_path_length (int): maximum number of steps of a path. Default: 500.
+        sigma0 (float): initial standard deviation of the distribution, above 0. Default: 1.
+        diagonal (bool): whether to adapt only the diagonal of the covariance matrix (sep-CMA-ES), so that memory and
+            time grow linearly with the number of parameters. Default: False.
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
-        sigma (float): its overall scale, `sigma0` at first.
+        sigma (float): overall scale of the distribution, initially `sigma0`.
         best_return (float or None): mean undiscounted return of the best candidate of the last epoch.
+
+    Raises:
+        ValueError: an argument is out of range, `policy` has fewer than two parameters, or `policy` does not fit
+            `env_spec`.
 
     References:
         Hansen 2016, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; Ros & Hansen 2008, "A simple
@@ -59,9 +63,9 @@ class CMAES(PopulationAlgorithm):
         self._strategy = CMAEvolutionStrategy(mean, self.sigma0, {
             "popsize": self.n_samples,
             "CMA_diagonal": self.diagonal,
-            "randn": self._standard_normal,  # rather than NumPy's global generator
-            "verbose": -9,  # no words
-            "verb_log": 0,  # no files
+            "randn": self._standard_normal,  # instead of NumPy's global generator
+            "verbose": -9,  # no output
+            "verb_log": 0,  # no log files
         })
         self._describe()
 
@@ -72,7 +76,7 @@ class CMAES(PopulationAlgorithm):
         return np.array(self._strategy.ask())
 
     def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
-        self._strategy.tell(list(candidates), list(-returns))  # it minimizes
+        self._strategy.tell(list(candidates), list(-returns))  # `cma` minimizes
         self._describe()
 
     def _describe(self) -> None:

@@ -1,4 +1,4 @@
-"""Base of algorithms that learn from a replay buffer."""
+"""Base class of algorithms that learn from a replay buffer."""
 import abc
 from collections import deque
 from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -21,46 +21,50 @@ from meta_policy_search.utils.checks import check_bool, check_finite, check_int_
 __all__ = ["OffPolicyRLAlgorithm", "Transitions"]
 
 Transitions = Mapping[str, np.ndarray]
-"""What `ReplayBuffer.sample_transitions` returns, the rewards scaled."""
+"""Return value of `ReplayBuffer.sample_transitions`, with scaled rewards."""
 
 _SMOOTHED_OVER = 100  # paths
-_SUCCESS_KEYS = ("is_success", "success")  # in the infos of Gymnasium and Meta-World
+_SUCCESS_KEYS = ("is_success", "success")  # keys of env infos in Gymnasium and Meta-World
 
 
 class OffPolicyRLAlgorithm(RLAlgorithm):
     """Base class of off-policy algorithms such as DDPG.
 
-    A subclass supplies `init_opt`, which its constructor calls last, and `optimize_policy`. To support rolling back an
-    interrupted epoch, it also supplies `get_learnt` and `set_learnt`.
+    A subclass implements `init_opt`, which its constructor calls last, and `optimize_policy`. To support rolling back
+    an interrupted epoch, it also implements `get_learnt` and `set_learnt`.
 
-    An epoch consists of `steps_per_epoch` cycles, each an iteration of the runner. A cycle collects paths with the
-    exploration policy and stores them; then, if the buffer holds at least `min_buffer_size` transitions, it makes
-    `n_train_steps` updates, each on `buffer_batch_size` transitions drawn from the buffer. After the last cycle the
-    policy itself is evaluated.
+    An epoch consists of `steps_per_epoch` cycles; each cycle is one iteration of the runner. A cycle collects paths
+    with the exploration policy and stores them in the buffer. If the buffer contains at least `min_buffer_size`
+    transitions, the cycle then performs `n_train_steps` updates, each on `buffer_batch_size` random transitions. After
+    the last cycle, the policy is evaluated without exploration.
 
     Args:
-        env_spec (EnvSpec): environment specification.
+        env_spec (EnvSpec): observation space and action space of the environment.
         policy (FlatPolicy): policy to train, such as a `np.policies.DeterministicMLPPolicy`.
-        qf (object): the Q-value network, such as a `np.q_functions.MLPQFunction`.
+        qf (object): the action-value function, such as a `np.q_functions.MLPQFunction`.
         replay_buffer (ReplayBuffer): stores the transitions.
-        use_target (bool): whether to learn from the values of target networks, which follow slowly. Default: False.
-        discount (float): discount factor for the cumulative return, in [0, 1]. Default: 0.99.
-        steps_per_epoch (int): number of `train_once` calls per epoch. Default: 20.
-        max_path_length (int or None): most steps of a path. Default: the environment's own time limit.
-        max_eval_path_length (int or None): most steps of a path in an evaluation. Default: `max_path_length`.
-        n_train_steps (int): updates in each cycle. Default: 50.
-        buffer_batch_size (int): transitions of an update. Default: 64.
-        min_buffer_size (int): transitions in the buffer before updates begin. Default: 10000.
-        rollout_batch_size (int): environments that step together; the data do not depend on it. Default: 1.
-        reward_scale (float): factor of the rewards in updates; logged returns are without it. Default: 1.
-        smooth_return (bool): whether the logged return is the mean over the latest 100 exploring paths, rather than
-            over those of the epoch. Default: True.
-        exploration_policy (ExplorationPolicy): acts while paths are collected. Default: `policy` itself.
-        num_eval_paths (int): paths of an evaluation; none if 0. Default: 10.
+        use_target (bool): whether to compute the targets of updates with target networks, which follow the learned
+            networks slowly. Default: False.
+        discount (float): discount factor per step, in [0, 1]. Default: 0.99.
+        steps_per_epoch (int): number of cycles (`train_once` calls) per epoch. Default: 20.
+        max_path_length (int or None): maximum number of steps of a path. Default: None, the time limit of the
+            environment.
+        max_eval_path_length (int or None): maximum number of steps of an evaluation path. Default: None,
+            `max_path_length`.
+        n_train_steps (int): number of updates per cycle. Default: 50.
+        buffer_batch_size (int): number of transitions per update. Default: 64.
+        min_buffer_size (int): number of transitions in the buffer before updates start. Default: 10000.
+        rollout_batch_size (int): number of environments that step together; does not affect the data. Default: 1.
+        reward_scale (float): factor of the rewards in updates; logged returns are not scaled. Default: 1.
+        smooth_return (bool): whether the logged return is the mean over the last 100 exploration paths; otherwise, it
+            is the mean over the exploration paths of the epoch. Default: True.
+        exploration_policy (ExplorationPolicy): collects the paths. Default: None, `policy`.
+        num_eval_paths (int): number of evaluation paths per epoch, at least 0. Default: 10.
 
     Raises:
-        ValueError: `policy` does not fit `env_spec`; `exploration_policy` explores with another policy; or the buffer
-            is smaller than `min_buffer_size`.
+        TypeError: `replay_buffer` is not a `ReplayBuffer`.
+        ValueError: `policy` does not fit `env_spec`; `exploration_policy` explores with another policy; or the capacity
+            of the buffer is less than `min_buffer_size`.
     """
 
     sampler_cls = OffPolicySampler
@@ -77,7 +81,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             raise TypeError(f"replay_buffer: expected a ReplayBuffer, got {replay_buffer!r}")
         self.replay_buffer = replay_buffer
         self.use_target = check_bool("use_target", use_target)
-        self._processor = SampleProcessor(ZeroBaseline(), discount=discount)  # for the figures of an evaluation
+        self._processor = SampleProcessor(ZeroBaseline(), discount=discount)  # logs the evaluation
         self.discount = self._processor.discount
         self.steps_per_epoch = check_positive_int("steps_per_epoch", steps_per_epoch)
         self.max_path_length = _check_length("max_path_length", max_path_length)
@@ -93,7 +97,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         self.smooth_return = check_bool("smooth_return", smooth_return)
         self.exploration_policy = exploration_policy
         if isinstance(exploration_policy, ExplorationPolicy) and exploration_policy.policy is not policy:
-            raise ValueError("exploration_policy: expected one that explores with policy itself, got one with another")
+            raise ValueError("exploration_policy: expected one that is based on policy, got one for another policy")
         self.num_eval_paths = check_int_at_least("num_eval_paths", num_eval_paths, 0)
         self._returns: Deque[float] = deque(maxlen=_SMOOTHED_OVER if self.smooth_return else None)
         self._successes: Deque[float] = deque(maxlen=self._returns.maxlen)
@@ -101,20 +105,24 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
 
     @abc.abstractmethod
     def init_opt(self) -> None:
-        """Builds what optimization needs, such as a TensorFlow graph."""
+        """Sets up optimization, such as a TensorFlow graph."""
 
     @abc.abstractmethod
     def optimize_policy(self, batches: Iterable[Transitions]) -> Mapping[str, float]:
-        """Makes an update on each batch, a dict of `ReplayBuffer.sample_transitions`; returns figures to log."""
+        """Performs one update per batch; returns values to log by column name.
+
+        Args:
+            batches: return values of `ReplayBuffer.sample_transitions`, with scaled rewards.
+        """
 
     def get_learnt(self) -> Any:
         """Returns what `optimize_policy` changes besides `policy` and `qf`; None (default) if it cannot be restored."""
 
     def set_learnt(self, learnt: Any) -> None:
-        """Restores what `get_learnt` returned; not called for None."""
+        """Restores the state that `get_learnt` returned; not called for None."""
 
     def get_state(self) -> Optional[Tuple]:
-        """See `RLAlgorithm.get_state`. The buffer keeps only what the epoch overwrites, not a copy of everything."""
+        """See `RLAlgorithm.get_state`. For the buffer, only the rows that the epoch overwrites are copied."""
         learnt = self.get_learnt()
         if learnt is None:
             return None
@@ -133,10 +141,10 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             figures.extend(before)
 
     def train(self, runner: Any) -> Optional[float]:
-        """Trains.
+        """Trains the policy for all epochs of the runner.
 
         Returns:
-            The average undiscounted return of exploring paths, see `smooth_return`.
+            The average undiscounted return of exploration paths; see `smooth_return`.
         """
         for _ in runner.step_epochs():
             if not self.smooth_return:
@@ -153,14 +161,14 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
         return self._average_return
 
     def train_once(self, itr: int, paths: Sequence[Path]) -> float:
-        """Stores paths and makes the updates of a cycle.
+        """Stores the paths of a cycle and performs its updates.
 
         Args:
             itr (int): iteration number.
             paths (list of dict): collected paths.
 
         Returns:
-            The average undiscounted return of exploring paths, see `smooth_return`.
+            The average undiscounted return of exploration paths; see `smooth_return`.
         """
         processed = self.process_samples(itr, paths)
         self.replay_buffer.add_paths(paths)
@@ -179,19 +187,19 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
             yield {**transitions, "rewards": transitions["rewards"] * np.float32(self.reward_scale)}
 
     def process_samples(self, itr: int, paths: Sequence[Path]) -> Dict[str, List]:
-        """Returns figures of each path.
+        """Returns the return, success and completeness of each path.
 
         Args:
             itr (int): iteration number.
-            paths (list of dict): collected paths. A sampler that returns parts of paths marks unfinished ones with
+            paths (list of dict): collected paths. A sampler that returns parts of paths marks unfinished paths with
                 `complete=False`.
 
         Returns:
-            Dict of lists with one entry for each path:
+            Dict of lists with one entry per path:
 
             * `undiscounted_returns` (list of float): sums of rewards.
-            * `success_history` (list of float): 1 where the environment reported a success (`env_infos['is_success']`
-              or `['success']`) at any step, else 0.
+            * `success_history` (list of float): 1 if the environment reported a success (`env_infos['is_success']` or
+              `env_infos['success']`) at any step, else 0.
             * `complete` (list of bool): whether the path has ended.
         """
         return {"undiscounted_returns": path_returns(concatenate_paths(paths)).tolist(),
@@ -199,7 +207,7 @@ class OffPolicyRLAlgorithm(RLAlgorithm):
                 "complete": [bool(path.get("complete", True)) for path in paths]}
 
     def log_diagnostics(self, paths: Sequence[Path]) -> None:
-        """Logs figures of an epoch, and those of the policy about the paths of its last cycle."""
+        """Logs statistics of an epoch, and diagnostics of the policy on the paths of the last cycle."""
         logger.logkv("AverageReturn", self._average_return)
         if self._successes and any(key in path.get("env_infos", {}) for path in paths for key in _SUCCESS_KEYS):
             logger.logkv("SuccessRate", float(np.mean(self._successes)))

@@ -1,4 +1,4 @@
-"""Base of algorithms that search for policy parameters by comparing candidates."""
+"""Base class of algorithms that search for policy parameters by comparing candidates."""
 import abc
 import copy
 from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar
@@ -20,21 +20,23 @@ SearchT = TypeVar("SearchT", bound="PopulationAlgorithm")
 
 
 class PopulationAlgorithm(RLAlgorithm):
-    """A search distribution over the parameters of a policy, improved by the returns of candidates drawn from it.
+    """Searches for policy parameters with a distribution that is updated by the returns of candidates drawn from it.
 
-    An iteration is one candidate, an epoch a cycle of `n_samples` iterations, after which the distribution is updated.
-    Training starts at the policy's parameters; after each epoch the policy has the parameters `cur_mean`.
+    Each iteration evaluates one candidate. Each epoch is a cycle of `n_samples` iterations, followed by an update of
+    the distribution. The search starts at the policy's parameters. After each epoch, the policy has the parameters
+    `cur_mean`.
 
-    A subclass supplies `_begin`, `_draw` and `_update`, which keep `cur_mean`; its constructor ends with `begin`.
+    A subclass implements `_begin`, `_draw` and `_update`, which maintain `cur_mean`. Its constructor calls `begin`
+    last.
 
     Args:
-        env_spec (EnvSpec): the environment's spaces.
-        policy: policy with `get_flat_params` and `set_flat_params`, such as those of `np.policies`.
-        baseline (Baseline): fitted to the paths of each epoch, for the logged explained variance only.
-        n_samples (int): number of candidates in an epoch.
-        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return;
-            candidates are compared by their mean undiscounted return. Default: 0.99.
-        max_path_length (int): steps after which a path is cut off. Default: 500.
+        env_spec (EnvSpec): observation space and action space of the environment.
+        policy: policy with `get_flat_params` and `set_flat_params`, such as a policy from `np.policies`.
+        baseline (Baseline): fitted to the paths of each epoch, only to log the explained variance.
+        n_samples (int): number of candidates per epoch.
+        discount (float): discount factor per step, in [0, 1], for the baseline and the logged discounted return.
+            Candidates are compared by their mean undiscounted return.
+        max_path_length (int): maximum number of steps of a path.
 
     Attributes:
         cur_mean (np.ndarray): mean of the distribution, float64 `[D]`.
@@ -48,7 +50,7 @@ class PopulationAlgorithm(RLAlgorithm):
                  max_path_length: int) -> None:
         self.env_spec = check_env_spec("env_spec", env_spec)
         if not hasattr(policy, "get_flat_params"):
-            raise TypeError(f"policy: expected one with get_flat_params and set_flat_params, got {policy!r}")
+            raise TypeError(f"policy: expected an object with get_flat_params and set_flat_params, got {policy!r}")
         check_spaces(policy, env_spec)
         self.policy = policy
         self._processor = SampleProcessor(baseline, discount=discount)
@@ -59,31 +61,31 @@ class PopulationAlgorithm(RLAlgorithm):
 
     @property
     def baseline(self) -> Any:
-        """The baseline."""
+        """The baseline, which is fitted only to log the explained variance."""
         return self._processor.baseline
 
     def begin(self) -> None:
         """Starts a new search at the policy's parameters."""
-        self._cycle = 0  # number of the current cycle
-        self._candidates: Optional[np.ndarray] = None  # of this cycle
-        self._returns: List[float] = []  # of its candidates so far
+        self._cycle = 0  # index of the current cycle
+        self._candidates: Optional[np.ndarray] = None  # of the current cycle
+        self._returns: List[float] = []  # of the candidates evaluated so far
         self._paths: List[Path] = []
         self._average_return: Optional[float] = None
         self.best_return: Optional[float] = None
         self._begin(self.policy.get_flat_params().astype(np.float64))
 
     def get_state(self) -> Tuple[Dict[str, Any], np.ndarray]:
-        """Returns the search and the policy's parameters, which roll back an interrupted epoch."""
+        """Returns the state of the search and the policy's parameters, to roll back an interrupted epoch."""
         shared = (self, self.policy, self.env_spec, self._processor)
         return copy.deepcopy(vars(self), {id(given): given for given in shared}), self.policy.get_flat_params()
 
     def set_state(self, state: Tuple[Dict[str, Any], np.ndarray]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores the state that `get_state` returned."""
         vars(self).update(state[0])
         self.policy.set_flat_params(state[1])
 
     def begin_anew(self: SearchT) -> SearchT:
-        """Returns a new search with the same arguments that starts at the policy's parameters."""
+        """Returns a new search with the same arguments, which starts at the policy's parameters."""
         other = copy.copy(self)
         other._rng = seeding.next_rng(seeding.Stream.SEARCH)
         other.begin()
@@ -99,20 +101,22 @@ class PopulationAlgorithm(RLAlgorithm):
 
     @abc.abstractmethod
     def _update(self, candidates: np.ndarray, returns: np.ndarray) -> None:
-        """Updates the distribution by candidates `[n_samples, D]` and their mean undiscounted returns `[n_samples]`."""
+        """Updates the distribution with candidates `[n_samples, D]` and their returns `[n_samples]`."""
 
     @property
     def candidates(self) -> np.ndarray:
-        """The candidates of the current cycle, float64 `[n_samples, D]`."""
+        """Candidates of the current cycle, float64 `[n_samples, D]`."""
         if self._candidates is None:
             self._candidates = self._draw(self._cycle)
         return self._candidates
 
     def tell(self, returns: np.ndarray) -> None:
-        """Ends a cycle: updates the distribution, from which the next candidates are drawn. `train_once` calls it.
+        """Ends a cycle: updates the distribution, from which the next candidates are drawn.
+
+        `train_once` calls this method after the last candidate of a cycle.
 
         Args:
-            returns: `[n_samples]`, finite, mean undiscounted return of each of `candidates`.
+            returns: `[n_samples]`, finite, mean undiscounted return of each candidate.
         """
         returns = np.asarray(returns, np.float64)
         if returns.shape != (self.n_samples,) or not np.isfinite(returns).all():
@@ -124,11 +128,11 @@ class PopulationAlgorithm(RLAlgorithm):
         self._candidates, self._returns, self._paths = None, [], []
 
     def train(self, runner: Any) -> Optional[float]:
-        """Trains; continues the search if the runner resumes a run.
+        """Runs the search for all epochs of the runner; continues the search if the runner resumes a run.
 
         Returns:
-            The average undiscounted return in the last epoch, over all candidates; that of the best of them is
-            `best_return`.
+            The average undiscounted return of all candidates in the last epoch. `best_return` is the return of the best
+            candidate.
         """
         if runner.step_itr == 0:
             self.begin()
@@ -142,20 +146,21 @@ class PopulationAlgorithm(RLAlgorithm):
         return self._average_return
 
     def train_once(self, itr: int, paths: Sequence[Path]) -> float:
-        """Takes the paths of one candidate, and gives the policy the parameters of the next one.
+        """Processes the paths of one candidate, and sets the policy's parameters to the next candidate.
 
-        In a loop of your own, set the policy's parameters to `candidates[0]` first, and to `cur_mean` at the end.
+        In a custom training loop, set the policy's parameters to `candidates[0]` before the first call, and to
+        `cur_mean` after the last call.
 
         Args:
-            itr (int): iteration number, which must be the number of iterations done.
-            paths (list of dict): paths that the candidate acted in.
+            itr (int): iteration number; must equal the number of completed iterations.
+            paths (list of dict): paths collected with the candidate.
 
         Returns:
-            The average undiscounted return of the epoch so far.
+            The average undiscounted return of the candidates evaluated so far in the epoch.
         """
         expected = self._cycle * self.n_samples + len(self._returns)
         if check_int_at_least("itr", itr, 0) != expected:
-            raise ValueError(f"itr: expected {expected}, the number of iterations done, got {itr}")
+            raise ValueError(f"itr: expected {expected}, the number of completed iterations, got {itr}")
         self._returns.append(float(path_returns(concatenate_paths(paths)).mean()))
         self._paths += paths
         self._average_return = float(np.mean(self._returns))
@@ -167,7 +172,7 @@ class PopulationAlgorithm(RLAlgorithm):
         return self._average_return
 
     def _log(self, returns: np.ndarray, paths: List[Path]) -> None:
-        """Logs a cycle by its candidates' returns `[n_samples]` and paths, and fits the baseline to these."""
+        """Logs a cycle from the returns `[n_samples]` and paths of its candidates, and fits the baseline to them."""
         samples = self._processor.process_samples(paths, log="all")
         predictions = np.concatenate([self.baseline.predict(path) for path in paths])
         logger.logkv("BestCandidateReturn", self.best_return)

@@ -1,4 +1,4 @@
-"""The interface of the algorithms that a `LocalRunner` runs."""
+"""Interface of algorithms that a `LocalRunner` runs."""
 import abc
 from typing import Any
 
@@ -6,15 +6,15 @@ from meta_policy_search.utils.serializable import Configurable
 
 
 class RLAlgorithm(Configurable, abc.ABC):
-    """Base class for all the algorithms.
+    """Base class of algorithms that a `LocalRunner` runs.
 
-    A snapshot contains the whole object: everything that training depends on has to be an attribute that can be
+    A snapshot contains the whole object. Everything that training depends on must therefore be an attribute that can be
     pickled.
 
     Attributes:
-        sampler_cls: class of the sampler that `LocalRunner.setup` creates; None (default) for no sampler.
-        policy: the policy in snapshots; default None.
-        baseline: the baseline in snapshots; default None.
+        sampler_cls: class of the sampler that `LocalRunner.setup` creates. Default: None, no sampler.
+        policy: the policy, stored in snapshots. Default: None.
+        baseline: the baseline, stored in snapshots. Default: None.
     """
 
     sampler_cls: Any = None
@@ -26,16 +26,16 @@ class RLAlgorithm(Configurable, abc.ABC):
         """Obtains samples and trains, epoch by epoch.
 
         Args:
-            runner (LocalRunner): provides `runner.step_epochs()`, which also saves snapshots and controls the sampler,
-                and `runner.obtain_samples()`. The algorithm increments `runner.step_itr`, which is 0 when training
-                begins and above 0 when it is resumed.
+            runner (LocalRunner): provides `runner.obtain_samples()` and `runner.step_epochs()`, which also saves
+                snapshots and controls the sampler. The algorithm increments `runner.step_itr`, which is 0 at the start
+                of training and above 0 when training is resumed.
 
         Returns:
-            The value that `LocalRunner.train` returns.
+            The return value of `LocalRunner.train`.
         """
 
     def get_state(self) -> Any:
-        """Returns what an epoch changes, so that it can be rolled back; None (default) if it cannot."""
+        """Returns the state that an epoch changes, for rollback; None (default) if it cannot be rolled back."""
 
     def set_state(self, state: Any) -> None:
-        """Restores what `get_state` returned at the start of the epoch; not called for None."""
+        """Restores the state that `get_state` returned at the start of the epoch; not called for None."""

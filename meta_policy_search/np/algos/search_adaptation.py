@@ -1,4 +1,4 @@
-"""Adaptation without gradients: a search among policy parameters in each task, from a common mean."""
+"""Gradient-free adaptation: searches for policy parameters in each task, starting from a common mean."""
 from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
@@ -14,20 +14,21 @@ from meta_policy_search.utils.fast_paths import replaces
 
 __all__ = ["SearchAdaptation", "SearchPolicy"]
 
-CANDIDATE = "candidate"  # the agent info that says which candidate acted
+CANDIDATE = "candidate"  # agent info with the index of the candidate that acted
 
 
 class SearchAdaptation(MetaRLAlgorithm):
-    """A meta-baseline without gradients: in each task, CEM or CMA-ES searches from a common mean.
+    """Gradient-free meta-baseline: CEM or CMA-ES searches in each task, starting from a common mean.
 
-    A policy that explores acts with another candidate in each path, in turn. The candidates' returns update the search
-    distribution, and the adapted policy has its mean. So an adaptation step is a cycle of the search, and each
-    candidate has to act in at least one path. `algos.GradientAdaptation`, which has the same interface, begins at the
-    same parameters and sees the same number of paths.
+    During exploration, the candidates of the search act in turn, one per path. Their returns update the search
+    distribution, and the adapted policy uses its mean. An adaptation step is therefore one cycle of the search, and
+    each candidate must act in at least one path. `algos.GradientAdaptation` has the same interface, starts from the
+    same parameters and uses the same number of paths.
 
     Args:
-        search (PopulationAlgorithm): a `CEM` or `CMAES`, which begins at the parameters of its `policy`: for those of a
-            meta-policy that was trained, `policies.TaskPolicy(meta_policy)`. The search itself stays as it is.
+        search (PopulationAlgorithm): a `CEM` or `CMAES`, which starts at the parameters of its `policy`. To start at
+            the parameters of a trained meta-policy, use `policies.TaskPolicy(meta_policy)`. The object itself is not
+            changed.
     """
 
     def __init__(self, search: PopulationAlgorithm) -> None:
@@ -37,7 +38,7 @@ class SearchAdaptation(MetaRLAlgorithm):
 
     @property
     def policy(self) -> Any:
-        """The policy, whose parameters adaptation begins with."""
+        """The policy whose parameters adaptation starts from."""
         return self.search.policy
 
     def get_initial_policy(self) -> "SearchPolicy":
@@ -49,21 +50,21 @@ class SearchAdaptation(MetaRLAlgorithm):
         return self.next_exploration_policy(self.get_initial_policy())
 
     def next_exploration_policy(self, adapted_policy: "SearchPolicy") -> "SearchPolicy":
-        """Returns a policy that acts with the candidates of the next cycle of a task's search."""
+        """Returns a policy that acts with the candidates of the next cycle of the search in the task."""
         return SearchPolicy(adapted_policy.search, is_exploring=True)
 
     def adapt_policy(self, exploration_policy: "SearchPolicy",
                      exploration_trajectories: TrajectoryBatch) -> "SearchPolicy":
-        """Updates the search with what its candidates returned; produces a policy that acts with the new mean.
+        """Updates the search with the returns of its candidates; returns a policy that acts with the new mean.
 
         Args:
-            exploration_policy (SearchPolicy): what `get_exploration_policy` or `next_exploration_policy` returned.
-            exploration_trajectories (TrajectoryBatch): trajectories in which it acted, at least one with each candidate
-                (agent info `candidate`), at most one batch for each such policy.
+            exploration_policy (SearchPolicy): return value of `get_exploration_policy` or `next_exploration_policy`.
+            exploration_trajectories (TrajectoryBatch): trajectories collected with the policy, at least one per
+                candidate (agent info `candidate`). Only one batch per exploration policy is accepted.
 
         Raises:
-            ValueError: a candidate did not act; the trajectories are those of an earlier cycle; or the policy was not
-                exploring.
+            ValueError: a candidate did not act; the search has already been updated with the candidates of this policy;
+                or the policy does not explore.
         """
         if not isinstance(exploration_policy, SearchPolicy):
             raise TypeError(f"exploration_policy: expected a SearchPolicy, got {exploration_policy!r}")
@@ -71,55 +72,55 @@ class SearchAdaptation(MetaRLAlgorithm):
             raise TypeError("exploration_trajectories: expected a TrajectoryBatch, got "
                             f"{type(exploration_trajectories).__name__}")
         if not exploration_policy.is_exploring:
-            raise ValueError("exploration_policy: expected one that explores (next_exploration_policy), got one that "
-                             "acts with the mean")
+            raise ValueError("exploration_policy: expected a policy that explores, got one that acts with the mean; "
+                             "use next_exploration_policy")
         if not exploration_policy.is_current:
-            raise ValueError("exploration_policy: expected one that no trajectories were given of before, got one "
-                             "whose candidates the search has left behind")
+            raise ValueError("exploration_policy: expected a policy with the candidates of the current cycle, got one "
+                             "of an earlier cycle; use next_exploration_policy")
         search = exploration_policy.search
         search.tell(_candidate_returns(exploration_trajectories, search.n_samples))
         return SearchPolicy(search, is_exploring=False)
 
 
 class SearchPolicy:
-    """Acts in a task with the mean of the search distribution or, exploring, with its candidates in turn.
+    """Acts in one task, with the mean of the search distribution or, during exploration, with its candidates in turn.
 
-    Made by `SearchAdaptation`. In path `r` (from 0) of those that a sampler collects together, candidate `r % n` acts;
-    with `get_action` and `get_actions`, it is the turn of the next candidate after each `reset`.
+    `SearchAdaptation` creates these policies. In path `r` (from 0) of the paths that a sampler collects together,
+    candidate `r % n` acts. With `get_action` and `get_actions`, each `reset` switches to the next candidate.
 
     Attributes:
         search (PopulationAlgorithm): the search in this task.
-        is_exploring (bool): whether its candidates act.
+        is_exploring (bool): whether the candidates act.
         obs_dim (int): size `O` of an observation.
-        action_dim (int): size `A` of an action; the number of actions, where they are discrete.
+        action_dim (int): size `A` of an action; if actions are discrete, the number of actions.
     """
 
     def __init__(self, search: PopulationAlgorithm, is_exploring: bool) -> None:
         self.search, self.is_exploring = search, is_exploring
         self.obs_dim, self.action_dim = search.policy.obs_dim, search.policy.action_dim
-        # kept, as the search may go on
+        # stored, because the search may continue
         self._flat_params = search.candidates if is_exploring else search.cur_mean[None]
         self._turn = -1
         self._rng = seeding.next_rng(seeding.Stream.POLICY)
 
     @property
     def action_shape(self) -> Optional[Tuple[int, ...]]:
-        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return sizes_of(self.search.policy).action_shape
 
     @property
     def is_current(self) -> bool:
-        """Whether it acts with the candidates of the current cycle."""
+        """Whether the policy acts with the candidates of the current cycle."""
         return self._flat_params is self.search.candidates
 
     @replaces("get_action", "get_actions")
     def make_actor(self) -> Actor:
-        """Returns what acts, in one task: on row `r`, where it explores, candidate `r % n`."""
+        """Returns an actor for one task; during exploration, candidate `r % n` acts in row `r`."""
         actors = actors_of(self.search.policy, self._flat_params)
         return RoundRobinActor(actors, len(self._flat_params)) if self.is_exploring else actors
 
     def reset(self) -> None:
-        """Begins a new path, for `get_action` and `get_actions`."""
+        """Starts a new path for `get_action` and `get_actions`."""
         self._turn += 1
 
     def get_action(self, observation: np.ndarray) -> Tuple[np.ndarray, Infos]:
@@ -129,8 +130,8 @@ class SearchPolicy:
             observation: `[O]`.
 
         Returns:
-            `(action [A], agent_info)`; where actions are discrete, the action is an int64. Where it explores, the info
-            `candidate` says who acted.
+            `(action [A], agent_info)`. If actions are discrete, the action is an int64. During exploration, the info
+            `candidate` is the index of the candidate that acted.
         """
         actions, infos = self.get_actions(np.asarray(observation)[None])
         return actions[0], {key: value[0] for key, value in infos.items()}
@@ -149,9 +150,9 @@ class SearchPolicy:
 
 
 class RoundRobinActor(Actor):
-    """Candidates that act in turn on the rows of one task; the agent info `candidate` says which.
+    """Acts with several candidates in turn on the rows of one task.
 
-    `actors` acts for them, each in a task of its own.
+    The agent info `candidate` is the index of the candidate. `actors` acts for the candidates, each in a separate task.
     """
 
     def __init__(self, actors: Actor, num_candidates: int) -> None:
@@ -160,13 +161,13 @@ class RoundRobinActor(Actor):
         self.draw_noise = actors.draw_noise  # type: ignore[method-assign]
 
     def for_tasks(self, start: int, stop: int) -> "RoundRobinActor":
-        """See `Actor.for_tasks`: there is one task."""
+        """See `Actor.for_tasks`; there is only one task."""
         return self
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> Tuple[np.ndarray, Infos]:
         rows, n = np.arange(observations.shape[1]), self._num_candidates
         per_candidate = -(-len(rows) // n)
-        # [n, R / n]: whose rows are whose; where they do not come out even, the last rows are asked for twice
+        # [n, ceil(R / n)], rows of each candidate; if n does not divide R, the last row is repeated
         theirs = np.minimum(np.arange(n)[:, None] + n * np.arange(per_candidate), len(rows) - 1)
         actions, infos = self._actors.act(observations[0, theirs], noise[0, theirs])
         who, which = rows % n, rows // n
@@ -177,12 +178,12 @@ class RoundRobinActor(Actor):
 def _candidate_returns(trajectories: TrajectoryBatch, num_candidates: int) -> np.ndarray:
     """Returns each candidate's mean undiscounted return, float64 `[n]`."""
     if CANDIDATE not in trajectories.agent_infos:
-        raise ValueError("exploration_trajectories: expected the agent info 'candidate', which says who acted, got "
-                         f"only {sorted(trajectories.agent_infos)}")
+        raise ValueError("exploration_trajectories: expected the agent info 'candidate' of a SearchPolicy, got only "
+                         f"{sorted(trajectories.agent_infos)}")
     starts = np.cumsum(trajectories.lengths) - trajectories.lengths
     who = trajectories.agent_infos[CANDIDATE][starts]
     returns = np.add.reduceat(trajectories.rewards.astype(np.float64), starts)
     if sorted(set(who.tolist())) != list(range(num_candidates)):
-        raise ValueError(f"exploration_trajectories: expected at least one with each of {num_candidates} candidates, "
-                         f"got those of {sorted(set(who.tolist()))}")
+        raise ValueError("exploration_trajectories: expected at least one trajectory for each of the "
+                         f"{num_candidates} candidates, got trajectories for {sorted(set(who.tolist()))}")
     return np.bincount(who, returns) / np.bincount(who)

@@ -1,4 +1,4 @@
-"""The interface of a distribution over actions."""
+"""Interface of distributions over actions."""
 import abc
 from typing import Mapping, Optional, Tuple
 
@@ -13,29 +13,30 @@ DistInfoSym = Mapping[str, tf.Tensor]
 
 
 class Distribution(Configurable, abc.ABC):
-    """A family of distributions over actions, its members given by dicts (`dist_info`).
+    """A family of distributions over actions; a dict of parameters (`dist_info`) specifies one distribution.
 
-    Methods ending in `_sym` build tensors, the others compute NumPy arrays. Leading axes broadcast. Actions are
-    arrays `[..., A]`; where they are discrete, integers `[...]`.
+    Methods whose names end in `_sym` build tensors; the other methods compute NumPy arrays. Leading axes broadcast.
+    Actions are arrays `[..., A]`, or integers `[...]` if actions are discrete.
 
-    Policies sample by `sample`. The distributions of this library also have `transform_noise(dist_info, noise)`, which
-    declares that it replaces `sample` (`utils.fast_paths`): vectorized policies are used only while this holds.
+    Policies call `sample`. The distributions of this library also have `transform_noise(dist_info, noise)`, declared as
+    a replacement of `sample` (see `utils.fast_paths`). Vectorized policies are used only as long as `sample` is not
+    overridden.
     """
 
     @property
     @abc.abstractmethod
     def dim(self) -> int:
-        """Size `A` of an action; the number of actions, where they are discrete."""
+        """Size `A` of an action; if actions are discrete, the number of actions."""
 
     @property
     def action_shape(self) -> Tuple[int, ...]:
-        """Shape of an action: `(A,)`, or `()` where actions are discrete."""
+        """Shape of an action: `(A,)`, or `()` if actions are discrete."""
         return (self.dim,)
 
     @property
     @abc.abstractmethod
     def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
-        """Name and shape, without leading axes, of each entry of a `dist_info`."""
+        """Name and shape (without leading axes) of each entry of a `dist_info`."""
 
     @property
     def dist_info_keys(self) -> Tuple[str, ...]:
@@ -44,32 +45,32 @@ class Distribution(Configurable, abc.ABC):
 
     @abc.abstractmethod
     def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds `KL(old || new)`, nats, `[...]`."""
+        """Builds the divergence `KL(old || new)`, in nats, `[...]`."""
 
     @abc.abstractmethod
     def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
-        """Computes `KL(old || new)`, nats, `[...]`."""
+        """Computes the divergence `KL(old || new)`, in nats, `[...]`."""
 
     @replaces("kl_sym")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
-        """Builds the squared length, in the Fisher information, of a change of the entries of a `dist_info`, `[...]`.
+        """Builds the squared length of a change of a `dist_info`, measured by the Fisher information, `[...]`.
 
-        To second order it is twice the divergence that the change makes. TRPO-MAML computes curvature from it; where a
-        distribution has none, as by default, from differences of gradients.
+        To second order, it equals twice the divergence caused by the change. TRPO-MAML uses it to compute curvature.
+        Without it (default), TRPO-MAML uses finite differences of gradients.
         """
         raise NotImplementedError(f"{type(self).__name__} has no fisher_norm_sym")
 
     @abc.abstractmethod
     def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the log-density of actions `x_var` `[..., A]`, nats, `[...]`."""
+        """Builds the log-density of actions `x_var` `[..., A]`, in nats, `[...]`."""
 
     @abc.abstractmethod
     def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
-        """Computes the log-density of actions `xs` `[..., A]`, nats, `[...]`."""
+        """Computes the log-density of actions `xs` `[..., A]`, in nats, `[...]`."""
 
     def likelihood_ratio_sym(self, x_var: tf.Tensor, old_dist_info_vars: DistInfoSym,
                              new_dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds `p_new(x) / p_old(x)`, `[...]`."""
+        """Builds the likelihood ratio `p_new(x) / p_old(x)`, `[...]`."""
         with tf.name_scope("likelihood_ratio"):
             return tf.exp(
                 self.log_likelihood_sym(x_var, new_dist_info_vars) - self.log_likelihood_sym(x_var, old_dist_info_vars)
@@ -77,15 +78,15 @@ class Distribution(Configurable, abc.ABC):
 
     @abc.abstractmethod
     def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the entropy, nats, `[...]`."""
+        """Builds the entropy, in nats, `[...]`."""
 
     @abc.abstractmethod
     def entropy(self, dist_info: DistInfo) -> np.ndarray:
-        """Computes the entropy, nats, `[...]`."""
+        """Computes the entropy, in nats, `[...]`."""
 
     @abc.abstractmethod
     def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
-        """Draws actions `[..., A]` from `rng`; by default from a new one, seeded by NumPy's global generator."""
+        """Draws actions `[..., A]` with the generator `rng`. Default: a new one, seeded by NumPy's global generator."""
 
     @staticmethod
     def _rng(rng: Optional[np.random.Generator]) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""The Gaussian with a diagonal covariance matrix."""
+"""Gaussian distribution with a diagonal covariance matrix."""
 import math
 from typing import Optional, Tuple
 
@@ -13,9 +13,9 @@ _LOG_2PI = math.log(2.0 * math.pi)
 
 
 class DiagonalGaussian(Distribution):
-    """Gaussian over actions; a `dist_info` holds `mean` and `log_std`, each `[..., A]`.
+    """Gaussian distribution over actions; a `dist_info` contains `mean` and `log_std`, each `[..., A]`.
 
-    Equations, with `z = (a - mean) / std`, sums over the action's components:
+    Equations, with `z = (a - mean) / std` and sums over the components of the action:
 
         log N(a) = -sum_i (z_i^2 / 2 + log std_i) - A log(2 pi) / 2
         KL(old || new) = sum_i ((mu_old - mu)^2 + s_old^2 - s^2) / (2 s^2) + log s - log s_old
@@ -36,20 +36,20 @@ class DiagonalGaussian(Distribution):
 
     @property
     def dist_info_specs(self) -> Tuple[Tuple[str, Tuple[int, ...]], ...]:
-        """`mean` and `log_std`, each of shape `(A,)`."""
+        """Names and shapes of the entries of a `dist_info`: `mean` and `log_std`, each `(A,)`."""
         return ("mean", (self._dim,)), ("log_std", (self._dim,))
 
     def kl_sym(self, old_dist_info_vars: DistInfoSym, new_dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds `KL(old || new)`, nats, `[...]`."""
+        """Builds the divergence `KL(old || new)`, in nats, `[...]`."""
         with tf.name_scope("gaussian_kl"):
             old, new = old_dist_info_vars, new_dist_info_vars
-            # expm1 keeps the difference of two nearly equal variances exact in float32.
+            # expm1 avoids cancellation between nearly equal variances in float32.
             variance_term = 0.5 * tf.expm1(2.0 * (old["log_std"] - new["log_std"]))
             mean_term = 0.5 * tf.square((old["mean"] - new["mean"]) * tf.exp(-new["log_std"]))
             return tf.reduce_sum(mean_term + variance_term + new["log_std"] - old["log_std"], -1)
 
     def kl(self, old_dist_info: DistInfo, new_dist_info: DistInfo) -> np.ndarray:
-        """Computes `KL(old || new)`, nats, `[...]`."""
+        """Computes the divergence `KL(old || new)`, in nats, `[...]`."""
         old, new = old_dist_info, new_dist_info
         variance_term = 0.5 * np.expm1(2.0 * (old["log_std"] - new["log_std"]))
         mean_term = 0.5 * np.square((old["mean"] - new["mean"]) * np.exp(-new["log_std"]))
@@ -57,13 +57,13 @@ class DiagonalGaussian(Distribution):
 
     @replaces("kl_sym")
     def fisher_norm_sym(self, dist_info_vars: DistInfoSym, change: DistInfoSym) -> tf.Tensor:
-        """Builds the squared length of a change of `mean` and `log_std` in the Fisher information, `[...]`."""
+        """Builds the squared length of a change of mean and log std, measured by the Fisher information, `[...]`."""
         with tf.name_scope("gaussian_fisher_norm"):
             of_mean = tf.square(change["mean"] * tf.exp(-dist_info_vars["log_std"]))
             return tf.reduce_sum(of_mean + 2.0 * tf.square(change["log_std"]), -1)
 
     def log_likelihood_sym(self, x_var: tf.Tensor, dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the log-density of actions `x_var` `[..., A]`, nats, `[...]`."""
+        """Builds the log-density of actions `x_var` `[..., A]`, in nats, `[...]`."""
         with tf.name_scope("gaussian_log_prob"):
             mean, log_std = dist_info_vars["mean"], dist_info_vars["log_std"]
             z = (x_var - mean) * tf.exp(-log_std)
@@ -71,25 +71,25 @@ class DiagonalGaussian(Distribution):
             return -0.5 * tf.reduce_sum(tf.square(z), -1) - tf.reduce_sum(log_std, -1) - 0.5 * _LOG_2PI * size
 
     def log_likelihood(self, xs: np.ndarray, dist_info: DistInfo) -> np.ndarray:
-        """Computes the log-density of actions `xs` `[..., A]`, nats, `[...]`."""
+        """Computes the log-density of actions `xs` `[..., A]`, in nats, `[...]`."""
         z = (xs - dist_info["mean"]) * np.exp(-dist_info["log_std"])
         return -np.sum(0.5 * np.square(z) + dist_info["log_std"], axis=-1) - 0.5 * self._dim * _LOG_2PI
 
     def entropy_sym(self, dist_info_vars: DistInfoSym) -> tf.Tensor:
-        """Builds the entropy, nats, `[...]`."""
+        """Builds the entropy, in nats, `[...]`."""
         with tf.name_scope("gaussian_entropy"):
             return tf.reduce_sum(dist_info_vars["log_std"], -1) + 0.5 * self._dim * (1.0 + _LOG_2PI)
 
     def entropy(self, dist_info: DistInfo) -> np.ndarray:
-        """Computes the entropy, nats, `[...]`."""
+        """Computes the entropy, in nats, `[...]`."""
         return np.sum(dist_info["log_std"], axis=-1) + 0.5 * self._dim * (1.0 + _LOG_2PI)
 
     def sample(self, dist_info: DistInfo, rng: Optional[np.random.Generator] = None) -> np.ndarray:
-        """Draws actions `[..., A]`, `mean + std * noise`, from `rng`; see `Distribution.sample`."""
+        """Draws actions `mean + std * noise`, `[..., A]`, with standard normal `noise`; see `Distribution.sample`."""
         mean = np.asarray(dist_info["mean"])
         return self.transform_noise(dist_info, self._rng(rng).standard_normal(mean.shape, dtype=mean.dtype))
 
     @replaces("sample")
     def transform_noise(self, dist_info: DistInfo, noise: np.ndarray) -> np.ndarray:
-        """Computes the actions that `sample` draws, given its standard normal numbers; actors do the same."""
+        """Computes the actions that `sample` draws from standard normal `noise`; actors use the same function."""
         return np.asarray(dist_info["mean"]) + np.exp(dist_info["log_std"]) * noise

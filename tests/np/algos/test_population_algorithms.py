@@ -257,9 +257,9 @@ def test_tensorflow_policies_are_searched_too(cls):
     ({"max_path_length": 0}, ValueError, "max_path_length: expected an integer of at least 1, got 0"),
     ({"n_samples": 2.5}, TypeError, "n_samples: expected an integer"),
     ({"baseline": object()}, TypeError, "baseline: expected an object with the methods fit and predict"),
-    ({"policy": object()}, TypeError, "policy: expected one with get_flat_params"),
+    ({"policy": object()}, TypeError, "policy: expected an object with get_flat_params"),
     ({"policy": DeterministicMLPPolicy(3, 2)}, ValueError, r"policy.obs_dim: expected \(2,\), .* got 3"),
-    ({"policy": CategoricalMLPPolicy(2, 2)}, ValueError, "policy: expected one for the environment's action space"),
+    ({"policy": CategoricalMLPPolicy(2, 2)}, ValueError, "policy: expected a policy for the action space"),
     ({"cls": CMAES, "n_samples": 1}, ValueError, "n_samples: expected an integer of at least 2, got 1"),
     ({"cls": CMAES, "sigma0": -1.0}, ValueError, "sigma0: expected a finite number above 0, got -1.0"),
 ])
@@ -286,7 +286,7 @@ def test_paths_that_are_refused_change_nothing(cls):
         (1, [], "paths: expected at least one path, got an empty list"),
         (1, [{**make_paths(1.0)[0], "rewards": np.zeros(0)}], "rewards: expected shape .* at least 1"),
         (1, [{**make_paths(1.0)[0], "rewards": np.array([np.nan, 0.0])}], "path 0, step 0: rewards: expected finite"),
-        (2, make_paths(1.0), "itr: expected 1, the number of iterations done, got 2"),
+        (2, make_paths(1.0), "itr: expected 1, the number of completed iterations, got 2"),
         (-1, make_paths(1.0), "itr: expected an integer of at least 0, got -1"),
     ):
         with pytest.raises(ValueError, match=message):

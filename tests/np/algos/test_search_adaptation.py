@@ -200,7 +200,7 @@ def test_what_is_no_search_is_refused():
         SearchAdaptation(None)
     with pytest.raises(TypeError, match="diagonal: expected True or False, got 1"):
         CMAES(SPEC, DeterministicMLPPolicy(2, 2, ()), ZeroBaseline(), N, diagonal=1)
-    with pytest.raises(NotImplementedError, match="SearchAdaptation adapts policies, but does not train them"):
+    with pytest.raises(NotImplementedError, match="SearchAdaptation adapts policies but does not support training"):
         make().train(None)
 
 
@@ -210,17 +210,17 @@ def test_trajectories_that_do_not_fit_are_refused_and_change_nothing():
     mean = policy.search.cur_mean.copy()
     trajectories = explore(policy)
     for given, error, message in (
-        (explore(policy, 3), ValueError, r"expected at least one with each of 5 candidates, got those of \[0, 1, 2\]"),
-        (explore(adaptation.get_initial_policy()), ValueError, r"expected the agent info 'candidate', .* only \[\]"),
+        (explore(policy, 3), ValueError, r"for each of the 5 candidates, got trajectories for \[0, 1, 2\]"),
+        (explore(adaptation.get_initial_policy()), ValueError, r"expected the agent info 'candidate' .* only \[\]"),
         (trajectories.to_paths(), TypeError, "exploration_trajectories: expected a TrajectoryBatch, got list"),
     ):
         with pytest.raises(error, match=message):
             adaptation.adapt_policy(policy, given)
     np.testing.assert_array_equal(policy.search.cur_mean, mean)
     adapted = adaptation.adapt_policy(policy, trajectories)
-    with pytest.raises(ValueError, match="exploration_policy: expected one that explores"):
+    with pytest.raises(ValueError, match="exploration_policy: expected a policy that explores"):
         adaptation.adapt_policy(adapted, trajectories)
-    with pytest.raises(ValueError, match="exploration_policy: expected one that no trajectories were given of before"):
+    with pytest.raises(ValueError, match="expected a policy with the candidates of the current cycle"):
         adaptation.adapt_policy(policy, trajectories)
     with pytest.raises(TypeError, match="exploration_policy: expected a SearchPolicy, got"):
         adaptation.adapt_policy(adaptation.policy, trajectories)

@@ -90,7 +90,7 @@ def test_parameters_are_those_of_the_other_policy_and_a_gaussian_one_acts_by_its
     (lambda: GaussianNoisePolicy(None, DeterministicMLPPolicy(O, A)), TypeError, "env_spec: expected an EnvSpec"),
     (lambda: GaussianNoisePolicy(WIDE, DeterministicMLPPolicy(O, A + 1)), ValueError, r"policy.action_dim: expected"),
     (lambda: GaussianNoisePolicy(EnvSpec(WIDE.observation_space, gym.spaces.Discrete(A)), CategoricalMLPPolicy(O, A)),
-     ValueError, "env_spec: expected one whose action space is a box"),
+     ValueError, "env_spec: expected a box as action space"),
 ])
 def test_arguments_are_checked(build, error, message):
     with pytest.raises(error, match=message):
