@@ -21,16 +21,18 @@ from meta_policy_search.actors.parameters import CONTEXT, LOG_STD
 HEAD = ("*/output/*", LOG_STD)
 
 
-def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str]) -> Tuple[str, ...]:
+def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str], num_steps: int = 1) -> Tuple[str, ...]:
     """Returns the names of the parameters that adaptation steps change, in the order of `names`.
 
     Args:
         adapt_params: `'all'`, `'head'`, `'body'`, `'context'`, or one or several patterns.
         names: names of all parameters of the policy.
+        num_steps: number of adaptation steps. Default: 1.
 
     Raises:
         TypeError: `adapt_params` is neither a string nor a list of strings.
-        ValueError: a pattern matches no parameter, or the policy has a context that would not be adapted.
+        ValueError: a pattern matches no parameter, the policy has a context that would not be adapted, or `num_steps`
+            is 0 and `adapt_params` does not select all parameters.
     """
     names = list(names)
     patterns = [adapt_params] if isinstance(adapt_params, str) else adapt_params
@@ -50,4 +52,6 @@ def select_params(adapt_params: Union[str, Sequence[str]], names: Iterable[str])
                          f"{adapt_params!r}")
     if not selected:
         raise ValueError("adapt_params: expected at least one pattern, got none")
+    if num_steps == 0 and selected < set(names):
+        raise ValueError(f"adapt_params: expected 'all' with num_inner_grad_steps=0, got {adapt_params!r}")
     return tuple(name for name in names if name in selected)

@@ -105,9 +105,7 @@ class MAMLAlgo(MetaAlgo):
         self.first_order = check_bool("first_order", first_order)
         self.name = name
         self.adapt_params = adapt_params
-        self._adapted_names = select_params(adapt_params, policy.get_params())
-        if len(self._adapted_names) < len(policy.get_params()) and self.num_inner_grad_steps == 0:
-            raise ValueError(f"adapt_params: expected 'all' with num_inner_grad_steps=0, got {adapt_params!r}")
+        self._adapted_names = select_params(adapt_params, policy.get_params(), self.num_inner_grad_steps)
         self._inner_state: Dict[str, np.ndarray] = {}  # after the last adaptation step, each `[M, ...]`
         self._adapted_values: Optional[Mapping[str, np.ndarray]] = None  # set by the last adaptation step
         self._diagnostics: Any = None  # two tensors, built by `build_diagnostics`

@@ -85,6 +85,6 @@ class VPGMAML(MAMLAlgo):
         loss = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights)
         if self.exploration:
             loss += exploring.exploration_loss(steps, self.exploration_coeff)
-        mean = tf.reduce_mean(loss) - losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights,
-                                                           self.entropy_coef)
+        bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
+        mean = tf.reduce_mean(loss) - bonus
         return MetaObjective(mean, stats={"LossAfter": mean})

@@ -76,7 +76,7 @@ def build_step_sizes(params: Mapping[str, tf.Tensor], initial: float, trainable:
         initial: initial step size.
         trainable: whether each entry of each parameter has a trained step size. Otherwise, step sizes are scalars.
     """
-    logs = OrderedDict()
+    logs: "OrderedDict[str, tf.Variable]" = OrderedDict()
     if not trainable:
         return OrderedDict((name, tf.constant(initial)) for name in params), logs
     for name, variable in params.items():
@@ -86,7 +86,7 @@ def build_step_sizes(params: Mapping[str, tf.Tensor], initial: float, trainable:
 
 
 def check_finite(adapted: Mapping[str, np.ndarray]) -> None:
-    """Raises `FloatingPointError` that names the first parameter and task of `adapted` `[M, ...]` that is not finite."""
+    """Raises `FloatingPointError` if a parameter `[M, ...]` is not finite; names parameter and task."""
     for name, stacked in adapted.items():
         finite = np.isfinite(stacked).reshape(len(stacked), -1).all(axis=1)
         if not finite.all():
