@@ -136,6 +136,9 @@ class MetaConfig(RunConfig):
     num_inner_grad_steps: int = setting(1, "adaptation steps per iteration; 0 trains one policy for all tasks")
     trainable_inner_step_size: bool = setting(False, "learn one adaptation step size per policy parameter")
     first_order: bool = setting(False, "ignore second derivatives")
+    adapt_params: tuple[str, ...] = setting(("all",), "parameters that adaptation changes: all, head, body, context "
+                                            "or patterns of their names")
+    context_dim: int = setting(0, "context parameters of the policy, which adaptation changes")
     diagnostics: bool = setting(False, "log gradient diagnostics: noise of the meta-gradient, effect of adaptation")
 
 
@@ -146,6 +149,8 @@ class FirstOrderConfig(MetaConfig):
     learning_rate: float = setting(1e-3, "learning rate of the meta-optimizer")
     learning_rate_schedule: str = setting("constant", "schedule: constant, or linear decay to 0 over n_itr iterations",
                                           ("constant", "linear"))
+    entropy_coef: float = setting(0.0, "coefficient of the mean entropy of the adapted policies, nats")
+    max_grad_norm: Optional[float] = setting(None, "largest norm of the meta-gradient; none for no limit")
     meta_optimizer: str = setting("Adam", "optimizer of the meta-objective, from tf.train",
                                   ("Adam", "GradientDescent", "RMSProp", "Adagrad"))
 
@@ -155,7 +160,7 @@ class ExploringConfig(MetaConfig):
     """The settings of algorithms with a selectable inner loss and the exploration term of E-MAML."""
 
     inner_type: str = setting("log_likelihood", "loss of the adaptation step",
-                              ("likelihood_ratio", "log_likelihood", "dice"))
+                              ("likelihood_ratio", "log_likelihood", "dice", "taypo"))
     exploration: bool = setting(False, "add the exploration term of E-MAML")
     exploration_coeff: Optional[float] = setting(None, "coefficient of the exploration term, at least 0; none: 1 / "
                                                  "number of samples")

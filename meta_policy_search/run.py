@@ -96,7 +96,7 @@ def _make_trainer(env: MetaEnv, algo_class: Type[MAMLAlgo], n_itr: int, callback
     baseline = baselines.LinearTimeBaseline() if is_dice else baselines.LinearFeatureBaseline()
     settings = {**_SETTINGS, "baseline": baseline, **settings}
     given = {cls: {key: value for key, value in settings.items() if key in taken[cls]} for cls in classes}
-    if not is_dice and settings.get("inner_type") != "dice":  # only DiCE losses depend on it
+    if not is_dice and settings.get("inner_type") not in ("dice", "taypo"):  # the others do not depend on it
         given[algo_class].pop("max_path_length", None)
     env = env if isinstance(env, NormalizedEnv) else normalize(env, **given[NormalizedEnv])
     if algo_class is VPG_DICEMAML:

@@ -1,7 +1,7 @@
 """Policy parameters: initial values, and conversion to and from a flat vector."""
 import math
 from collections import OrderedDict
-from typing import Mapping, Sequence, Tuple
+from typing import Any, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from meta_policy_search.utils.checks import check_positive, check_positive_int
 
 LOG_STD = "log_std_network/log_std_var"
 """Parameter name of the logarithm of the standard deviation in Gaussian policies."""
+
+CONTEXT = "context"
+"""Name of the parameter of MLP policies that is joined to each observation; see `fold_context`."""
 
 
 def initial_mlp_values(scope: str, input_size: int, output_size: int, hidden_sizes: Sequence[int],
@@ -28,6 +31,25 @@ def initial_mlp_values(scope: str, input_size: int, output_size: int, hidden_siz
         values[f"{scope}/{layer}/kernel"] = rng.uniform(-limit, limit, (fan_in, fan_out)).astype(np.float32)
         values[f"{scope}/{layer}/bias"] = np.zeros(fan_out, np.float32)
     return values
+
+
+def fold_context(params: Mapping[str, Any], scope: str, obs_dim: int) -> Mapping[str, Any]:
+    """Replaces a context by its share of the first layer's bias; works on arrays and on tensors.
+
+    With the kernel split into rows `W_o` for the observation and `W_c` for the context,
+    `[o, c] W + b = o W_o + (c W_c + b)`.
+
+    Args:
+        params: parameters by name, or stacked over tasks; returned as they are if there is no context.
+        scope: prefix of the names of the network's parameters.
+        obs_dim: size of an observation.
+    """
+    if CONTEXT not in params:
+        return params
+    layer = f"{scope}/hidden_0" if f"{scope}/hidden_0/kernel" in params else f"{scope}/output"
+    kernel, context = params[f"{layer}/kernel"], params[CONTEXT]
+    bias = params[f"{layer}/bias"] + (context[..., None, :] @ kernel[..., obs_dim:, :])[..., 0, :]
+    return {**params, f"{layer}/kernel": kernel[..., :obs_dim, :], f"{layer}/bias": bias}
 
 
 def check_hidden_sizes(hidden_sizes: Sequence[int]) -> Tuple[int, ...]:

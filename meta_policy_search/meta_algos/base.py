@@ -10,11 +10,13 @@ the graph does not depend on the number of tasks.
 import abc
 import copy
 from collections import OrderedDict
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from meta_policy_search.actors.parameters import CONTEXT
 from meta_policy_search.meta_algos import diagnostics
+from meta_policy_search.meta_algos.adapted_params import select_params
 from meta_policy_search.meta_algos.inputs import (
     AdaptationStep,
     InnerState,
@@ -66,10 +68,14 @@ class MAMLAlgo(MetaAlgo):
         first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
             Default: False.
         name (str): name scope of the algorithm's operations.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
+            `'all'`.
 
     Attributes:
         optimizer (Optimizer): performs the meta-updates.
-        step_sizes (dict): inner step sizes as tensors, by parameter name: scalars, or tensors of the parameter's shape.
+        step_sizes (dict): inner step sizes as tensors, by name of adapted parameter: scalars, or tensors of the
+            parameter's shape.
 
     Raises:
         TypeError: `policy` is not a `MetaPolicy`.
@@ -84,7 +90,7 @@ class MAMLAlgo(MetaAlgo):
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False,
-                 name: str = "maml") -> None:
+                 name: str = "maml", *, adapt_params: Union[str, Sequence[str]] = "all") -> None:
         if not isinstance(policy, MetaPolicy):
             raise TypeError(f"policy: expected a MetaPolicy (such as MetaGaussianMLPPolicy), got {policy!r}")
         super().__init__(policy)
@@ -98,6 +104,8 @@ class MAMLAlgo(MetaAlgo):
             self._check_adapts("trainable_inner_step_size")
         self.first_order = check_bool("first_order", first_order)
         self.name = name
+        self.adapt_params = adapt_params
+        self._adapted_names = select_params(adapt_params, policy.get_params(), self.num_inner_grad_steps)
         self._inner_state: Dict[str, np.ndarray] = {}  # after the last adaptation step, each `[M, ...]`
         self._adapted_values: Optional[Mapping[str, np.ndarray]] = None  # set by the last adaptation step
         self._diagnostics: Any = None  # two tensors, built by `build_diagnostics`
@@ -129,7 +137,7 @@ class MAMLAlgo(MetaAlgo):
         """Builds the parameters after an adaptation step. Default: a gradient step with `self.step_sizes`.
 
         Args:
-            params: name to tensor `[M, ...]`, parameters before the step.
+            params: name to tensor `[M, ...]`, the adapted parameters (`adapt_params`) before the step.
             loss: `[M]`, inner loss of each task.
             state: state of the update rule, with the keys and shapes that `initial_inner_state` returns.
 
@@ -142,7 +150,7 @@ class MAMLAlgo(MetaAlgo):
         """Builds the state of the update rule before the first adaptation step. Default: no state.
 
         Args:
-            params: name to tensor `[M, ...]`, parameters before the first adaptation step.
+            params: name to tensor `[M, ...]`, the adapted parameters before the first adaptation step.
 
         Returns:
             Dict of tensors `[M, ...]`, such as the velocities of momentum.
@@ -181,24 +189,14 @@ class MAMLAlgo(MetaAlgo):
             meta_objective of theta_{num_inner_grad_steps} and of all earlier steps
         """
         with tf.name_scope(self.name):
-            self._build_step_sizes()
+            self.step_sizes, log_step_sizes = adaptation.build_step_sizes(
+                self._adapted_part(self.policy.get_params()), self.inner_lr, self.trainable_inner_step_size)
+            self._log_step_sizes = VariableSet(log_step_sizes)
             self._build_adaptation()
             self._chain = self._build_chain()
             with tf.name_scope("meta_objective"):
                 self._objective = self.meta_objective(self._chain)
             self._build_optimizer(self._objective)
-
-    def _build_step_sizes(self) -> None:
-        params = self.policy.get_params()
-        log_step_sizes = OrderedDict()
-        if self.trainable_inner_step_size:
-            for name, variable in params.items():
-                value = np.full(variable.shape.as_list(), np.log(self.inner_lr), np.float32)
-                log_step_sizes[name] = tf.Variable(value, use_resource=True, name="log_step_size")
-            self.step_sizes = OrderedDict((name, tf.exp(v)) for name, v in log_step_sizes.items())
-        else:
-            self.step_sizes = OrderedDict((name, tf.constant(self.inner_lr)) for name in params)
-        self._log_step_sizes = VariableSet(log_step_sizes)
 
     def _build_adaptation(self) -> None:
         """Builds one adaptation step from fed parameters and a fed state, which `adapt` runs."""
@@ -208,10 +206,10 @@ class MAMLAlgo(MetaAlgo):
             step = self._build_step(self._adaptation_inputs, params)
             self._inner_state_phs = {
                 name: tf.placeholder_with_default(value, [None, *value.shape.as_list()[1:]])
-                for name, value in self.initial_inner_state(params).items()}
-            adapted, self._next_inner_state = self.inner_update(params, self.inner_loss(step), self._inner_state_phs)
-            self._adapted_params = OrderedDict((name, adapted[name]) for name in params)
-            dist_info = self.policy.distribution_info_sym(step.inputs.observations, self._adapted_params)
+                for name, value in self.initial_inner_state(self._adapted_part(params)).items()}
+            adapted, self._next_inner_state = self._build_update(step, self._inner_state_phs)
+            self._adapted_params = self._adapted_part(adapted)
+            dist_info = self.policy.distribution_info_sym(step.inputs.observations, adapted)
             kl = self._build_kl(step.dist_info, dist_info)
             self._adaptation_kl = [] if kl is None else [losses.weighted_mean(kl, step.inputs.weights)]
 
@@ -224,11 +222,20 @@ class MAMLAlgo(MetaAlgo):
                 inputs = StepInputs(f"step{index}", self.policy)
                 if index == 0:
                     params = adaptation.stack_params(self.policy.get_params(), tf.shape(inputs.observations)[0])
-                    state = self.initial_inner_state(params)
+                    state = self.initial_inner_state(self._adapted_part(params))
                 chain.append(self._build_step(inputs, params))
                 if index < self.num_inner_grad_steps:
-                    params, state = self.inner_update(params, self.inner_loss(chain[-1]), state)
+                    params, state = self._build_update(chain[-1], state)
         return chain
+
+    def _adapted_part(self, params: Mapping[str, Any]) -> "OrderedDict[str, Any]":
+        """Returns the parameters that adaptation steps change."""
+        return OrderedDict((name, params[name]) for name in self._adapted_names)
+
+    def _build_update(self, step: AdaptationStep, state: InnerState) -> InnerUpdate:
+        """Builds all parameters after an adaptation step, and the state of the update rule."""
+        adapted, state = self.inner_update(self._adapted_part(step.params), self.inner_loss(step), state)
+        return OrderedDict((name, adapted.get(name, value)) for name, value in step.params.items()), state
 
     def _build_optimizer(self, objective: MetaObjective) -> None:
         """Passes the objective to the optimizer. Minibatches split only the samples of the adapted policies."""
@@ -248,9 +255,11 @@ class MAMLAlgo(MetaAlgo):
         return [name for step in self._chain for name in step.inputs.by_task]
 
     def get_params(self) -> "OrderedDict[str, tf.Variable]":
-        """Returns the variables that a meta-update changes: policy parameters and logarithms of trained step sizes."""
+        """Returns the variables of a meta-update: parameters without the context, logarithms of trained step sizes."""
         log_step_sizes = self._log_step_sizes.variables.items()
-        return OrderedDict([*self.policy.get_params().items(),
+        params = self.policy.get_params()
+        params.pop(CONTEXT, None)  # zero before adaptation
+        return OrderedDict([*params.items(),
                             *((f"log_step_size/{name}", variable) for name, variable in log_step_sizes)])
 
     def _build_step(self, inputs: StepInputs, params: Mapping[str, tf.Tensor]) -> AdaptationStep:
@@ -333,23 +342,16 @@ class MAMLAlgo(MetaAlgo):
         blocks = TaskBlocks([*inputs.by_task.values(), *task_inputs], self.policy.get_params().values())
         fetches = [*self._adapted_params.values(), *self._next_inner_state.values(), *self._adaptation_kl]
         values = iter(blocks.concatenated(self._log_step_sizes.session(), fetches, feed))
-        adapted = OrderedDict(zip(self._adapted_params, values))
-        self._check_finite(adapted)
+        adapted = OrderedDict(self.policy.stacked_param_values())
+        adapted.update(zip(self._adapted_params, values))
+        adaptation.check_finite(adapted)
         self._inner_state = dict(zip(self._next_inner_state, values))
         self.policy.set_stacked_param_values(adapted)
         self._adapted_values = adapted
         self.adaptation_kl = next(values, None)
 
-    def _check_finite(self, adapted: Mapping[str, np.ndarray]) -> None:
-        for name, stacked in adapted.items():
-            finite = np.isfinite(stacked).reshape(self.meta_batch_size, -1).all(axis=1)
-            if not finite.all():
-                raise FloatingPointError(
-                    f"adaptation: {name} of task {np.argmin(finite)} would not be finite; the step was rejected and "
-                    "the policy is unchanged. Check the samples for non-finite values, or reduce the step size.")
-
     def get_step_sizes(self) -> "OrderedDict[str, np.ndarray]":
-        """Returns the inner step sizes by parameter name: scalars, or arrays of the parameter's shape."""
+        """Returns the inner step sizes by name of adapted parameter: scalars, or arrays of the parameter's shape."""
         session = self._log_step_sizes.session()
         return OrderedDict(zip(self.step_sizes, session.run(list(self.step_sizes.values()))))
 
@@ -413,8 +415,8 @@ class MAMLAlgo(MetaAlgo):
         loss = self._objective.loss
         with loss.graph.as_default(), tf.name_scope(f"{self.name}/diagnostics"):
             first, last = self._chain[0], self._chain[-1]
-            self._diagnostics = [diagnostics.build_task_gradients(self.inner_loss(first), first.params),
-                                 diagnostics.build_task_gradients(loss, last.params)]
+            self._diagnostics = [diagnostics.build_task_gradients(of, self._adapted_part(step.params))
+                                 for of, step in ((self.inner_loss(first), first), (loss, last))]
 
     def compute_diagnostics(self, all_samples_data: Sequence[Sequence[TaskSamples]]) -> Dict[str, float]:
         """Computes the noise of the meta-gradient and how adaptation changes gradients, at the current parameters.

@@ -1,5 +1,5 @@
 """DiCE-MAML: MAML with the infinitely differentiable DiCE estimator (arXiv:1802.05098)."""
-from typing import Any, Dict, Mapping, Optional, Sequence, Type
+from typing import Any, Dict, Mapping, Optional, Sequence, Type, Union
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOr
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import TaskSamples
-from meta_policy_search.utils.checks import check_positive_int
+from meta_policy_search.utils.checks import check_non_negative, check_positive_int
 from meta_policy_search.utils.schedules import Schedule
 
 
@@ -47,17 +47,28 @@ class DICEMAML(MAMLAlgo):
             meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
+        entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
+            the loss; at least 0. Default: 0.
+        max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
+            to it. Default: None, without limit.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
+            `'all'`.
     """
 
     def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
                  name: str = "dice_maml", learning_rate: Schedule = 1e-3,
                  tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
-                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None,
+                 entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
+                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
-                         first_order, name)
+                         first_order, name, adapt_params=adapt_params)
         self.max_path_length = check_positive_int("max_path_length", max_path_length)
-        self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate)
+        self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate,
+                                                 max_grad_norm=max_grad_norm)
+        self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.build_graph()
 
     def input_values(self, inputs: StepInputs, samples: Sequence[TaskSamples]) -> Dict[str, np.ndarray]:
@@ -84,4 +95,6 @@ class DICEMAML(MAMLAlgo):
 
     def meta_objective(self, steps: Sequence[AdaptationStep]) -> MetaObjective:
         """Builds the mean over tasks of the outer loss."""
-        return MetaObjective(tf.reduce_mean(self.outer_loss(steps[-1])))
+        loss = tf.reduce_mean(self.outer_loss(steps[-1]))
+        return MetaObjective(loss - losses.entropy_bonus(
+            self.policy.distribution, steps[-1].dist_info, steps[-1].inputs.weights, self.entropy_coef))

@@ -1,12 +1,13 @@
 """Inner loss types and E-MAML's exploration term (arXiv:1803.01118), for `TRPOMAML` and `VPGMAML`.
 
-**Inner losses.** At the sampling policy, the three types have the same gradient if all paths have the same length.
+**Inner losses.** At the sampling policy, all types have the same gradient if all paths have the same length.
 Their second derivatives differ:
 
 * `'log_likelihood'` neglects that the parameters determine which actions are sampled.
 * `'likelihood_ratio'` neglects only that earlier actions led to the current state. This keeps the variance low
   (arXiv:1810.06784, section 5).
-* `'dice'` neglects nothing (Loaded DiCE, arXiv:1909.10549).
+* `'dice'` (Loaded DiCE, arXiv:1909.10549) and `'taypo'` (TayPO-2, arXiv:2106.13125) neglect nothing: their second
+  derivatives are unbiased.
 
 **Exploration.** The samples before adaptation determine the adapted parameters. E-MAML therefore adds the score of
 these samples, multiplied by the reward of the adapted policy. The loss of task `m` is
@@ -30,7 +31,8 @@ from meta_policy_search.ops import losses
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.utils.checks import check_bool, check_choice, check_non_negative, check_positive_int
 
-INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice")
+INNER_TYPES = ("likelihood_ratio", "log_likelihood", "dice", "taypo")
+UNBIASED = ("dice", "taypo")  # means over paths and steps, since the number of samples depends on the policy
 
 
 def check_inner_type(inner_type: str, max_path_length: Optional[int]) -> Tuple[str, Optional[int]]:
@@ -38,9 +40,9 @@ def check_inner_type(inner_type: str, max_path_length: Optional[int]) -> Tuple[s
     inner_type = check_choice("inner_type", inner_type, INNER_TYPES)
     if max_path_length is not None:
         max_path_length = check_positive_int("max_path_length", max_path_length)
-        if inner_type != "dice":
+        if inner_type not in UNBIASED:
             raise ValueError(f"max_path_length: expected None with inner_type={inner_type!r}, got {max_path_length}; "
-                             "only inner_type='dice' depends on it")
+                             "only inner_type='dice' and 'taypo' depend on it")
     return inner_type, max_path_length
 
 
@@ -60,7 +62,8 @@ def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[
     Args:
         step: the adaptation step.
         inner_type: one of `INNER_TYPES`.
-        max_path_length: maximum number of steps of a path, for `'dice'`. Default: None, the length of the longest path.
+        max_path_length: maximum number of steps of a path, for `'dice'` and `'taypo'`. Default: None, the length of the
+            longest path.
     """
     inputs = step.inputs
     if inner_type == "log_likelihood":
@@ -68,6 +71,9 @@ def inner_loss(step: AdaptationStep, inner_type: str, max_path_length: Optional[
     if inner_type == "dice":
         return losses.loaded_dice_loss(
             step.log_prob, inputs.advantages, inputs.path_weights(max_path_length), inputs.path_starts)
+    if inner_type == "taypo":
+        return losses.taypo_loss(step.log_prob, step.old_log_prob, inputs.advantages,
+                                 inputs.path_weights(max_path_length), inputs.path_starts)
     return losses.likelihood_ratio_loss(step.log_prob, step.old_log_prob, inputs.advantages, inputs.weights)
 
 

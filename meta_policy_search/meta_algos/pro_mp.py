@@ -1,5 +1,5 @@
 """ProMP: Proximal Meta-Policy Search (arXiv:1810.06784)."""
-from typing import Any, Dict, Mapping, Optional, Sequence, Type
+from typing import Any, Dict, Mapping, Optional, Sequence, Type, Union
 
 import numpy as np
 
@@ -58,6 +58,13 @@ class ProMP(MAMLAlgo):
             meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
+        entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
+            the loss; at least 0. Default: 0.
+        max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
+            to it. Default: None, without limit.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
+            `'all'`.
 
     Example:
         One iteration. `Trainer` does the same, and also logs rows and saves snapshots.
@@ -85,12 +92,16 @@ class ProMP(MAMLAlgo):
                  target_inner_step: float = 0.01, init_inner_kl_penalty: float = 1e-2,
                  adaptive_inner_kl_penalty: bool = True, anneal_factor: float = 1.0, learning_rate: Schedule = 1e-3,
                  tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
-                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None,
+                 entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
+                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
-                         first_order, name)
+                         first_order, name, adapt_params=adapt_params)
         self.optimizer = MAMLPPOOptimizer(
             tf_optimizer_cls, tf_optimizer_args, learning_rate,
-            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps), num_minibatches=num_minibatches)
+            max_epochs=check_positive_int("num_ppo_steps", num_ppo_steps), num_minibatches=num_minibatches,
+            max_grad_norm=max_grad_norm)
+        self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.clip_eps = check_positive("clip_eps", clip_eps)
         penalty = check_non_negative("init_inner_kl_penalty", init_inner_kl_penalty)
         self.inner_kl_coeff = np.full(self.num_inner_grad_steps, penalty, np.float32)
@@ -110,7 +121,8 @@ class ProMP(MAMLAlgo):
         kls = tf.stack([self.mean_kl(step) for step in steps])
         inner_kl, outer_kl = kls[:-1], kls[-1]
         penalty = tf.reduce_mean(inner_kl_coeff * inner_kl) if self.num_inner_grad_steps else 0.0
-        loss = tf.reduce_mean(surrogate) + penalty
+        bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
+        loss = tf.reduce_mean(surrogate) + penalty - bonus
         return MetaObjective(loss, stats={"LossAfter": loss, "KLInner": inner_kl, "KLOuter": outer_kl},
                              inputs={"clip_eps": clip_eps, "inner_kl_coeff": inner_kl_coeff})
 

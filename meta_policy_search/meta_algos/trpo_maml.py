@@ -1,5 +1,5 @@
 """TRPO-MAML: MAML with a trust-region meta-update (arXiv:1703.03400, section 5.3)."""
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Union
 
 from meta_policy_search.meta_algos import exploring
 from meta_policy_search.meta_algos.base import MAMLAlgo
@@ -40,17 +40,22 @@ class TRPOMAML(MAMLAlgo):
         optimizer (ConjugateGradientOptimizer or None): performs the meta-update. Default: None, a
             `ConjugateGradientOptimizer` with default arguments, but with `hvp_approach=GaussNewtonHvp()` if the
             policy's distribution has a `fisher_norm_sym`.
-        inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`; see
-            `meta_algos.exploring`. Default: `'likelihood_ratio'`.
+        inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
+            `'taypo'`; see `meta_algos.exploring`. Default: `'likelihood_ratio'`.
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
-        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'`. The loss is divided
-            by this number and by the number of paths. (Dividing by the number of samples would cause a bias if paths
-            can end early, because that number depends on the policy.) Default: None, the length of the longest path.
+        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`. The
+            loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
+            bias if paths can end early, because that number depends on the policy.) Default: None, the length of the
+            longest path.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
+            `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`, or `max_path_length` without `inner_type='dice'`.
+        ValueError: `exploration_coeff` is set without `exploration`, or `max_path_length` with an `inner_type` that
+            does not depend on it.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -58,9 +63,10 @@ class TRPOMAML(MAMLAlgo):
                  name: str = "trpo_maml", step_size: float = 0.01,
                  optimizer: Optional[ConjugateGradientOptimizer] = None, inner_type: str = "likelihood_ratio",
                  exploration: bool = False, exploration_coeff: Optional[float] = None,
-                 max_path_length: Optional[int] = None) -> None:
+                 max_path_length: Optional[int] = None,
+                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
-                         first_order, name)
+                         first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = exploring.check_inner_type(inner_type, max_path_length)
         self.exploration, self.exploration_coeff = exploring.check_exploration(exploration, exploration_coeff)
         if self.exploration:

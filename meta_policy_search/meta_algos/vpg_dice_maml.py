@@ -1,5 +1,5 @@
 """VPG-DiCE-MAML: DiCE as inner objective, and a policy gradient on advantages as meta-update."""
-from typing import Any, Mapping, Optional, Type
+from typing import Any, Mapping, Optional, Sequence, Type, Union
 
 from meta_policy_search.meta_algos.dice_maml import DICEMAML
 from meta_policy_search.meta_algos.inputs import AdaptationStep
@@ -35,16 +35,26 @@ class VPG_DICEMAML(DICEMAML):  # noqa: N801  (name in the public ProMP code)
             meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
+        entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
+            the loss; at least 0. Default: 0.
+        max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
+            to it. Default: None, without limit.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
+            `'all'`.
     """
 
     def __init__(self, max_path_length: int, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
                  num_inner_grad_steps: int = 1, trainable_inner_step_size: bool = False, first_order: bool = False, *,
                  name: str = "vpg_dice_maml", learning_rate: Schedule = 1e-3,
                  tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
-                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None,
+                 entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
+                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(max_path_length, policy, inner_lr, meta_batch_size, num_inner_grad_steps,
                          trainable_inner_step_size, first_order, name=name, learning_rate=learning_rate,
-                         tf_optimizer_cls=tf_optimizer_cls, tf_optimizer_args=tf_optimizer_args)
+                         tf_optimizer_cls=tf_optimizer_cls, tf_optimizer_args=tf_optimizer_args,
+                         entropy_coef=entropy_coef, max_grad_norm=max_grad_norm, adapt_params=adapt_params)
 
     def outer_loss(self, step: AdaptationStep) -> tf.Tensor:
         """Builds the log-likelihood loss of the adapted policies, `[M]`."""

@@ -1,5 +1,5 @@
 """VPG-MAML: MAML with a plain policy gradient as meta-update (arXiv:1703.03400)."""
-from typing import Any, Mapping, Optional, Sequence, Type
+from typing import Any, Mapping, Optional, Sequence, Type, Union
 
 from meta_policy_search.meta_algos import exploring
 from meta_policy_search.meta_algos.base import MAMLAlgo
@@ -8,6 +8,7 @@ from meta_policy_search.ops import losses
 from meta_policy_search.optimizers.maml_first_order_optimizer import MAMLFirstOrderOptimizer
 from meta_policy_search.policies.base import MetaPolicy
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.checks import check_non_negative
 from meta_policy_search.utils.schedules import Schedule
 
 
@@ -28,21 +29,30 @@ class VPGMAML(MAMLAlgo):
         first_order (bool): whether to omit second derivatives (first-order MAML; arXiv:1703.03400, section 5.2).
             Default: False.
         name (str): name scope of the algorithm's operations.
-        inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'` or `'dice'`; see
-            `meta_algos.exploring`. Default: `'likelihood_ratio'`.
+        inner_type (str): loss of the adaptation step: `'likelihood_ratio'`, `'log_likelihood'`, `'dice'` or
+            `'taypo'`; see `meta_algos.exploring`. Default: `'likelihood_ratio'`.
         exploration (bool): whether to add the exploration term (E-MAML). Default: False.
         exploration_coeff (float or None): coefficient `c` of the exploration term, at least 0. Default: None, one over
             the number of samples.
-        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'`. The loss is divided
-            by this number and by the number of paths. (Dividing by the number of samples would cause a bias if paths
-            can end early, because that number depends on the policy.) Default: None, the length of the longest path.
+        max_path_length (int or None): maximum number of steps of a path, for `inner_type='dice'` and `'taypo'`. The
+            loss is divided by this number and by the number of paths. (Dividing by the number of samples would cause a
+            bias if paths can end early, because that number depends on the policy.) Default: None, the length of the
+            longest path.
         learning_rate (float or callable): step size of the meta-update, above 0, or a function from the index of the
             meta-update to the step size, such as `utils.schedules.LinearSchedule`. Default: 1e-3.
         tf_optimizer_cls (type): a subclass of `tf.train.Optimizer`. Default: `tf.train.AdamOptimizer`.
         tf_optimizer_args (dict or None): further arguments of `tf_optimizer_cls`. Default: None.
+        entropy_coef (float): coefficient of the mean entropy of the adapted policies, nats, which is subtracted from
+            the loss; at least 0. Default: 0.
+        max_grad_norm (float or None): largest Euclidean norm of a step's meta-gradient, above 0; longer ones are scaled
+            to it. Default: None, without limit.
+        adapt_params (str or list of str): parameters that adaptation steps change: `'all'` (MAML), `'head'` (ANIL),
+            `'body'` (BOIL), `'context'` (CAVIA), or patterns of names; see `meta_algos.adapted_params`. Default:
+            `'all'`.
 
     Raises:
-        ValueError: `exploration_coeff` is set without `exploration`, or `max_path_length` without `inner_type='dice'`.
+        ValueError: `exploration_coeff` is set without `exploration`, or `max_path_length` with an `inner_type` that
+            does not depend on it.
     """
 
     def __init__(self, policy: MetaPolicy, inner_lr: float = 0.1, meta_batch_size: int = 20,
@@ -51,14 +61,18 @@ class VPGMAML(MAMLAlgo):
                  exploration_coeff: Optional[float] = None, max_path_length: Optional[int] = None,
                  learning_rate: Schedule = 1e-3,
                  tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
-                 tf_optimizer_args: Optional[Mapping[str, Any]] = None) -> None:
+                 tf_optimizer_args: Optional[Mapping[str, Any]] = None,
+                 entropy_coef: float = 0.0, max_grad_norm: Optional[float] = None,
+                 adapt_params: Union[str, Sequence[str]] = "all") -> None:
         super().__init__(policy, inner_lr, meta_batch_size, num_inner_grad_steps, trainable_inner_step_size,
-                         first_order, name)
+                         first_order, name, adapt_params=adapt_params)
         self.inner_type, self.max_path_length = exploring.check_inner_type(inner_type, max_path_length)
         self.exploration, self.exploration_coeff = exploring.check_exploration(exploration, exploration_coeff)
         if self.exploration:
             self._check_adapts("exploration")
-        self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate)
+        self.optimizer = MAMLFirstOrderOptimizer(tf_optimizer_cls, tf_optimizer_args, learning_rate,
+                                                 max_grad_norm=max_grad_norm)
+        self.entropy_coef = check_non_negative("entropy_coef", entropy_coef)
         self.build_graph()
 
     def inner_loss(self, step: AdaptationStep) -> tf.Tensor:
@@ -71,5 +85,6 @@ class VPGMAML(MAMLAlgo):
         loss = losses.log_likelihood_loss(last.log_prob, last.inputs.advantages, last.inputs.weights)
         if self.exploration:
             loss += exploring.exploration_loss(steps, self.exploration_coeff)
-        mean = tf.reduce_mean(loss)
+        bonus = losses.entropy_bonus(self.policy.distribution, last.dist_info, last.inputs.weights, self.entropy_coef)
+        mean = tf.reduce_mean(loss) - bonus
         return MetaObjective(mean, stats={"LossAfter": mean})

@@ -1,6 +1,8 @@
 """MAML's adaptation step on parameters that are stacked over tasks."""
 from collections import OrderedDict
-from typing import Mapping
+from typing import Mapping, Tuple
+
+import numpy as np
 
 from meta_policy_search.tf_compat import tf
 
@@ -63,3 +65,31 @@ def gradient_step(params: Mapping[str, tf.Tensor], loss: tf.Tensor, step_sizes: 
     with tf.name_scope(name):
         gradients = task_gradients(params, loss, first_order)
         return OrderedDict((key, value - step_sizes[key] * gradients[key]) for key, value in params.items())
+
+
+def build_step_sizes(params: Mapping[str, tf.Tensor], initial: float, trainable: bool) -> Tuple[
+        "OrderedDict[str, tf.Tensor]", "OrderedDict[str, tf.Variable]"]:
+    """Builds the inner step sizes by parameter name, and the variables that are their logarithms if they are trained.
+
+    Args:
+        params: the parameters that adaptation steps change, by name.
+        initial: initial step size.
+        trainable: whether each entry of each parameter has a trained step size. Otherwise, step sizes are scalars.
+    """
+    logs: "OrderedDict[str, tf.Variable]" = OrderedDict()
+    if not trainable:
+        return OrderedDict((name, tf.constant(initial)) for name in params), logs
+    for name, variable in params.items():
+        value = np.full(variable.shape.as_list(), np.log(initial), np.float32)
+        logs[name] = tf.Variable(value, use_resource=True, name="log_step_size")
+    return OrderedDict((name, tf.exp(log)) for name, log in logs.items()), logs
+
+
+def check_finite(adapted: Mapping[str, np.ndarray]) -> None:
+    """Raises `FloatingPointError` if a parameter `[M, ...]` is not finite; names parameter and task."""
+    for name, stacked in adapted.items():
+        finite = np.isfinite(stacked).reshape(len(stacked), -1).all(axis=1)
+        if not finite.all():
+            raise FloatingPointError(
+                f"adaptation: {name} of task {np.argmin(finite)} would not be finite; the step was rejected and the "
+                "policy is unchanged. Check the samples for non-finite values, or reduce the step size.")

@@ -14,7 +14,7 @@ Arguments with the same name have the same meaning in every function:
 Every mean over samples is a sum with `weights`, so tasks may have different numbers of samples. If static shapes do not
 match, a function raises a `ValueError` that names the argument and both shapes.
 """
-from typing import Tuple
+from typing import Any, Mapping, Tuple
 
 from meta_policy_search.tf_compat import tf
 
@@ -30,6 +30,20 @@ def _check_shapes(reference: str, **tensors: tf.Tensor) -> None:
 def weighted_mean(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """Builds the mean over the valid samples of each task, `sum_n w_mn x_mn`: `[M, N]` to `[M]`."""
     return tf.reduce_sum(weights * values, axis=-1)
+
+
+def entropy_bonus(distribution: Any, dist_info: Mapping[str, tf.Tensor], weights: tf.Tensor, coef: float) -> tf.Tensor:
+    """Builds `coef` times the entropy of policies, nats, mean over samples and tasks, a scalar; to be maximized.
+
+    Args:
+        distribution: a `Distribution`; needs no entropy if `coef` is zero.
+        dist_info: the policies' distributions, each `[M, N, ...]`.
+        weights: float32 `[M, N]`.
+        coef: the coefficient, at least 0.
+    """
+    if coef == 0.0:
+        return tf.constant(0.0)
+    return coef * tf.reduce_mean(weighted_mean(distribution.entropy_sym(dist_info), weights))
 
 
 def likelihood_ratio_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
@@ -55,6 +69,23 @@ def log_likelihood_loss(log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.
     _check_shapes("log_prob", log_prob=log_prob, advantages=advantages, weights=weights)
     with tf.name_scope(name):
         return -weighted_mean(log_prob * tf.stop_gradient(advantages), weights)
+
+
+def taypo_loss(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,
+               path_starts: tf.Tensor, name: str = "taypo_loss") -> tf.Tensor:
+    """Builds the second-order Taylor loss TayPO-2 (arXiv:2106.13125), one per task.
+
+    `L_m = -sum_n w_mn (r_mn + (r_mn - 1) sum_{s < n} (r_ms - 1)) A_mn`, `r = pi_new / pi_old`, where s runs over the
+    earlier samples of the path of sample n. Without the second term it is `likelihood_ratio_loss`. At the sampling
+    policy the second term has no gradient. Its second derivatives are those that the likelihood ratio lacks: the effect
+    of earlier actions on which states are visited.
+    """
+    _check_shapes("log_prob", log_prob=log_prob, old_log_prob=old_log_prob, advantages=advantages, weights=weights,
+                  path_starts=path_starts)
+    with tf.name_scope(name):
+        change = tf.expm1(log_prob - tf.stop_gradient(old_log_prob))
+        _, before = sums_along_paths(change, path_starts)
+        return -weighted_mean((1.0 + change * (1.0 + before)) * tf.stop_gradient(advantages), weights)
 
 
 def clipped_surrogate(log_prob: tf.Tensor, old_log_prob: tf.Tensor, advantages: tf.Tensor, weights: tf.Tensor,

@@ -30,6 +30,8 @@ class MAMLFirstOrderOptimizer(Optimizer):
         num_minibatches (int): number of random parts that the samples are split into in each epoch, with one step per
             part. Default: 1.
         verbose (bool): whether to log the loss of each epoch. Default: False.
+        max_grad_norm (float or None): largest Euclidean norm of a step's gradient, above 0; longer ones are scaled to
+            it. Default: None, without limit.
 
     Raises:
         TypeError: `tf_optimizer_cls` is not a subclass of `tf.train.Optimizer`.
@@ -38,7 +40,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
     def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: Schedule = 1e-3,
                  max_epochs: int = 1, tolerance: Optional[float] = 1e-6, num_minibatches: int = 1,
-                 verbose: bool = False) -> None:
+                 verbose: bool = False, max_grad_norm: Optional[float] = None) -> None:
         if not (isinstance(tf_optimizer_cls, type) and issubclass(tf_optimizer_cls, tf.train.Optimizer)):
             raise TypeError(f"tf_optimizer_cls: expected a subclass of tf.train.Optimizer, got {tf_optimizer_cls!r}")
         self._tf_optimizer_cls, self._tf_optimizer_args = tf_optimizer_cls, dict(tf_optimizer_args or {})
@@ -48,6 +50,7 @@ class MAMLFirstOrderOptimizer(Optimizer):
         self._tolerance = None if tolerance is None else check_non_negative("tolerance", tolerance)
         self._num_minibatches = check_positive_int("num_minibatches", num_minibatches)
         self._verbose = check_bool("verbose", verbose)
+        self._max_grad_norm = None if max_grad_norm is None else check_positive("max_grad_norm", max_grad_norm)
         tf_optimizer_cls(learning_rate=1.0, **self._tf_optimizer_args)  # raises an error for invalid arguments
 
     @property
@@ -127,6 +130,9 @@ class MAMLFirstOrderOptimizer(Optimizer):
                 first = first_non_finite(self._loss, self._variables.session(), self._feed(batch))
                 raise FloatingPointError(f"the {quantity} {REFUSED}; the first tensor of the loss that is not finite: "
                                          f"{first or 'none (only the gradient is affected)'}")
+        if self._max_grad_norm is not None:
+            norm = np.sqrt(sum(np.sum(np.square(gradient)) for gradient in gradients))
+            gradients = [gradient * min(1.0, self._max_grad_norm / max(norm, 1e-12)) for gradient in gradients]
         feed = dict(zip(self._new_gradients, gradients))
         self._variables.session().run(self._train_op, {**feed, self._rate_ph: self.learning_rate})
         return float(loss)
@@ -163,11 +169,13 @@ class MAMLPPOOptimizer(MAMLFirstOrderOptimizer):
         num_minibatches (int): number of random parts that the samples are split into in each epoch, with one step per
             part. Default: 1.
         verbose (bool): whether to log the loss of each epoch. Default: False.
+        max_grad_norm (float or None): largest Euclidean norm of a step's gradient, above 0; longer ones are scaled to
+            it. Default: None, without limit.
     """
 
     def __init__(self, tf_optimizer_cls: Type[tf.train.Optimizer] = tf.train.AdamOptimizer,
                  tf_optimizer_args: Optional[Mapping[str, Any]] = None, learning_rate: Schedule = 1e-3,
                  max_epochs: int = 1, tolerance: Optional[float] = None, num_minibatches: int = 1,
-                 verbose: bool = False) -> None:
+                 verbose: bool = False, max_grad_norm: Optional[float] = None) -> None:
         super().__init__(tf_optimizer_cls, tf_optimizer_args, learning_rate, max_epochs, tolerance, num_minibatches,
-                         verbose)
+                         verbose, max_grad_norm)

@@ -5,7 +5,7 @@ from typing import Dict, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.parameters import initial_mlp_values
+from meta_policy_search.actors.parameters import CONTEXT, fold_context, initial_mlp_values
 from meta_policy_search.actors.stacked_mlp import categorical_actor
 from meta_policy_search.policies.base import ACTING, MetaPolicy, Policy
 from meta_policy_search.policies.distributions.categorical import Categorical
@@ -13,6 +13,7 @@ from meta_policy_search.policies.networks import Nonlinearity, forward_mlp, make
 from meta_policy_search.tf_compat import tf
 from meta_policy_search.types import Params
 from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.fast_paths import replaces
 
 
@@ -33,6 +34,8 @@ class CategoricalMLPPolicy(Policy):
         output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
     """
 
+    context_dim = 0  # MetaCategoricalMLPPolicy has one
+
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
                  output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
@@ -46,7 +49,10 @@ class CategoricalMLPPolicy(Policy):
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        values = initial_mlp_values("logits_network", self.obs_dim, self.action_dim, self.hidden_sizes, rng)
+        values = initial_mlp_values("logits_network", self.obs_dim + self.context_dim, self.action_dim,
+                                    self.hidden_sizes, rng)
+        if self.context_dim:
+            values[CONTEXT] = np.zeros(self.context_dim, np.float32)
         with tf.name_scope(self.name):
             self._register_parameters(make_variables(values))
             self._build_acting()
@@ -61,6 +67,7 @@ class CategoricalMLPPolicy(Policy):
         """See `Policy.distribution_info_sym`; returns `log_prob` `[N, n]` or `[M, N, n]`."""
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
+            params = fold_context(params, "logits_network", self.obs_dim)
             logits = forward_mlp(params, obs_var, "logits_network", len(self.hidden_sizes), self.hidden_nonlinearity,
                                  self.output_nonlinearity)
             return OrderedDict(log_prob=tf.nn.log_softmax(logits))
@@ -73,6 +80,7 @@ class CategoricalMLPPolicy(Policy):
     def _stack(self, params: Params) -> Optional[Actor]:
         """Returns an actor for parameters `[M, ...]`; None under the same conditions as `make_actors`."""
         network = numpy_network(self)
+        params = fold_context(params, "logits_network", self.obs_dim)
         return None if network is None else categorical_actor(params, network)
 
 
@@ -89,13 +97,15 @@ class MetaCategoricalMLPPolicy(CategoricalMLPPolicy, MetaPolicy):
         hidden_nonlinearity (callable, str or None): nonlinearity of the hidden layers, such as `tf.tanh` or `'tanh'`;
             None for the identity. Default: `tf.tanh`.
         output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
+        context_dim (int): number of context parameters, at least 0; see `MetaGaussianMLPPolicy`. Default: 0.
     """
 
     def __init__(self, meta_batch_size: int, obs_dim: int, action_dim: int, name: str = "policy",
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
                  hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
-                 output_nonlinearity: Union[str, Nonlinearity] = None) -> None:
+                 output_nonlinearity: Union[str, Nonlinearity] = None, *, context_dim: int = 0) -> None:
         self._init_tasks(meta_batch_size)
+        self.context_dim = check_int_at_least("context_dim", context_dim, 0)
         CategoricalMLPPolicy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                                       output_nonlinearity)
 

@@ -6,7 +6,14 @@ from typing import Dict, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from meta_policy_search.actors.actor import Actor
-from meta_policy_search.actors.parameters import LOG_STD, check_std, initial_log_std, initial_mlp_values
+from meta_policy_search.actors.parameters import (
+    CONTEXT,
+    LOG_STD,
+    check_std,
+    fold_context,
+    initial_log_std,
+    initial_mlp_values,
+)
 from meta_policy_search.actors.stacked_mlp import gaussian_actor
 from meta_policy_search.policies.base import ACTING, Policy, log_path_mean
 from meta_policy_search.policies.distributions.diagonal_gaussian import DiagonalGaussian
@@ -38,6 +45,8 @@ class GaussianMLPPolicy(Policy):
         min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
     """
 
+    context_dim = 0  # MetaGaussianMLPPolicy has one
+
     def __init__(self, obs_dim: int, action_dim: int, name: str = "policy", hidden_sizes: Sequence[int] = (32, 32),
                  learn_std: bool = True, hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
                  output_nonlinearity: Union[str, Nonlinearity] = None, *, init_std: float = 1.0,
@@ -51,9 +60,12 @@ class GaussianMLPPolicy(Policy):
     def build_graph(self) -> None:
         """Builds the policy's variables and the operations for acting; called once, by the constructor."""
         rng = seeding.next_rng(seeding.Stream.WEIGHTS)
-        values = initial_mlp_values("mean_network", self.obs_dim, self.action_dim, self.hidden_sizes, rng)
+        values = initial_mlp_values("mean_network", self.obs_dim + self.context_dim, self.action_dim,
+                                    self.hidden_sizes, rng)
         if self.learn_std:
             values[LOG_STD] = initial_log_std(self.action_dim, self.init_std)
+        if self.context_dim:
+            values[CONTEXT] = np.zeros(self.context_dim, np.float32)
         with tf.name_scope(self.name):
             self._register_parameters(make_variables(values))
             self._build_acting()
@@ -71,6 +83,7 @@ class GaussianMLPPolicy(Policy):
         """
         params = self.get_params() if params is None else params
         with tf.name_scope("distribution_info"):
+            params = fold_context(params, "mean_network", self.obs_dim)
             mean = forward_mlp(params, obs_var, "mean_network", len(self.hidden_sizes), self.hidden_nonlinearity,
                                self.output_nonlinearity)
             log_std = params[LOG_STD] if self.learn_std else initial_log_std(self.action_dim, self.init_std)
@@ -89,6 +102,7 @@ class GaussianMLPPolicy(Policy):
         """Returns an actor for parameters `[M, ...]`; None under the same conditions as `make_actors`."""
         network = numpy_network(self)
         fixed_log_std = None if self.learn_std else initial_log_std(self.action_dim, self.init_std)
+        params = fold_context(params, "mean_network", self.obs_dim)
         return None if network is None else gaussian_actor(params, network, fixed_log_std, self.min_std)
 
     def log_diagnostics(self, paths: Sequence[Path], prefix: str = "") -> None:

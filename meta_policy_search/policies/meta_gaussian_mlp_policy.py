@@ -8,6 +8,7 @@ from meta_policy_search.policies.base import ACTING, MetaPolicy
 from meta_policy_search.policies.gaussian_mlp_policy import GaussianMLPPolicy
 from meta_policy_search.policies.networks import Nonlinearity
 from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils.checks import check_int_at_least
 from meta_policy_search.utils.fast_paths import replaces
 
 
@@ -27,6 +28,9 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
         output_nonlinearity (callable, str or None): nonlinearity of the output layer. Default: None, the identity.
         init_std (float): initial standard deviation, in the action's unit, at least `min_std`. Default: 1.
         min_std (float): minimum standard deviation, in the action's unit, above 0. Default: 1e-6.
+        context_dim (int): number of context parameters (CAVIA, arXiv:1810.03642), at least 0. They are joined to each
+            observation, are zero before adaptation, and only adaptation steps change them; with
+            `adapt_params='context'`, an algorithm adapts nothing else. Default: 0.
 
     Example:
         >>> import numpy as np
@@ -42,8 +46,9 @@ class MetaGaussianMLPPolicy(GaussianMLPPolicy, MetaPolicy):
                  hidden_sizes: Sequence[int] = (32, 32), learn_std: bool = True,
                  hidden_nonlinearity: Union[str, Nonlinearity] = tf.tanh,
                  output_nonlinearity: Union[str, Nonlinearity] = None, *, init_std: float = 1.0,
-                 min_std: float = 1e-6) -> None:
+                 min_std: float = 1e-6, context_dim: int = 0) -> None:
         self._init_tasks(meta_batch_size)
+        self.context_dim = check_int_at_least("context_dim", context_dim, 0)
         GaussianMLPPolicy.__init__(self, obs_dim, action_dim, name, hidden_sizes, learn_std, hidden_nonlinearity,
                                    output_nonlinearity, init_std=init_std, min_std=min_std)
 

@@ -10,10 +10,13 @@ CLIP_EPS, KL_COEFF, EXPLORATION_COEFF, INNER_LR = 0.15, 0.7, 0.4, 0.2
 EXPLORING, DICE = (TRPOMAML, VPGMAML), (DICEMAML, VPG_DICEMAML)
 
 
-def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=False, first_order=False, marks=()):
+def case(algo_cls, num_steps, inner_type=None, exploration=False, trainable=False, first_order=False, marks=(),
+         adapt_params="all"):
     words = [algo_cls.__name__, f"{num_steps} steps", inner_type, exploration and "exploration",
-             trainable and "trained step sizes", first_order and "first order"]
-    arguments = {"num_inner_grad_steps": num_steps, "trainable_inner_step_size": trainable, "first_order": first_order}
+             trainable and "trained step sizes", first_order and "first order",
+             adapt_params != "all" and f"adapts {adapt_params}"]
+    arguments = {"num_inner_grad_steps": num_steps, "trainable_inner_step_size": trainable, "first_order": first_order,
+                 "adapt_params": adapt_params}
     if algo_cls in EXPLORING:
         arguments.update(inner_type=inner_type, exploration=exploration,
                          exploration_coeff=EXPLORATION_COEFF if exploration else None)
@@ -26,13 +29,20 @@ def reference(algo, data, theta):
     """The meta-objective of an algorithm in NumPy."""
     inner_type = "dice of rewards" if isinstance(algo, DICE) else getattr(algo, "inner_type", "likelihood_ratio")
     objective = Objective(shapes_of(algo.policy), data, inner_type, algo.first_order, theta, algo.inner_lr,
-                          getattr(algo, "max_path_length", None))
+                          getattr(algo, "max_path_length", None), adapts(algo))
     if isinstance(algo, DICE):
         return objective.dice("log_likelihood" if isinstance(algo, VPG_DICEMAML) else inner_type), objective
     if isinstance(algo, ProMP):
         return objective.pro_mp(CLIP_EPS, KL_COEFF), objective
     outer_type = "likelihood_ratio" if isinstance(algo, TRPOMAML) else "log_likelihood"
     return objective.policy_gradient(outer_type, EXPLORATION_COEFF if algo.exploration else 0.0), objective
+
+
+def adapts(algo):
+    """One for each number of the policy that inner steps change, zero for the others."""
+    names = algo.get_step_sizes()
+    return np.concatenate([np.full(value.size, float(name in names))
+                           for name, value in algo.policy.get_param_values().items()])
 
 
 def input_values(algo, data):

@@ -24,6 +24,9 @@ def gaussian(theta, shapes, observations):
     """Returns `mean [N, A]` and `log_std [A]`; parameters are kernel, bias, kernel, bias, ..., log_std."""
     *layers, log_std = split(theta, shapes)
     x = observations
+    if len(layers) % 2:  # the last parameter is the context, which is joined to each observation
+        context, log_std = log_std, layers.pop()
+        x = np.hstack([x, np.broadcast_to(context, (len(x), len(context)))])
     for i in range(0, len(layers), 2):
         x = x @ layers[i] + layers[i + 1]
         if i + 2 < len(layers):
@@ -81,12 +84,26 @@ def loaded_dice_loss(theta, anchor, shapes, samples):
         boxes(theta, anchor, shapes, samples), advantages))
 
 
+def taypo_loss(theta, shapes, samples):
+    """Sum over each path of `r_t A_t`, and of `(r_s - 1) (r_t - 1) A_t` for all `s < t`."""
+    total = 0.0
+    for ratios, advantages in zip(per_path(ratio(theta, shapes, samples), samples),
+                                  per_path(samples["advantages"], samples)):
+        for t, advantage in enumerate(advantages):
+            total += ratios[t] * advantage
+            for s in range(t):
+                total += (ratios[s] - 1) * (ratios[t] - 1) * advantage
+    return -total
+
+
 def inner_loss(theta, shapes, samples, inner_type, anchor=None, horizon=None):
     """Loss of an inner step; `anchor` are the parameters of the boxes' denominators, `horizon` the length of a path."""
     if inner_type == "likelihood_ratio":
         return -np.mean(ratio(theta, shapes, samples) * samples["advantages"])
     if inner_type == "log_likelihood":
         return -np.mean(log_prob(theta, shapes, samples) * samples["advantages"])
+    if inner_type == "taypo":
+        return taypo_loss(theta, shapes, samples) / (len(samples["path_lengths"]) * horizon)
     dice = {"dice": loaded_dice_loss, "dice of rewards": dice_loss}[inner_type]
     return dice(theta, anchor, shapes, samples) / (len(samples["path_lengths"]) * horizon)
 
@@ -113,10 +130,12 @@ class Objective:
         theta_0: where the meta-gradient is taken.
         step_size: of the inner steps.
         horizon: the most steps of a path; by default those of the longest path of a step.
+        adapts: `[D]`, one for parameters that inner steps change, zero for the others; by default all change.
     """
 
     def __init__(self, shapes, data, inner_type="likelihood_ratio", first_order=False, theta_0=None, step_size=0.1,
-                 horizon=None):
+                 horizon=None, adapts=1.0):
+        self.adapts = adapts
         self.shapes, self.data, self.inner_type, self.step_size = shapes, data, inner_type, step_size
         self.horizons = [horizon or max(max(task["path_lengths"]) for task in step) for step in data]
         tasks = range(len(data[0]))
@@ -131,8 +150,8 @@ class Objective:
         gradients = []
         for k, samples in enumerate(self.data[:-1]):
             anchor = None if self.anchors is None else self.anchors[task][k]
-            gradients.append(
-                inner_gradient(theta, self.shapes, samples[task], self.inner_type, anchor, self.horizons[k]))
+            gradients.append(self.adapts * inner_gradient(
+                theta, self.shapes, samples[task], self.inner_type, anchor, self.horizons[k]))
             theta = theta - (self.step_size if step_sizes is None else step_sizes) * gradients[-1]
         return gradients
 

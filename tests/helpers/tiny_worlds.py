@@ -200,13 +200,17 @@ class Adaptation(NamedTuple):
                 total += advantages @ score_t
             elif self.inner_type == "likelihood_ratio":
                 total += (advantages * ratio_t) @ score_t
+            elif self.inner_type == "taypo":
+                by_ratio, before = ratio_t[:, None] * score_t, np.cumsum(ratio_t - 1) - (ratio_t - 1)
+                by_before = np.cumsum(by_ratio, axis=0) - by_ratio
+                total += (advantages * (1 + before)) @ by_ratio + (advantages * (ratio_t - 1)) @ by_before
             else:  # the box is a product of ratios; its gradient is the box times the sum of the scores
                 by_box = np.cumprod(ratio_t)[:, None] * np.cumsum(score_t, axis=0)
                 by_box_before = np.vstack([np.zeros_like(by_box[:1]), by_box[:-1]])
                 total += {"dice": advantages @ (by_box - by_box_before),
                           "dice of rewards": path.rewards @ by_box}[self.inner_type]
-        is_dice = self.inner_type in ("dice", "dice of rewards")
-        return -total / (len(paths) * world.horizon if is_dice else sum(map(len, paths)))
+        over_paths = self.inner_type in ("dice", "dice of rewards", "taypo")
+        return -total / (len(paths) * world.horizon if over_paths else sum(map(len, paths)))
 
     def adapt(self, world, theta, anchor, paths):
         return theta - self.inner_lr * self.inner_gradient(world, theta, anchor, paths)

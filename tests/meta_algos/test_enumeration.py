@@ -186,6 +186,8 @@ def test_maml_without_the_score_term_is_biased(algo_cls, world, num_steps, num_p
     (TRPOMAML, CROSSROADS, 1, 2, "likelihood_ratio", True),
     (VPGMAML, CROSSROADS, 1, 2, "dice", True),
     (TRPOMAML, CLIFF, 1, 2, "dice", False),
+    (TRPOMAML, CLIFF, 2, 1, "taypo", False),
+    (VPGMAML, CLIFF, 1, 2, "taypo", True),
     (ProMP, CROSSROADS, 2, 1, "likelihood_ratio", False),
     (DICEMAML, CLIFF, 1, 2, "dice of rewards", False),
     (VPG_DICEMAML, CLIFF, 2, 1, "dice of rewards", False),
@@ -196,7 +198,7 @@ def test_expected_meta_gradients(algo_cls, world, num_steps, num_paths, inner_ty
     # is to be maximized
     adaptation = Adaptation(num_steps, num_paths, INNER_LR, inner_type)
     arguments = {"exploration": True, "exploration_coeff": 1.0} if exploration else {}
-    if inner_type == "dice":
+    if inner_type in ("dice", "taypo"):
         arguments["max_path_length"] = world.horizon
     enumeration = Enumeration(algo_cls, world, adaptation, **arguments)
     theta = enumeration.theta
@@ -223,7 +225,7 @@ def test_by_default_the_score_term_is_one_nth_of_it():
 # What the inner losses' second derivatives have to do with it ---------------------------------------------------------
 
 
-INNER_TYPES = ["log_likelihood", "likelihood_ratio", "dice", "dice of rewards"]
+INNER_TYPES = ["log_likelihood", "likelihood_ratio", "dice", "dice of rewards", "taypo"]
 
 
 def known_hessian(world, theta, inner_type):
@@ -263,9 +265,10 @@ def test_what_an_inner_type_misses_or_counts_twice(inner_type, score, world):
 
 
 @pytest.mark.parametrize("num_steps", [1, 2])
-@pytest.mark.parametrize("world, inner_type", [(CROSSROADS, "dice"), (CLIFF, "dice of rewards")])
-def test_dice_is_biased_by_the_square_of_the_step_over_the_number_of_paths(world, inner_type, num_steps):
-    # given the exact inner step's return as objective, of which DiCE has the gradient and Hessian without bias
+@pytest.mark.parametrize("world, inner_type", [(CROSSROADS, "dice"), (CLIFF, "dice of rewards"),
+                                               (CROSSROADS, "taypo")])
+def test_the_bias_of_unbiased_inner_types_is_the_squared_step_over_the_number_of_paths(world, inner_type, num_steps):
+    # given the exact inner step's return as objective; these inner types estimate its gradient and Hessian without bias
     theta = initial_theta(world)
 
     def bias(inner_lr, num_paths):
@@ -375,6 +378,23 @@ def advantages(path):
     return values * DISCOUNT ** np.arange(len(path))
 
 
+def taypo_loss(log_prob, advantages, weights, path_starts):
+    return losses.taypo_loss(log_prob, log_prob, advantages, weights, path_starts)
+
+
+def ratio_loss(log_prob, advantages, weights, path_starts):
+    return losses.likelihood_ratio_loss(log_prob, log_prob, advantages, weights)
+
+
+@pytest.mark.parametrize("world, is_unbiased", [(BANDIT, True), (CLIFF, False)])
+def test_taypo_adds_to_the_likelihood_ratio_only_what_its_hessian_lacks(world, is_unbiased):
+    values = lambda paths: np.concatenate([advantages(path) for path in paths])  # noqa: E731
+    (taypo, taypo_hessian), (ratio, ratio_hessian) = (
+        expected_derivatives(world, loss, values) for loss in (taypo_loss, ratio_loss))
+    assert maximum_error(taypo, ratio) < 1e-12
+    assert are_equal([taypo_hessian], [ratio_hessian]) == is_unbiased
+
+
 @pytest.mark.parametrize("world, loss, values, is_right", [
     (CLIFF, losses.dice_loss, rewards, True),
     (CLIFF, losses.dice_loss, rewards_less_a_baseline_of_time_until_the_horizon, True),
@@ -383,6 +403,8 @@ def advantages(path):
     (CROSSROADS, losses.dice_loss, rewards_less_a_baseline_of_state, False),
     (CLIFF, losses.loaded_dice_loss, advantages, True),
     (CROSSROADS, losses.loaded_dice_loss, advantages, True),
+    (BANDIT, taypo_loss, advantages, True),
+    (CLIFF, taypo_loss, advantages, True),
 ])
 def test_gradient_and_hessian_of_dice_losses(world, loss, values, is_right):
     actual = expected_derivatives(world, loss, lambda paths: np.concatenate([values(path) for path in paths]))

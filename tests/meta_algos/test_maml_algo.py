@@ -305,7 +305,7 @@ def test_a_plain_policy_is_refused():
     "arguments, error, message",
     [
         ({"inner_type": "ratio"}, ValueError,
-         "inner_type: expected one of 'likelihood_ratio', 'log_likelihood', 'dice', got 'ratio'"),
+         "inner_type: expected one of 'likelihood_ratio', 'log_likelihood', 'dice', 'taypo', got 'ratio'"),
         ({"inner_type": "dice", "max_path_length": 0}, ValueError, "max_path_length"),
         ({"max_path_length": 5}, ValueError, "max_path_length: expected None with inner_type='likelihood_ratio'"),
         ({"exploration": "yes"}, TypeError, "exploration"),

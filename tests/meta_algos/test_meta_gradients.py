@@ -4,7 +4,7 @@ import pytest
 
 from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, ProMP
 from meta_policy_search.meta_algos.exploring import INNER_TYPES
-from tests.helpers.gradients import DICE, INNER_LR, case, input_values, reference
+from tests.helpers.gradients import DICE, INNER_LR, adapts, case, input_values, reference
 from tests.helpers.numpy_reference import central_differences, inner_gradient, inner_loss
 from tests.helpers.small_world import M, draw_data, flat_task_params, make_policy, relative_error, set_theta, shapes_of
 
@@ -28,6 +28,12 @@ CASES = [
     case(DICEMAML, 1),
     case(DICEMAML, 2, trainable=True, marks=pytest.mark.thorough),
     case(VPG_DICEMAML, 2, marks=pytest.mark.thorough),
+    case(TRPOMAML, 2, "taypo"),
+    case(ProMP, 2, adapt_params="head"),
+    case(VPGMAML, 2, "log_likelihood", exploration=True, adapt_params="body", marks=pytest.mark.thorough),
+    case(TRPOMAML, 2, "likelihood_ratio", adapt_params="context"),
+    case(DICEMAML, 1, adapt_params="head", trainable=True, marks=pytest.mark.thorough),
+    case(VPGMAML, 1, "taypo", adapt_params="context", trainable=True),
 ]
 # Trained step sizes add to the gradient, whose other part is the same: so they are among all of these. The exploration
 # term adds to the loss, and could hide errors of the rest: so every inner step is met with and without it.
@@ -47,19 +53,21 @@ ALL_CASES = CASES + [slow for slow in ALL_CASES if slow.id not in {quick.id for 
 @pytest.mark.parametrize("algo_cls, arguments", ALL_CASES)
 def test_objective_and_meta_gradient(algo_cls, arguments):
     # given samples of policies that are not those at theta, so that ratios differ from one and some are clipped
-    policy = make_policy()
+    context_dim = 2 if arguments["adapt_params"] == "context" else 0
+    policy = make_policy(context_dim=context_dim)
     algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
     data, theta = draw_data(algo.num_inner_grad_steps), set_theta(policy)
     f, objective = reference(algo, data, theta)
-    values, size = input_values(algo, data), len(theta)
+    values, size = input_values(algo, data), len(theta) - context_dim  # the context, which is last, is not optimized
     # then the loss in the graph is that of the plain form
     assert algo.optimizer.loss(values) == pytest.approx(f(theta), rel=1e-4)
     # and so is its gradient
     gradient = algo.optimizer.gradient(values)
-    assert relative_error(gradient[:size], central_differences(f, theta)) < 1e-3
+    assert relative_error(gradient[:size], central_differences(f, theta)[:size]) < 1e-3
     if algo.trainable_inner_step_size:  # by the logarithms of the step sizes, all alike
-        by_steps = central_differences(lambda log_steps: f(theta, np.exp(log_steps)), np.full(size, np.log(INNER_LR)))
-        assert relative_error(gradient[size:], by_steps) < 1e-3
+        by_steps = central_differences(lambda log_steps: f(theta, np.exp(log_steps)), np.full(len(theta),
+                                                                                                    np.log(INNER_LR)))
+        assert relative_error(gradient[size:], by_steps[adapts(algo) == 1.0]) < 1e-3
     else:
         assert len(gradient) == size
     if algo_cls is TRPOMAML:
