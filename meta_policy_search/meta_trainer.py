@@ -218,8 +218,8 @@ class Trainer(TrainingLoop):
         The caller writes the row, saves the snapshot and increments `itr`.
 
         Returns:
-            A list of `num_inner_grad_steps + 1` arrays, float64 `[M]`: the mean return in each task before adaptation
-            and after each adaptation step.
+            A list of `num_inner_grad_steps + 1` arrays, float64 `[M]`, with the mean return in each task before
+            adaptation and after each adaptation step.
         """
         all_samples: List[Sequence[TaskSamples]] = []
         returns: List[np.ndarray] = []
