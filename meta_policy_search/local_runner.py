@@ -12,6 +12,7 @@ from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
+from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.utils import timed
 
 
@@ -121,6 +122,7 @@ class LocalRunner(TrainingLoop):
         self.algo, self.env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
+    @one_thread()
     def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
         """Trains for a number of epochs, starting at epoch 0 even if the runner has trained before.
 
@@ -134,7 +136,7 @@ class LocalRunner(TrainingLoop):
             What `algo.train` returns, such as the average return in the last epoch.
 
         Raises:
-            RuntimeError: `setup` was not called.
+            RuntimeError: `setup` was not called, or another thread of this process is training or evaluating.
             ValueError: a number is below one; the run folder holds an earlier run.
             KeyboardInterrupt: Ctrl-C; the epoch is rolled back if the algorithm supports it (`RLAlgorithm.get_state`),
                 and a message names the last snapshot. The same in `resume`.
@@ -146,6 +148,7 @@ class LocalRunner(TrainingLoop):
         self._begin_counting()
         return self._run()
 
+    @one_thread()
     def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None,
                store_paths: Optional[bool] = None) -> Any:
         """Resumes a run that was restored, or that this runner trained before.
@@ -160,7 +163,7 @@ class LocalRunner(TrainingLoop):
             What `algo.train` returns.
 
         Raises:
-            RuntimeError: there is no run to resume.
+            RuntimeError: there is no run to resume, or another thread of this process is training or evaluating.
             ValueError: `n_epochs` is below the number of completed epochs, or `batch_size` below one.
         """
         self._algo("resume")

@@ -23,6 +23,7 @@ from meta_policy_search.utils.logger import Row
 from meta_policy_search.utils.serializable import Configurable, present_arguments
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
+from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.utils import timed
 
 __all__ = ["EarlyStopping", "Trainer"]
@@ -161,11 +162,13 @@ class Trainer(TrainingLoop):
         return check_agrees("num_inner_grad_steps", check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0),
                             "algo.num_inner_grad_steps", self.algo.num_inner_grad_steps)
 
+    @one_thread()
     def train(self) -> None:
         """Trains until iteration `n_itr`; a later call trains for the same number of iterations again.
 
         Raises:
             KeyboardInterrupt: Ctrl-C; the iteration is rolled back, and a message names the last snapshot.
+            RuntimeError: another thread of this process is training or evaluating.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
         self._write_params()
@@ -197,6 +200,7 @@ class Trainer(TrainingLoop):
         run_folder.record_start(folder, type(self.algo).__name__, settings, self.itr - self.start_itr)
         self._written_in = folder
 
+    @one_thread()
     def train_itr(self) -> Row:
         """Performs one iteration and saves its snapshot; returns the logged row."""
         self._write_params()
@@ -237,7 +241,7 @@ class Trainer(TrainingLoop):
             samples = self.sample_processor.process_samples(paths, log="all", log_prefix=prefix)
             all_paths = [path for task_paths in paths.values() for path in task_paths]
             log_diagnostics(self.env, all_paths, prefix)
-            self.policy.log_diagnostics(all_paths, prefix)
+            log_diagnostics(self.policy, all_paths, prefix)
         return paths, samples
 
     def _adapt(self, step: int, samples: Sequence[TaskSamples], times: Dict[str, float]) -> None:

@@ -21,7 +21,7 @@ import pytest
 
 from experiments.record import load_in_own_graph
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.snapshotter import holds_snapshot, list_snapshots, load_snapshot
+from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
@@ -267,7 +267,7 @@ class Victim:
         rows = csv_rows(self._folder)
         assert rows == self._csv_rows[: len(rows)]
         assert_equal(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
-        saved = load_snapshot(self._folder)["itr"] + 1 if holds_snapshot(self._folder) else 0
+        saved = load_snapshot(self._folder)["itr"] + 1 if snapshot_paths(self._folder) else 0
         for count in (len(rows), len(json_rows(self._folder))):  # a kill may come between two files that are cut back
             assert saved <= count <= saved + 1
         for snapshot in list_snapshots(self._folder):

@@ -1,4 +1,5 @@
 """A baseline of zero."""
+import reprlib
 from typing import Any, Sequence
 
 import numpy as np
@@ -20,4 +21,5 @@ class ZeroBaseline(Baseline):
     def set_params(self, value: None, **tags: Any) -> None:
         """Takes None, which `get_param_values` returns; anything else raises `ValueError`."""
         if value is not None:
-            raise ValueError(f"value: expected None, since a ZeroBaseline has no parameters, got {value!r}")
+            raise ValueError(f"value: expected None, since a ZeroBaseline has no parameters, got "
+                             f"{reprlib.repr(value)}")

@@ -110,7 +110,9 @@ def _array(task: Mapping[str, Any], m: int, key: str, shape: Tuple[int, ...] = (
     kind, _, info = key.partition("/")
     if kind not in task or info and info not in task[kind]:
         lacking = key if kind in task else kind
-        raise ValueError(f"the samples of task {m} lack the entry {lacking!r}")
+        is_dice = lacking == "advantages" and "adjusted_rewards" in task
+        advice = ": give the sample processor a return_baseline, such as LinearFeatureBaseline()" if is_dice else ""
+        raise ValueError(f"the samples of task {m} lack the entry {lacking!r}{advice}")
     array = np.asarray(task[kind][info] if info else task[kind])
     if array.ndim == 0 or array.dtype.kind not in "biuf" or array.shape[:len(shape)] != shape:
         expected = f"of shape {shape} and possibly more axes" if shape else "with an axis of samples"
