@@ -20,7 +20,12 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.serializable import Configurable, present_arguments
+from meta_policy_search.utils.serializable import (
+    Configurable,
+    flat_arguments,
+    flat_configuration,
+    present_arguments,
+)
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
 from meta_policy_search.utils.threads import one_thread
@@ -321,10 +326,19 @@ class Trainer(TrainingLoop):
             snapshot: the result of `get_itr_snapshot` or `utils.snapshotter.load_snapshot`.
 
         Raises:
-            ValueError: the snapshot does not fit the policy or the algorithm, or is of another version of this package.
+            ValueError: the snapshot is of a trainer that was built with other arguments (those that do not change the
+                data, such as `parallel`, may differ), or of another version of this package.
         """
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))
+        before, now = (_configuration(parts, policy, env) for parts, policy, env in (
+            (state.get("parts", {}), snapshot["policy"], snapshot["env"]), (self._parts, self.policy, self.env)))
+        differing = [f"{name} is {before[name]!r} there, {value!r} here" for name, value in now.items()
+                     if before.get(name, value) != value]
+        if differing:
+            raise ValueError(f"snapshot: expected one of a trainer that was built like this one, but "
+                             f"{'; '.join(differing)}. To train its weights with other settings: "
+                             "policy.set_params(snapshot['state']['policy_params'])")
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()
         self.policy.set_state(state["policy"])
@@ -336,3 +350,16 @@ class Trainer(TrainingLoop):
         if baseline_params is not None:
             self.sample_processor.baseline.set_params(baseline_params)
         self._restore_loop(snapshot)
+
+
+def _configuration(parts: Dict[str, Part], policy: MetaPolicy, env: Any) -> Dict[str, Any]:
+    """Returns what a trainer was built from, by dotted names such as `algo.inner_lr`."""
+    found: Dict[str, Any] = {}
+    for name in ("algo", "sampler", "sample_processor"):
+        if name in parts:
+            part_class, args, kwargs = parts[name]
+            found.update(flat_arguments(name, part_class, args, kwargs))
+    found.update(flat_configuration("policy", policy))
+    if "sampler.env" not in found:
+        found.update(flat_configuration("env", env))
+    return found

@@ -51,8 +51,10 @@ class TrainingLoop(Configurable, abc.ABC):
     Attributes:
         itr (int): number of the next iteration.
         stopped (bool): whether a callback stopped the last training.
+        settings (dict or None): settings of the script that trains, for its snapshots; default None.
     """
 
+    settings: Optional[Dict[str, Any]] = None
     _unit, _short_unit = "iteration", "itr"  # for messages and for the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
@@ -153,10 +155,10 @@ class TrainingLoop(Configurable, abc.ABC):
         return 0.0 if self._started is None else time.perf_counter() - self._started
 
     def _loop_state(self) -> Dict[str, Any]:
-        """Returns what the `state` of every snapshot contains: version, random numbers, files of the logger, time."""
+        """Returns what the `state` of every snapshot contains: version, settings, random numbers, files, time."""
         with seeding.rooted(self._root):
-            return {"version": __version__, **seeding.get_process_state(), "outputs": logger.output_positions(),
-                    "time": self._elapsed()}
+            return {"version": __version__, "settings": self.settings, **seeding.get_process_state(),
+                    "outputs": logger.output_positions(), "time": self._elapsed()}
 
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:
         """Continues after the iteration of a snapshot; to be called last, as it restores random numbers."""

@@ -161,7 +161,7 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
     if not overwrite:
         found = ", ".join(os.path.basename(path) for path in earlier)
         raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which holds {found}. Choose "
-                         "another folder; in Python, resume that run (positions=...) or have it deleted "
+                         "another folder, or in Python resume that run (positions=...) or have it deleted "
                          "(overwrite=True)")
     if positions is None:
         earlier += written["log"] + written["tensorboard"]
