@@ -530,7 +530,7 @@ def change_params(folder, **changes):
 
 @pytest.mark.parametrize("changes, message", [
     ({"settings__hidden_sizes": [7], "settings__inner_lr": 0.3},
-     r"expected the settings of the run .* hidden_sizes is \(8,\) there, \(7,\) here; inner_lr is 0.1 there, 0.3 here"),
+     r"expected the settings of the run .* hidden_sizes is \(8,\) there, \(7,\) here; inner_lr is 1.0 there, 0.3 here"),
     ({"settings__env": "MetaGoneEnv"}, r"env: expected one of .*'MetaPointEnvCorner'.*, got 'MetaGoneEnv'"),
     ({"settings__env": "HalfCheetahRandDirecEnv", "settings__env_kwargs": {}},
      "env is 'MetaPointEnvCorner' there, 'HalfCheetahRandDirecEnv' here"),
