@@ -198,7 +198,7 @@ def test_three_iterations_and_three_in_a_new_process_equal_six(name, executor, w
 def test_what_is_compared_is_all_of_it(whole_runs):
     """Given ProMP with everything that it can learn, then its snapshot has weights, moments, steps and generators."""
     content = state(whole_runs / "pro_mp")["state"]
-    assert set(content) == {"version", "algo", "sampler", "policy_params", "policy", "seeding", "random",
+    assert set(content) == {"version", "settings", "algo", "sampler", "policy_params", "policy", "seeding", "random",
                             "numpy_random"}
     moments = content["algo"]["optimizer"]["variables"]
     assert len(moments) > 2 * len(content["policy_params"]) and any(np.any(value) for value in moments.values())
