@@ -189,6 +189,8 @@ def _restore(experiment: Experiment, folder: str, config: RunConfig) -> Any:
         _configure_logger(folder, config, overwrite=True)
         return trainer
     snapshot = experiment.load(folder)
+    if snapshot["state"].get("settings") is not None:  # `params.json` can be edited
+        record.resumed_config(experiment.config_class, snapshot["state"]["settings"], dataclasses.asdict(config))
     if snapshot["itr"] + 1 >= config.n_itr:
         raise ValueError(f"--resume: the run in {folder} has completed all {snapshot['itr'] + 1} iterations. To "
                          "continue, pass a larger --n_itr")
@@ -211,7 +213,7 @@ def _write_params(folder: str, config: RunConfig, params: dict[str, Any]) -> Non
 def _train(experiment: Experiment, trainer: Any, config: RunConfig) -> None:
     """Trains until the final iteration; logs the settings of the run and its result."""
     folder = str(logger.get_dir())
-    trainer.writes_params = False  # this module writes `params.json`
+    trainer.writes_params, trainer.settings = False, dataclasses.asdict(config)  # `params.json` exists already
     logger.log(f"{config.env}, seed {config.seed}: {config.n_itr - trainer.itr} iterations of "
                f"{type(trainer.algo).__name__}, written to {record.shortest(folder)}")
 

@@ -15,9 +15,9 @@ from meta_policy_search import run_folder
 from meta_policy_search.plotting import Progress, read_progress
 from meta_policy_search.utils.snapshotter import (
     check_same_version,
-    holds_snapshot,
     list_snapshots,
     load_snapshot,
+    snapshot_paths,
 )
 
 PARAMS_FILE = run_folder.PARAMS_FILE
@@ -177,7 +177,7 @@ def differences(before: RunConfig, now: RunConfig, names: Optional[Container[str
 
 def ended_before_first_snapshot(folder: str, snapshot_mode: str) -> bool:
     """Returns whether a run ended before its first snapshot (every mode except `none` saves the first iteration)."""
-    return snapshot_mode != "none" and not holds_snapshot(folder) and count_rows(folder) <= 1
+    return snapshot_mode != "none" and not snapshot_paths(folder) and count_rows(folder) <= 1
 
 
 def load_in_own_graph(folder: str) -> dict[str, Any]:

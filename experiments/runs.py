@@ -30,7 +30,7 @@ from experiments.flags import Parser, text_table
 from meta_policy_search import run_folder
 from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.files import is_locked
-from meta_policy_search.utils.snapshotter import holds_snapshot
+from meta_policy_search.utils.snapshotter import snapshot_paths
 
 FOLDER = "data"  # default output folder of the scripts
 STATES = ("running", "finished", "interrupted")
@@ -89,12 +89,12 @@ def _results(folder: str) -> dict[str, Optional[float]]:
 def _resume_command(folder: str, params: dict[str, Any], settings: dict[str, Any]) -> Optional[str]:
     if params.get("made_by") == run_folder.MADE_BY_TRAINER:
         code = f"import meta_policy_search as mps; {record.in_python(folder, settings.get('n_itr'))}"
-        return shlex.join(["python", "-c", code]) if holds_snapshot(folder) else None
+        return shlex.join(["python", "-c", code]) if snapshot_paths(folder) else None
     here = os.path.dirname(os.path.abspath(__file__))
     script, mode = f"{params.get('script')}.py", settings.get("snapshot_mode", "none")
     if script not in os.listdir(here):
         return None
-    if not holds_snapshot(folder) and not record.ended_before_first_snapshot(folder, mode):
+    if not snapshot_paths(folder) and not record.ended_before_first_snapshot(folder, mode):
         return None
     return record.resume_command(os.path.join(here, script), folder)
 

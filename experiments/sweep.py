@@ -42,6 +42,7 @@ from experiments.settings import RunConfig, find_script, make_config, read_json,
 from meta_policy_search.plotting import return_columns
 from meta_policy_search.utils.checks import check_positive_int
 from meta_policy_search.utils.files import lock_folder, write_csv
+from meta_policy_search.utils.progress import print_line
 from meta_policy_search.utils.threads import VARIABLE as THREADS
 from meta_policy_search.utils.threads import available_cores
 
@@ -195,8 +196,8 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
     with lock_folder(output):
         waiting = [run for run in runs if not run.is_done]
         count = len(waiting)
-        print(f"{len(runs)} runs, {len(runs) - count} of them complete; {min(processes, count)} at a time, in "
-              f"{output}", flush=True)
+        print_line(f"{len(runs)} runs, {len(runs) - count} of them complete; {min(processes, count)} at a time, in "
+                   f"{output}")
         environ = child_environment(processes)
         running: dict[subprocess.Popen, Run] = {}
         failed: list[str] = []
@@ -210,13 +211,14 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
                     run = running.pop(process)
                     number = f"({count - len(waiting) - len(running)} of {count})"
                     if process.returncode == 0 and run.is_done:
-                        print(f"{run.name}: done {number}", flush=True)
+                        print_line(f"{run.name}: done {number}")
                     else:
                         failed.append(run.name)
-                        print(f"{run.name}: failed with status {process.returncode} {number}; last lines of "
-                              f"{run.log_path}:", *_last_lines(run.log_path), sep="\n    ", flush=True)
+                        print_line("\n    ".join([
+                            f"{run.name}: failed with status {process.returncode} {number}; last lines of "
+                            f"{run.log_path}:", *_last_lines(run.log_path)]))
         except KeyboardInterrupt:
-            print(f"Stopping {len(running)} runs", flush=True)
+            print_line(f"Stopping {len(running)} runs")
             return failed, True
         finally:
             _stop(running)
@@ -225,7 +227,7 @@ def run_all(output: str, runs: Sequence[Run], processes: int) -> tuple[list[str]
 
 def _start(run: Run, environ: Mapping[str, str]) -> subprocess.Popen:
     """Starts the process of a run."""
-    print(f"{run.name}: {'resumes' if record.is_run(run.folder) else 'starts'}", flush=True)
+    print_line(f"{run.name}: {'resumes' if record.is_run(run.folder) else 'starts'}")
     write_json(run.settings_path, dataclasses.asdict(run.config))
     with open(run.log_path, "ab") as log:
         return subprocess.Popen(
@@ -309,10 +311,10 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     write_csv(path, [header, *rows])
     cells = [["" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else str(cell)
               for cell in (row[0], *row[header.index("status"):])] for row in (header, *rows)]
-    print(f"\nMeans of the last {LAST} iterations\n{text_table(cells, right=range(2, len(cells[0])))}")
-    print(f"\nTable: {path}")
+    print_line(f"\nMeans of the last {LAST} iterations\n{text_table(cells, right=range(2, len(cells[0])))}")
+    print_line(f"\nTable: {path}")
     if was_interrupted:
-        print("Interrupted; run the same command to resume")
+        print_line("Interrupted; run the same command to resume")
         return INTERRUPTED
     return 0 if all(run.is_done for run in runs) else 1
 

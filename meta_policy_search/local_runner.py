@@ -12,6 +12,7 @@ from meta_policy_search.utils.callbacks import Callback
 from meta_policy_search.utils.checks import check_bool, check_choice, check_int_at_least, check_positive_int
 from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.snapshotter import MODES, check_same_version, list_snapshots, load_snapshot
+from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.utils import timed
 
 
@@ -124,6 +125,7 @@ class LocalRunner(TrainingLoop):
         self.algo, self.env, self.sampler = algo, env, sampler
         self._sampler_setup = {"sampler_cls": sampler_cls, "sampler_args": sampler_args}
 
+    @one_thread()
     def train(self, n_epochs: int, batch_size: Optional[int] = None, store_paths: bool = False) -> Any:
         """Trains for `n_epochs` epochs, starting at epoch 0 even if the runner has trained before.
 
@@ -138,7 +140,7 @@ class LocalRunner(TrainingLoop):
             The return value of `algo.train`, such as the average return in the last epoch.
 
         Raises:
-            RuntimeError: `setup` was not called.
+            RuntimeError: `setup` was not called, or another thread of this process is training or evaluating.
             ValueError: a number is below one, or the run folder holds an earlier run.
             KeyboardInterrupt: Ctrl-C was pressed. If the algorithm supports it (`RLAlgorithm.get_state`), the epoch is
                 rolled back. A log message names the last snapshot. `resume` handles Ctrl-C in the same way.
@@ -150,6 +152,7 @@ class LocalRunner(TrainingLoop):
         self._begin_counting()
         return self._run()
 
+    @one_thread()
     def resume(self, n_epochs: Optional[int] = None, batch_size: Optional[int] = None,
                store_paths: Optional[bool] = None) -> Any:
         """Resumes a restored run, or continues a run that this runner trained before.
@@ -164,8 +167,8 @@ class LocalRunner(TrainingLoop):
             The return value of `algo.train`.
 
         Raises:
-            RuntimeError: there is no run to resume.
-            ValueError: `n_epochs` is below the number of completed epochs, or `batch_size` is below one.
+            RuntimeError: there is no run to resume, or another thread of this process is training or evaluating.
+            ValueError: `n_epochs` is below the number of completed epochs, or `batch_size` below one.
         """
         self._algo("resume")
         if self._plan is None:

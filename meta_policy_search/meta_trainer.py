@@ -20,9 +20,15 @@ from meta_policy_search.utils import logger
 from meta_policy_search.utils.callbacks import Callback, EarlyStopping
 from meta_policy_search.utils.checks import check_agrees, check_bool, check_int_at_least, check_positive_int
 from meta_policy_search.utils.logger import Row
-from meta_policy_search.utils.serializable import Configurable, present_arguments
+from meta_policy_search.utils.serializable import (
+    Configurable,
+    flat_arguments,
+    flat_configuration,
+    present_arguments,
+)
 from meta_policy_search.utils.snapshotter import check_same_version
 from meta_policy_search.utils.statistics import mean_interval, task_returns
+from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.utils import timed
 
 __all__ = ["EarlyStopping", "Trainer"]
@@ -167,12 +173,14 @@ class Trainer(TrainingLoop):
         return check_agrees("num_inner_grad_steps", check_int_at_least("num_inner_grad_steps", num_inner_grad_steps, 0),
                             "algo.num_inner_grad_steps", self.algo.num_inner_grad_steps)
 
+    @one_thread()
     def train(self) -> None:
         """Trains until iteration `n_itr` (exclusive). A later call trains for the same number again.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed. The iteration is rolled back, and a log message names the last
                 snapshot.
+            RuntimeError: another thread of this process is training or evaluating.
         """
         end = self.n_itr if self.itr < self.n_itr else self.itr + self.n_itr - self.start_itr
         self._write_params()
@@ -204,6 +212,7 @@ class Trainer(TrainingLoop):
         run_folder.record_start(folder, type(self.algo).__name__, settings, self.itr - self.start_itr)
         self._written_in = folder
 
+    @one_thread()
     def train_itr(self) -> Row:
         """Performs one iteration and saves its snapshot; returns the logged row."""
         self._write_params()
@@ -247,7 +256,7 @@ class Trainer(TrainingLoop):
             samples = self.sample_processor.process_samples(paths, log="all", log_prefix=prefix)
             all_paths = [path for task_paths in paths.values() for path in task_paths]
             log_diagnostics(self.env, all_paths, prefix)
-            self.policy.log_diagnostics(all_paths, prefix)
+            log_diagnostics(self.policy, all_paths, prefix)
         return paths, samples
 
     def _adapt(self, step: int, samples: Sequence[TaskSamples], times: Dict[str, float]) -> None:
@@ -328,11 +337,19 @@ class Trainer(TrainingLoop):
             snapshot: return value of `get_itr_snapshot` or `utils.snapshotter.load_snapshot`.
 
         Raises:
-            ValueError: the snapshot does not fit the policy or the algorithm, or was saved by another version of this
-                package.
+            ValueError: the trainer that saved the snapshot was built with different arguments (arguments that do not
+                change the data, such as `parallel`, may differ), or by another version of this package.
         """
         state = snapshot["state"]
         check_same_version("snapshot: the run", state.get("version"))
+        before, now = (_configuration(parts, policy, env) for parts, policy, env in (
+            (state.get("parts", {}), snapshot["policy"], snapshot["env"]), (self._parts, self.policy, self.env)))
+        differing = [f"{name} is {before[name]!r} there, {value!r} here" for name, value in now.items()
+                     if before.get(name, value) != value]
+        if differing:
+            raise ValueError(f"snapshot: expected one of a trainer that was built like this one, but "
+                             f"{'; '.join(differing)}. To train its weights with other settings: "
+                             "policy.set_params(snapshot['state']['policy_params'])")
         self.policy.set_params(state["policy_params"])
         self.policy.switch_to_pre_update()
         self.policy.set_state(state["policy"])
@@ -344,3 +361,16 @@ class Trainer(TrainingLoop):
         if baseline_params is not None:
             self.sample_processor.baseline.set_params(baseline_params)
         self._restore_loop(snapshot)
+
+
+def _configuration(parts: Dict[str, Part], policy: MetaPolicy, env: Any) -> Dict[str, Any]:
+    """Returns what a trainer was built from, by dotted names such as `algo.inner_lr`."""
+    found: Dict[str, Any] = {}
+    for name in ("algo", "sampler", "sample_processor"):
+        if name in parts:
+            part_class, args, kwargs = parts[name]
+            found.update(flat_arguments(name, part_class, args, kwargs))
+    found.update(flat_configuration("policy", policy))
+    if "sampler.env" not in found:
+        found.update(flat_configuration("env", env))
+    return found

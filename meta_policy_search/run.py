@@ -25,6 +25,7 @@ from meta_policy_search.utils.files import PathLike
 from meta_policy_search.utils.log_outputs import check_formats
 from meta_policy_search.utils.serializable import argument_names
 from meta_policy_search.utils.snapshotter import load_snapshot
+from meta_policy_search.utils.threads import one_thread
 from meta_policy_search.utils.utils import set_seed
 
 _SETTINGS = {"meta_batch_size": 20, "rollouts_per_meta_task": 20, "max_path_length": 100, "hidden_sizes": (64, 64),
@@ -34,6 +35,7 @@ _GIVEN = {"env", "policy", "algo", "sampler", "sample_processor", "obs_dim", "ac
           "sess", "callbacks"}  # arguments that `_make_trainer` passes to the classes
 
 
+@one_thread()
 def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", n_itr: int = 100, seed: int = 1,
           dump_path: Optional[PathLike] = None, callbacks: Sequence[Callback] = (),
           log_formats: Sequence[str] = _LOG_FORMATS, **settings: Any) -> "Run":
@@ -66,6 +68,7 @@ def train(env: Union[str, MetaEnv], algo: Union[str, Type[MAMLAlgo]] = "promp", 
         TypeError: a setting is not an argument of any of the classes; the message suggests the closest name.
         ValueError: the name of the environment or algorithm is unknown, the folder holds a run, or a setting is out of
             range.
+        RuntimeError: another thread of this process is training or evaluating.
     """
     algo_class = get_algorithm(algo) if isinstance(algo, str) else algo
     if not (isinstance(algo_class, type) and issubclass(algo_class, MAMLAlgo)):

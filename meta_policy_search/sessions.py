@@ -13,6 +13,7 @@ import numpy as np
 from meta_policy_search.tf_compat import tf
 
 _COLLECTION = "meta_policy_search/session"
+_USED = "meta_policy_search/used"  # collection: names of the variables that have been used in a session
 
 
 def get_session(graph: Optional[tf.Graph] = None) -> tf.Session:
@@ -62,19 +63,35 @@ class VariableSet:
             self._is_initialized = [  # reference variables lack the method; the function warns for others
                 v.is_initialized() if hasattr(v, "is_initialized") else tf.is_variable_initialized(v)
                 for v in self.variables.values()]
-            self._initializers = [v.initializer for v in self.variables.values()]
             self._new_values = OrderedDict((name, tf.placeholder(v.dtype.base_dtype, v.shape))
                                            for name, v in self.variables.items())
             self._assign = tf.group(*(v.assign(self._new_values[name]) for name, v in self.variables.items()))
 
     def session(self) -> tf.Session:
-        """Returns the session to run in, after initializing all uninitialized variables in it."""
+        """Returns the session to run in, with all variables initialized; variables that have values keep them.
+
+        Raises:
+            RuntimeError: a variable that was used in another session has no value in this one.
+        """
         session = get_session(self._graph)
         if session not in self._ready:
             done = session.run(self._is_initialized)
-            session.run([op for op, is_done in zip(self._initializers, done) if not is_done])
-            self._ready.add(session)
+            missing = {v.name: v.initializer for v, is_done in zip(self.variables.values(), done) if not is_done}
+            lost = [name for name in missing if name in self._graph.get_collection(_USED)]
+            if lost:
+                raise RuntimeError(f"session: {len(lost)} variables, such as {lost[0]}, have no value in this session, "
+                                   "but were used in another one. Leave this session, or set them in it: "
+                                   "session.run(tf.global_variables_initializer()) for initial values, then "
+                                   "policy.load_npz(...) for saved weights")
+            session.run(list(missing.values()))
+            self._set_ready(session)
         return session
+
+    def _set_ready(self, session: tf.Session) -> None:
+        """Records that all variables have values in a session."""
+        if session not in self._ready:
+            self._ready.add(session)
+            self._graph.get_collection_ref(_USED).extend(v.name for v in self.variables.values())
 
     def read(self) -> "OrderedDict[str, np.ndarray]":
         """Returns the current values by name."""
@@ -83,8 +100,9 @@ class VariableSet:
 
     def write(self, values: Mapping[str, np.ndarray], what: str = "values") -> None:
         """Sets all variables by name; `what` is the name of `values` in error messages."""
-        checked = self.checked(values, what)
-        self.session().run(self._assign, {placeholder: checked[name] for name, placeholder in self._new_values.items()})
+        checked, session = self.checked(values, what), get_session(self._graph)
+        session.run(self._assign, {placeholder: checked[name] for name, placeholder in self._new_values.items()})
+        self._set_ready(session)
 
     def checked(self, values: Mapping[str, np.ndarray], what: str) -> "OrderedDict[str, np.ndarray]":
         """Returns the values in the order and dtype of the variables; `what` is the name of `values` in error messages.

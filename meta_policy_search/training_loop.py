@@ -52,8 +52,10 @@ class TrainingLoop(Configurable, abc.ABC):
     Attributes:
         itr (int): number of the next iteration.
         stopped (bool): whether a callback stopped the last call of training.
+        settings (dict or None): settings of the script that trains, for its snapshots; default None.
     """
 
+    settings: Optional[Dict[str, Any]] = None
     _unit, _short_unit = "iteration", "itr"  # in messages and in the progress bar
 
     def __init__(self, callbacks: Sequence[Callback], progress_bar: bool, itr: int = 0) -> None:
@@ -163,11 +165,12 @@ class TrainingLoop(Configurable, abc.ABC):
     def _loop_state(self) -> Dict[str, Any]:
         """Returns the part of the snapshot's `state` that is common to all loops.
 
-        These are the package version, the random generators, the positions of the log files and the elapsed time.
+        These are the package version, the settings, the random generators, the positions of the log files and the
+        elapsed time.
         """
         with seeding.rooted(self._root):
-            return {"version": __version__, **seeding.get_process_state(), "outputs": logger.output_positions(),
-                    "time": self._elapsed()}
+            return {"version": __version__, "settings": self.settings, **seeding.get_process_state(),
+                    "outputs": logger.output_positions(), "time": self._elapsed()}
 
     def _restore_loop(self, snapshot: Mapping[str, Any]) -> None:
         """Restores `_loop_state` from a snapshot. Call it last: it restores the random generators."""

@@ -21,7 +21,7 @@ import pytest
 
 from experiments.record import load_in_own_graph
 from meta_policy_search.tf_compat import tf
-from meta_policy_search.utils.snapshotter import holds_snapshot, list_snapshots, load_snapshot
+from meta_policy_search.utils.snapshotter import list_snapshots, load_snapshot, snapshot_paths
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
@@ -198,7 +198,7 @@ def test_three_iterations_and_three_in_a_new_process_equal_six(name, executor, w
 def test_what_is_compared_is_all_of_it(whole_runs):
     """Given ProMP with everything that it can learn, then its snapshot has weights, moments, steps and generators."""
     content = state(whole_runs / "pro_mp")["state"]
-    assert set(content) == {"version", "algo", "sampler", "policy_params", "policy", "seeding", "random",
+    assert set(content) == {"version", "settings", "algo", "sampler", "policy_params", "policy", "seeding", "random",
                             "numpy_random"}
     moments = content["algo"]["optimizer"]["variables"]
     assert len(moments) > 2 * len(content["policy_params"]) and any(np.any(value) for value in moments.values())
@@ -267,7 +267,7 @@ class Victim:
         rows = csv_rows(self._folder)
         assert rows == self._csv_rows[: len(rows)]
         assert_equal(json_rows(self._folder), self._json_rows[: len(json_rows(self._folder))])
-        saved = load_snapshot(self._folder)["itr"] + 1 if holds_snapshot(self._folder) else 0
+        saved = load_snapshot(self._folder)["itr"] + 1 if snapshot_paths(self._folder) else 0
         for count in (len(rows), len(json_rows(self._folder))):  # a kill may come between two files that are cut back
             assert saved <= count <= saved + 1
         for snapshot in list_snapshots(self._folder):

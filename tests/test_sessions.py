@@ -55,8 +55,8 @@ def test_a_closed_session_is_an_error(variables):
         variables.write({"a": [5.0, 6.0], "b": 7.0})
     with pytest.raises(RuntimeError, match="closed Session"):
         variables.read()
-    with tf.Session():  # another one begins afresh
-        assert variables.read()["b"] == 3.0
+    with tf.Session(), pytest.raises(RuntimeError, match="no value in this session, but were used in another one"):
+        variables.read()
 
 
 def test_variables_initialize_themselves_when_first_needed(variables):
@@ -77,6 +77,7 @@ def test_values_that_were_set_are_not_initialized_again(variables):
 def test_every_session_has_values_of_its_own(variables):
     variables.write({"a": [5.0, 6.0], "b": 7.0})
     with tf.Session():
+        variables.write({"a": [1.0, 2.0], "b": 3.0})
         assert variables.read()["b"] == 3.0
     assert variables.read()["b"] == 7.0
 

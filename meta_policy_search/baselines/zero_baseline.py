@@ -1,4 +1,5 @@
 """A baseline that predicts zero."""
+import reprlib
 from typing import Any, Sequence
 
 import numpy as np
@@ -20,4 +21,5 @@ class ZeroBaseline(Baseline):
     def set_params(self, value: None, **tags: Any) -> None:
         """Accepts only None, the return value of `get_param_values`; otherwise raises `ValueError`."""
         if value is not None:
-            raise ValueError(f"value: expected None, because a ZeroBaseline has no parameters, got {value!r}")
+            raise ValueError(f"value: expected None, because a ZeroBaseline has no parameters, got "
+                             f"{reprlib.repr(value)}")

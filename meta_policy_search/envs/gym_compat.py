@@ -119,9 +119,20 @@ def innermost(env: Any) -> Any:
 
 
 def log_diagnostics(env: Any, paths: Sequence[Path], prefix: str) -> None:
-    """Calls `env.log_diagnostics` (see `MetaEnv`) if the method exists."""
-    if method_of(env, "log_diagnostics"):
-        env.log_diagnostics(paths, prefix)
+    """Calls `log_diagnostics` of an environment (see `MetaEnv`) or policy, if there is such a method.
+
+    Raises:
+        TypeError: the method does not take a prefix; without one, figures of one step would replace those of another.
+    """
+    method = method_of(env, "log_diagnostics")
+    if method is None:
+        return
+    try:
+        inspect.signature(method).bind(paths, prefix)
+    except TypeError:
+        raise TypeError(f"{type(env).__name__}.log_diagnostics: expected the arguments (paths, prefix), got "
+                        f"{inspect.signature(method)}. Put the prefix, such as 'Step_0-', before each key") from None
+    method(paths, prefix)
 
 
 def close_env(env: Any) -> None:

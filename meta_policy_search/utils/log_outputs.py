@@ -60,12 +60,11 @@ class RowFile:
         self._attempted = b""  # content that the last call tried to write; the file may contain a part of it
         self.state: dict[str, Any] = {"content": b"", "rows": 0}
         if position is not None and position["rows"]:
-            with open(path, "rb") as file:
-                content = content_at(file.read(), position)
+            content = content_at(_read(path), position)
             if hashlib.sha256(content).hexdigest() != position["sha256"]:
-                raise ValueError(f"positions: expected {path} to begin with the {position['rows']} rows that the run "
-                                 "had logged when its snapshot was saved, got different rows. To resume the run, "
-                                 "restore the original file")
+                raise ValueError(f"{path}: expected the {position['rows']} rows that the run had when its snapshot was "
+                                 "taken, but they were changed or deleted, or a column was added. Restore the file to "
+                                 "resume the run")
             self.state = {"content": content, **{key: position[key] for key in ("rows", "keys") if key in position}}
         self._replace(self.state["content"])
 
@@ -115,9 +114,9 @@ def _csv_with_row(state: dict, row: Row) -> dict:
 
 
 def _csv_content_at(data: bytes, position: Position) -> bytes:
-    """Returns the content of a CSV file up to a position, without columns that were added later."""
-    lines = itertools.islice(_csv_lines(data), position["rows"] + 1)
-    return csv_text(line[: len(position["keys"])] for line in lines).encode()
+    """Returns a CSV file up to a position, without the columns that the run added later, where rows are blank."""
+    lines, width = itertools.islice(_csv_lines(data), position["rows"] + 1), len(position["keys"])
+    return csv_text(line if row and any(line[width:]) else line[:width] for row, line in enumerate(lines)).encode()
 
 
 def _csv_lines(content: bytes) -> Iterator[list[str]]:
@@ -127,6 +126,14 @@ def _csv_lines(content: bytes) -> Iterator[list[str]]:
 def _json_with_row(state: dict, row: Row) -> dict:
     """Returns the state of a JSON Lines file after adding a row."""
     return {**state, "content": state["content"] + (json.dumps(row) + "\n").encode(), "rows": state["rows"] + 1}
+
+
+def _read(path: str) -> bytes:
+    """Returns the content of a file; nothing if it does not exist."""
+    if not os.path.exists(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _json_content_at(data: bytes, position: Position) -> bytes:

@@ -58,13 +58,16 @@ from meta_policy_search.utils.log_outputs import (
 )
 from meta_policy_search.utils.log_outputs import LogFileError as LogFileError
 from meta_policy_search.utils.progress import print_line
-from meta_policy_search.utils.snapshotter import Snapshotter, list_snapshots
+from meta_policy_search.utils.snapshotter import Snapshotter, snapshot_paths
+from meta_policy_search.utils.threads import one_thread
 
 DEBUG = 10
 INFO = 20
 WARN = 30
 ERROR = 40
 DISABLED = 50  # no messages, and no rows on the terminal
+
+RowState = tuple[Row, dict[str, int], list[tuple[OutputFile, dict[str, Any]]]]
 
 _LEVEL_NAMES = {DEBUG: "debug", INFO: "info", WARN: "warning", ERROR: "error"}
 
@@ -87,6 +90,7 @@ def _unconfigured(level: int = INFO) -> _Logger:
     return _Logger(check_formats(None)[:1], level=level)
 
 
+@one_thread()
 def configure(dir: Optional[PathLike] = None, format_strs: Optional[Iterable[str]] = None,
               snapshot_mode: str = "last", snapshot_gap: int = 1, positions: Optional[Mapping[str, Position]] = None,
               overwrite: bool = False) -> None:
@@ -154,19 +158,21 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
     rows = [path for format in ("csv", "json") if format not in (positions or {}) for path in written[format]]
     earlier = [path for path in rows if os.path.getsize(path) > 0]
     if positions is None:
-        earlier += [snapshot.path for snapshot in list_snapshots(folder)]
+        earlier += snapshot_paths(folder)
     if not earlier:
         return
     if not overwrite:
         found = ", ".join(os.path.basename(path) for path in earlier)
-        raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which contains {found}. Choose "
-                         "another folder, resume that run (positions=...) or delete it (overwrite=True)")
+        raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which holds {found}. Choose "
+                         "another folder, or in Python resume that run (positions=...) or have it deleted "
+                         "(overwrite=True)")
     if positions is None:
         earlier += written["log"] + written["tensorboard"]
     for path in earlier:
         os.remove(path)
 
 
+@one_thread()
 def reset() -> None:
     """Reverts `configure` and unlocks the run folder."""
     global _current
@@ -178,14 +184,15 @@ def reset() -> None:
 def scoped_configure(*args: Any, **kwargs: Any) -> Iterator[None]:
     """Configures the logger for a `with` block (arguments of `configure`), then restores the previous configuration."""
     global _current
-    outside = _current
-    _current = _unconfigured(outside.level)
-    try:
-        configure(*args, **kwargs)
-        yield
-    finally:
-        inside, _current = _current, outside
-        inside.lock.close()
+    with one_thread():
+        outside = _current
+        _current = _unconfigured(outside.level)
+        try:
+            configure(*args, **kwargs)
+            yield
+        finally:
+            inside, _current = _current, outside
+            inside.lock.close()
 
 
 def logkv(key: str, val: Any) -> None:
@@ -212,14 +219,17 @@ def getkvs() -> Row:
     return dict(_current.row)
 
 
-def row_state() -> tuple[Row, dict[str, int]]:
-    """Returns the state of the current row, for `set_row_state`."""
-    return dict(_current.row), dict(_current.mean_counts)
+def row_state() -> RowState:
+    """Returns the state of the current row and of the files, for `set_row_state`."""
+    return dict(_current.row), dict(_current.mean_counts), [(file, file.state) for file in _current.files.values()]
 
 
-def set_row_state(state: tuple[Row, dict[str, int]]) -> None:
-    """Restores the current row from a return value of `row_state`."""
-    _current.row, _current.mean_counts = map(dict, state)
+def set_row_state(state: RowState) -> None:
+    """Restores the current row from the return value of `row_state`; the next row overwrites those written since."""
+    row, mean_counts, files = state
+    _current.row, _current.mean_counts = dict(row), dict(mean_counts)
+    for file, file_state in files:
+        file.state = file_state
 
 
 def dumpkvs() -> Row:
@@ -234,18 +244,16 @@ def dumpkvs() -> Row:
         LogFileError: a file cannot be written. All files keep their earlier rows, and the current row is kept. If some
             files already contain the row, the next row overwrites it.
     """
-    row = {str(key): plain(value) for key, value in _current.row.items()}
-    before = [(file, file.state) for file in _current.files.values()] if row else []
+    row, before = {str(key): plain(value) for key, value in _current.row.items()}, row_state()
     try:
-        for file, _ in before:
+        for file in _current.files.values() if row else ():
             file.write_row(row)
         if row and "log" in _current.formats:
             _append_to_log(table(row))
         if row and _current.level <= INFO and _has_terminal():
             print_line(line(row) if "line" in _current.formats else table(row))
-    except BaseException:  # a row is in all files or in none
-        for file, state in before:
-            file.state = state
+    except BaseException:  # the row must be in all files, or in none
+        set_row_state(before)
         raise
     _current.row.clear()
     _current.mean_counts.clear()

@@ -1,4 +1,5 @@
 """Progress bars on terminals and in notebooks, and text output above them."""
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +27,20 @@ def progress_bar(is_wanted: bool, total: int, desc: str, unit: str, **options: A
 
 
 def print_line(text: str) -> None:
-    """Prints text above the progress bars; characters that the terminal does not support are escaped."""
+    """Prints text above the progress bars; characters that the terminal does not support are escaped.
+
+    If standard output is closed or full, nothing is printed from then on.
+    """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # replacements of `sys.stdout` may have no encoding
     text = text.encode(encoding, "backslashreplace").decode(encoding)
     tqdm = sys.modules.get("tqdm")
-    if tqdm is not None and tqdm.tqdm._instances:
-        tqdm.tqdm.write(text)
-    else:
-        print(text, flush=True)
+    try:
+        if tqdm is not None and tqdm.tqdm._instances and sys.stdout is not None:
+            tqdm.tqdm.write(text)
+        else:
+            print(text, flush=True)
+    except (OSError, ValueError):  # a full disk, a pipe without a reader, a closed file
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
 
 
 def in_notebook() -> bool:

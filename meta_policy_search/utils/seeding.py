@@ -12,6 +12,8 @@ from typing import Any, Dict, Iterator, Mapping, Optional
 
 import numpy as np
 
+from meta_policy_search.utils.threads import one_thread
+
 
 class Stream(IntEnum):
     """Independent families of generators with the same root seed; comments show the keys."""
@@ -32,6 +34,7 @@ _is_chosen = False  # whether the user set the root seed
 _counters: Dict[int, int] = {}
 
 
+@one_thread()
 def set_root(seed: int) -> None:
     """Sets the root seed (a non-negative integer) and restarts every counted stream."""
     global _root, _is_chosen
@@ -91,6 +94,7 @@ def get_process_state() -> Dict[str, Any]:
             "random": random.getstate(), "numpy_random": np.random.get_state()}
 
 
+@one_thread()
 def set_process_state(state: Mapping[str, Any]) -> None:
     """Restores the return value of `get_process_state`; `state` may contain additional entries."""
     global _root
@@ -108,13 +112,14 @@ def evaluation_seed(seed: int) -> Iterator[None]:
     This includes the global generators of Python and NumPy. A training run with the same seed uses different numbers.
     """
     global _is_chosen
-    before, was_chosen = get_process_state(), _is_chosen
-    root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))
-    try:
-        set_root(root)
-        random.seed(root)
-        np.random.seed(root % 2**32)
-        yield
-    finally:
-        set_process_state(before)
-        _is_chosen = was_chosen
+    with one_thread():
+        before, was_chosen = get_process_state(), _is_chosen
+        root = int(rng_for(Stream.EVALUATION, root=seed).integers(2**63))
+        try:
+            set_root(root)
+            random.seed(root)
+            np.random.seed(root % 2**32)
+            yield
+        finally:
+            set_process_state(before)
+            _is_chosen = was_chosen

@@ -2,10 +2,16 @@
 import inspect
 import reprlib
 from itertools import zip_longest
+from types import FunctionType
 from typing import Any, Dict, Mapping, Set, TypeVar
+
+import numpy as np
 
 S = TypeVar("S", bound="Serializable")
 T = TypeVar("T")
+
+_NOT_COMPARED = {"render_mode", "num_threads", "parallel", "envs_per_task", "executor", "policy"}
+"""Arguments that do not change the data of a run, and the policy, which is compared by itself."""
 
 _LINE, _SHORT = 100, 60  # maximum characters of a one-line repr, and of one argument
 
@@ -140,6 +146,36 @@ def present_arguments(obj: Configurable, only_changed: bool = False) -> Dict[str
             value = getattr(obj, p.name, value)
         if value is not p.empty and not (only_changed and _equals_default(value, p.default)):
             found[p.name] = value
+    return found
+
+
+def flat_configuration(name: str, value: Any) -> Dict[str, Any]:
+    """Returns what a value consists of in a form that can be compared, by dotted names that begin with `name`.
+
+    A `Configurable` consists of the name of its class and of its constructor arguments, except for those that do not
+    change the data of a run. Arrays are lists. Functions and other objects are the name of the function or class.
+    """
+    if isinstance(value, Configurable) and "_given" in vars(value):  # which a user's `__getstate__` may drop
+        return flat_arguments(name, type(value), *value._given)
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return {name: [each for item in value for each in flat_configuration(name, item).values()]}
+    if isinstance(value, Mapping):
+        return {name: {key: list(flat_configuration(name, item).values()) for key, item in value.items()}}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return {name: value}
+    return {name: (value if isinstance(value, (type, FunctionType)) else type(value)).__name__}
+
+
+def flat_arguments(name: str, cls: type, args: tuple, kwargs: Mapping[str, Any]) -> Dict[str, Any]:
+    """Returns the `flat_configuration` of an object of class `cls` with these constructor arguments."""
+    given = constructor_signature(cls).bind(*args, **kwargs)
+    given.apply_defaults()
+    found = {name: cls.__name__}
+    for key, value in given.arguments.items():
+        if key not in _NOT_COMPARED:
+            found.update(flat_configuration(f"{name}.{key}", value))
     return found
 
 

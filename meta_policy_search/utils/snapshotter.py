@@ -129,15 +129,13 @@ def list_snapshots(folder: PathLike) -> list[SnapshotFile]:
 
     Digests are not checked; `load_snapshot` checks them.
     """
-    folder = os.fspath(folder)
-    paths = [os.path.join(folder, name) for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
-    found = [snapshot for snapshot in map(_describe, paths) if snapshot is not None]
+    found = [snapshot for snapshot in map(_describe, snapshot_paths(folder)) if snapshot is not None]
     return sorted(found, key=lambda snapshot: snapshot.written_ns)
 
 
-def holds_snapshot(folder: PathLike) -> bool:
-    """Returns whether a run folder contains a snapshot, intact or damaged."""
-    return any(_SNAPSHOT_NAME.fullmatch(name) for name in os.listdir(folder))
+def snapshot_paths(folder: PathLike) -> list[str]:
+    """Returns the files in a folder with the name of a snapshot: intact, damaged, or of another program."""
+    return [os.path.join(folder, name) for name in os.listdir(folder) if _SNAPSHOT_NAME.fullmatch(name)]
 
 
 def check_same_version(what: str, version: Optional[str]) -> None:

@@ -31,6 +31,25 @@ def available_cores() -> int:
         return os.cpu_count() or 1
 
 
+_of_process = threading.RLock()
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Reserves the seed and the logger of the process for this thread, in a `with` block or a decorated function.
+
+    Raises:
+        RuntimeError: another thread has reserved them: it is training or evaluating.
+    """
+    if not _of_process.acquire(blocking=False):
+        raise RuntimeError("another thread of this process is training or evaluating, and a process has one seed and "
+                           "one logger: wait until that thread is done, or use another process")
+    try:
+        yield
+    finally:
+        _of_process.release()
+
+
 @contextlib.contextmanager
 def interrupts_delayed() -> Iterator[None]:
     """Delays Ctrl-C until the end of a `with` block.

@@ -1,6 +1,7 @@
 """Files of rows that another program has changed during a run, or before the run was resumed."""
 import csv
 import errno
+import itertools
 import json
 import os
 
@@ -15,6 +16,8 @@ CHANGES = {
     "line ends": lambda data: data.replace(b"\n", b"\r\n"),
     "a number": lambda data: data.replace(b"3.5", b"9.5"),
     "a line more": lambda data: data + b"# a note\n",
+    "a column more": lambda data: b"\n".join(
+        line + (b",note" if row == 0 else b",%d" % row) for row, line in enumerate(data.splitlines())) + b"\n",
     "nothing left": lambda data: b"",
     "deleted": lambda data: None,
 }
@@ -37,7 +40,7 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.glob("progress.*") if path.suffix != ".changed"}
 
 
-@pytest.mark.parametrize("how", [how for how in CHANGES if how != "a number"])
+@pytest.mark.parametrize("how", [how for how in CHANGES if how not in ("a number", "a column more")])
 @pytest.mark.parametrize("output", ["csv", "json"])
 @pytest.mark.parametrize("has_new_column", [False, True])
 @pytest.mark.filterwarnings("ignore:.*was changed by another program")
@@ -127,8 +130,10 @@ def failing(write, format, error):
     return call
 
 
-@pytest.mark.parametrize("output", ["csv", "json"])
-@pytest.mark.parametrize("how", ["rows deleted", "a number", "nothing left", "deleted"])
+@pytest.mark.parametrize("output, how", [
+    *itertools.product(["csv", "json"], ["rows deleted", "a number", "nothing left", "deleted"]),
+    ("csv", "a column more"),
+])
 def test_rows_that_are_not_those_of_the_snapshot_are_refused(how, output, tmp_path):
     """Given five rows, of which one has another number, say, then the run does not go on, and the file stays."""
     logger.configure(tmp_path, [output])
@@ -136,7 +141,7 @@ def test_rows_that_are_not_those_of_the_snapshot_are_refused(how, output, tmp_pa
         dump(itr)
     positions = json.loads(json.dumps(logger.output_positions()))
     data = change(tmp_path / f"progress.{output}", how)
-    with pytest.raises((OSError, ValueError), match=rf"progress\.{output}"):
+    with pytest.raises(ValueError, match=rf"progress\.{output}: expected the 5 rows that the run had"):
         logger.configure(tmp_path, [output], positions=positions)
     assert files(tmp_path) == ({} if data is None else {f"progress.{output}": data})
 
@@ -154,18 +159,27 @@ def test_a_file_with_the_same_rows_is_gone_on_with(how, output, tmp_path):
     assert path.read_bytes() == before
 
 
-def test_a_script_says_in_one_line_that_rows_were_changed(tmp_path, capsys):
-    """Given a digit that is another one, which neither length nor header show, then `--resume` is refused."""
+@pytest.mark.parametrize("how", ["another digit", "a column more", "deleted"])
+def test_a_script_says_in_one_line_that_rows_were_changed(how, tmp_path, capsys):
+    """Given a file with other rows, or none, then `--resume` is refused, and what is there stays.
+
+    Neither length nor header show another digit.
+    """
     folder = tmp_path / "run"
     assert cem.main(["--smoke", "--env", "MetaPointEnv", "--log_formats", "csv", "--dump_path", str(folder)]) == 0
     path = folder / "progress.csv"
     data = path.read_bytes()
-    path.write_bytes(data[:-2] + (b"1" if data[-2:-1] != b"1" else b"2") + b"\n")
+    if how == "another digit":
+        path.write_bytes(data[:-2] + (b"1" if data[-2:-1] != b"1" else b"2") + b"\n")
+    else:
+        change(path, how)
+    changed = files(folder)
     capsys.readouterr()
     with pytest.raises(SystemExit):
         cem.main(["--resume", str(folder), "--n_itr", "3"])
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "progress.csv to begin with the 2 rows" in said and "got different rows" in said
+    assert said.count("\n") == 1 and "progress.csv: expected the 2 rows" in said and "Restore the file" in said
+    assert "positions" not in said and files(folder) == changed
     path.write_bytes(data)
     assert cem.main(["--resume", str(folder), "--n_itr", "3"]) == 0
 

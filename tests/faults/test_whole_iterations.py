@@ -120,6 +120,26 @@ def _start(built):
     built[0].start = built[1]
 
 
+@pytest.mark.parametrize("formats", [["csv"], ["csv", "json"]])
+def test_a_row_is_written_once_if_an_error_follows_it(formats, trainer, tmp_path, monkeypatch):
+    """Given a wrapped `logger.dumpkvs` that fails after the row was written, then the next training writes it once."""
+    logger.configure(tmp_path, formats, overwrite=True)
+    original = logger.dumpkvs
+
+    def dumpkvs():
+        original()
+        raise OSError("the disk of the wrapper is full")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="of the wrapper"):
+        patch.setattr(logger, "dumpkvs", dumpkvs)
+        trainer.train()
+    assert trainer.itr == 0
+    trainer.train()
+    assert [row["Itr"] for row in read_rows(tmp_path)] == ["0", "1", "2"]
+    for path in tmp_path.glob("progress.json"):
+        assert path.read_text().count("\n") == 3
+
+
 @pytest.mark.parametrize("method", ["dumpkvs", "save_itr_params"])
 @pytest.mark.parametrize("at", [2, -2])
 def test_an_iteration_whose_row_is_being_written_is_ended(method, at, trainer, tmp_path, monkeypatch, messages):

@@ -1,0 +1,67 @@
+"""Messages that name the cause and the remedy, in a line or two."""
+import numpy as np
+import pytest
+
+from meta_policy_search.baselines import LinearFeatureBaseline, LinearTimeBaseline, ZeroBaseline
+from meta_policy_search.envs import MetaPointEnvCorner, normalize
+from meta_policy_search.meta_algos import VPG_DICEMAML, VPGMAML
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import DiceMetaSampleProcessor, MetaSampleProcessor, MetaSampler
+
+M, P, T = 2, 2, 4
+
+
+def build(env=None, policy_cls=MetaGaussianMLPPolicy, processor=None, algo_cls=VPGMAML, **arguments):
+    env = MetaPointEnvCorner() if env is None else env
+    policy = policy_cls(M, 2, 2, hidden_sizes=())
+    algo = algo_cls(policy=policy, meta_batch_size=M, **arguments)
+    processor = processor or MetaSampleProcessor(LinearFeatureBaseline())
+    return Trainer(algo, env, MetaSampler(env, policy, P, M, T), processor, policy, 1)
+
+
+class EnvWithoutPrefix(MetaPointEnvCorner):
+    def log_diagnostics(self, paths):
+        pass
+
+
+class PolicyWithoutPrefix(MetaGaussianMLPPolicy):
+    def log_diagnostics(self, paths):
+        pass
+
+
+@pytest.mark.parametrize("parts, named", [
+    ({"env": EnvWithoutPrefix()}, "EnvWithoutPrefix"),
+    ({"env": normalize(EnvWithoutPrefix())}, "EnvWithoutPrefix"),
+    ({"policy_cls": PolicyWithoutPrefix}, "PolicyWithoutPrefix"),
+], ids=["environment", "wrapped environment", "policy"])
+def test_diagnostics_without_a_prefix_are_refused(parts, named):
+    """Given a `log_diagnostics(paths)`, whose figures would overwrite each other, then the error names it."""
+    with pytest.raises(TypeError) as error:
+        build(**parts).train()
+    assert str(error.value) == (f"{named}.log_diagnostics: expected the arguments (paths, prefix), got (paths). Put "
+                                "the prefix, such as 'Step_0-', before each key")
+
+
+def test_errors_within_diagnostics_are_not_mistaken_for_wrong_arguments():
+    class Env(MetaPointEnvCorner):
+        def log_diagnostics(self, paths, prefix):
+            len(None)
+
+    with pytest.raises(TypeError, match="object of type 'NoneType' has no len"):
+        build(env=Env()).train()
+
+
+def test_vpg_dice_maml_without_advantages_names_the_return_baseline():
+    processor = DiceMetaSampleProcessor(LinearTimeBaseline(), max_path_length=T)
+    with pytest.raises(ValueError) as error:
+        build(processor=processor, algo_cls=VPG_DICEMAML, max_path_length=T).train()
+    assert str(error.value) == ("step1: the samples of task 0 lack the entry 'advantages': give the sample processor a "
+                                "return_baseline, such as LinearFeatureBaseline()")
+
+
+@pytest.mark.parametrize("value", [np.zeros(5000), np.zeros((30, 30)), {"coeffs": np.zeros((99, 2))}, list(range(99))])
+def test_parameters_that_a_zero_baseline_does_not_have_are_not_printed(value):
+    with pytest.raises(ValueError, match="expected None, since a ZeroBaseline has no parameters, got ") as error:
+        ZeroBaseline().set_params(value)
+    assert len(str(error.value)) < 150 and "\n" not in str(error.value)

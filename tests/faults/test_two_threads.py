@@ -1,0 +1,91 @@
+"""A process has one seed and one logger: while a thread trains, other threads cannot train or change them."""
+import threading
+
+import numpy as np
+import pytest
+
+import meta_policy_search as mps
+from meta_policy_search.baselines import LinearFeatureBaseline
+from meta_policy_search.envs import MetaPointEnvCorner
+from meta_policy_search.evaluation import MetaEvaluator
+from meta_policy_search.meta_algos import VPGMAML
+from meta_policy_search.meta_trainer import Trainer
+from meta_policy_search.policies import MetaGaussianMLPPolicy
+from meta_policy_search.samplers import MetaSampleProcessor, MetaSampler
+from meta_policy_search.tf_compat import tf
+from meta_policy_search.utils import logger, set_seed
+
+
+def build(seed):
+    with tf.Graph().as_default():
+        set_seed(seed)
+        env = MetaPointEnvCorner(reward_type="dense")
+        policy = MetaGaussianMLPPolicy(2, 2, 2, hidden_sizes=())
+        return Trainer(VPGMAML(policy, meta_batch_size=2), env, MetaSampler(env, policy, 2, 2, 4),
+                       MetaSampleProcessor(LinearFeatureBaseline()), policy, 3)
+
+
+def error_in_another_thread(work):
+    """Returns what `work` raises in another thread."""
+    errors = []
+
+    def call():
+        try:
+            work()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    return errors[0] if errors else None
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """Weights after a training that no other thread disturbs."""
+    trainer = build(1)
+    trainer.train()
+    return trainer.policy.get_flat_params()
+
+
+@pytest.mark.parametrize("work", [
+    lambda other, folder: other.train(),
+    lambda other, folder: other.train_itr(),
+    lambda other, folder: mps.train("MetaPointEnv", seed=5, dump_path=folder),
+    lambda other, folder: mps.LocalRunner().train(1),
+    lambda other, folder: MetaEvaluator.from_trainer(other).evaluate(2),
+    lambda other, folder: set_seed(5),
+    lambda other, folder: logger.configure(folder, ["csv"]),
+    lambda other, folder: logger.scoped_configure(folder, ["csv"]).__enter__(),
+    lambda other, folder: logger.reset(),
+], ids=["train", "train_itr", "mps.train", "LocalRunner", "evaluate", "set_seed", "configure", "scoped", "reset"])
+def test_a_thread_that_trains_is_not_disturbed_by_another_one(work, alone, tmp_path):
+    """Given a training, when another thread trains or changes seed or logger, then it gets an error, and only it."""
+    other, trainer, errors = build(2), build(1), []
+    before = other.policy.get_flat_params()
+    trainer.callbacks.append(lambda *_: errors.append(error_in_another_thread(lambda: work(other, tmp_path / "other"))))
+    logger.configure(tmp_path / "run", ["csv"])
+    trainer.train()
+    assert [type(error) for error in errors] == [RuntimeError] * 3
+    assert "another thread of this process is training" in str(errors[0])
+    np.testing.assert_array_equal(trainer.policy.get_flat_params(), alone)
+    np.testing.assert_array_equal(other.policy.get_flat_params(), before)
+    assert (tmp_path / "run" / "progress.csv").read_text().count("\n") == 4 and not (tmp_path / "other").exists()
+
+
+def test_one_thread_after_the_other_trains(alone):
+    """Given a training that ended, also by an error, then another thread can train."""
+    trainer, failing = build(1), build(3)
+    failing.callbacks.append(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.train()
+    assert error_in_another_thread(trainer.train) is None
+    np.testing.assert_array_equal(trainer.policy.get_flat_params(), alone)
+
+
+def test_a_callback_may_train_in_the_same_thread():
+    trainer, other = build(1), build(2)
+    trainer.callbacks.append(lambda *_: other.train_itr())
+    trainer.train()
+    assert other.itr == 3
