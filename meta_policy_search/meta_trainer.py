@@ -344,7 +344,7 @@ class Trainer(TrainingLoop):
         check_same_version("snapshot: the run", state.get("version"))
         before, now = (_configuration(parts, policy, env) for parts, policy, env in (
             (state.get("parts", {}), snapshot["policy"], snapshot["env"]), (self._parts, self.policy, self.env)))
-        differing = [f"{name} is {before[name]!r} there, {value!r} here" for name, value in now.items()
+        differing = [f"{name} was {before[name]!r}, is {value!r}" for name, value in now.items()
                      if before.get(name, value) != value]
         if differing:
             raise ValueError(f"snapshot: expected one of a trainer that was built like this one, but "

@@ -163,8 +163,8 @@ def _make_room(folder: str, positions: Optional[Mapping[str, Position]], overwri
         return
     if not overwrite:
         found = ", ".join(os.path.basename(path) for path in earlier)
-        raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which holds {found}. Choose "
-                         "another folder, or in Python resume that run (positions=...) or have it deleted "
+        raise ValueError(f"dir: expected a folder without an earlier run, got {folder}, which contains {found}. Choose "
+                         "another folder, or in Python resume that run (positions=...) or delete it "
                          "(overwrite=True)")
     if positions is None:
         earlier += written["log"] + written["tensorboard"]

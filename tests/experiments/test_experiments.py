@@ -530,11 +530,11 @@ def change_params(folder, **changes):
 
 @pytest.mark.parametrize("changes, message", [
     ({"settings__hidden_sizes": [7], "settings__inner_lr": 0.3},
-     r"expected the settings of the run .* hidden_sizes is \(8,\) there, \(7,\) here; inner_lr is 1.0 there, 0.3 here"),
+     r"expected the settings of the run .* hidden_sizes was \(8,\), is \(7,\); inner_lr was 1.0, is 0.3"),
     ({"settings__env": "MetaGoneEnv"}, r"env: expected one of .*'MetaPointEnvCorner'.*, got 'MetaGoneEnv'"),
     ({"settings__env": "HalfCheetahRandDirecEnv", "settings__env_kwargs": {}},
-     "env is 'MetaPointEnvCorner' there, 'HalfCheetahRandDirecEnv' here"),
-    ({"settings__meta_batch_size": 0}, "meta_batch_size is 3 there, 0 here"),
+     "env was 'MetaPointEnvCorner', is 'HalfCheetahRandDirecEnv'"),
+    ({"settings__meta_batch_size": 0}, "meta_batch_size was 3, is 0"),
     ({"settings__new": 1}, r"settings: expected names among env, .*, got 'new'"),
     ({"settings": None}, r"got .*, whose params.json lacks settings"),
     ({"script": None, "resumed": None}, r"got .*, whose params.json lacks script, resumed"),

@@ -286,4 +286,4 @@ def test_worlds_without_a_plane_are_named_before_it_takes_time(run_folder, tmp_p
     monkeypatch.setattr(mps, "load_evaluator", lambda *arguments: evaluator)
     monkeypatch.setattr(type(evaluator), "record", lambda *arguments: pytest.fail("it was sampled"))
     message = mistake(capsys, run_folder, "--trajectories", "--output", tmp_path / "a.png")
-    assert "expected a world in the plane" in message and "got MetaBernoulliBanditEnv" in message
+    assert "expected a planar environment" in message and "got MetaBernoulliBanditEnv" in message

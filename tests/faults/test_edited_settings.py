@@ -61,7 +61,7 @@ def test_an_edited_setting_is_refused_like_the_flag(script, setting, value, runs
     if isinstance(value, bool):
         flag = [f"--no-{setting}"]
     by_flag = refusal(capsys, script, "--resume", folder, *more, *flag)
-    assert f"expected the settings of the run (n_itr may be raised), but {setting} is " in by_flag
+    assert f"expected the settings of the run (n_itr may be increased), but {setting} was " in by_flag
     try:
         edit(path, **{setting: value})
         edited, rows = path.read_text(), (folder / "progress.csv").read_text()
@@ -110,32 +110,32 @@ def snapshot(tmp_path_factory):
 
 
 @pytest.mark.parametrize("arguments, difference", [
-    ({"paths": 5}, "sampler.rollouts_per_meta_task is 3 there, 5 here"),
-    ({"horizon": 6}, "sampler.max_path_length is 4 there, 6 here"),
-    ({"num_inner_grad_steps": 2}, "algo.num_inner_grad_steps is 1 there, 2 here"),
-    ({"discount": 0.99}, "sample_processor.discount is 0.9 there, 0.99 here"),
-    ({"inner_lr": 0.2}, "algo.inner_lr is 0.1 there, 0.2 here"),
-    ({"learning_rate": 0.1}, "algo.learning_rate is 0.001 there, 0.1 here"),
-    ({"clip_eps": 0.5}, "algo.clip_eps is 0.2 there, 0.5 here"),
-    ({"num_minibatches": 2}, "algo.num_minibatches is 1 there, 2 here"),
-    ({"first_order": True}, "algo.first_order is False there, True here"),
-    ({"tf_optimizer_args": {"beta1": 0.8}}, "algo.tf_optimizer_args is None there, {'beta1': [0.8]} here"),
+    ({"paths": 5}, "sampler.rollouts_per_meta_task was 3, is 5"),
+    ({"horizon": 6}, "sampler.max_path_length was 4, is 6"),
+    ({"num_inner_grad_steps": 2}, "algo.num_inner_grad_steps was 1, is 2"),
+    ({"discount": 0.99}, "sample_processor.discount was 0.9, is 0.99"),
+    ({"inner_lr": 0.2}, "algo.inner_lr was 0.1, is 0.2"),
+    ({"learning_rate": 0.1}, "algo.learning_rate was 0.001, is 0.1"),
+    ({"clip_eps": 0.5}, "algo.clip_eps was 0.2, is 0.5"),
+    ({"num_minibatches": 2}, "algo.num_minibatches was 1, is 2"),
+    ({"first_order": True}, "algo.first_order was False, is True"),
+    ({"tf_optimizer_args": {"beta1": 0.8}}, "algo.tf_optimizer_args was None, is {'beta1': [0.8]}"),
     ({"tf_optimizer_cls": tf.train.RMSPropOptimizer},
-     "algo.tf_optimizer_cls is 'AdamOptimizer' there, 'RMSPropOptimizer' here"),
-    ({"nonlinearity": tf.nn.relu}, "policy.hidden_nonlinearity is 'tanh' there, 'relu' here"),
-    ({"hidden_sizes": (8, 8)}, "policy.hidden_sizes is [4] there, [8, 8] here"),
+     "algo.tf_optimizer_cls was 'AdamOptimizer', is 'RMSPropOptimizer'"),
+    ({"nonlinearity": tf.nn.relu}, "policy.hidden_nonlinearity was 'tanh', is 'relu'"),
+    ({"hidden_sizes": (8, 8)}, "policy.hidden_sizes was [4], is [8, 8]"),
     ({"baseline": LinearTimeBaseline()},
-     "sample_processor.baseline is 'LinearFeatureBaseline' there, 'LinearTimeBaseline' here"),
+     "sample_processor.baseline was 'LinearFeatureBaseline', is 'LinearTimeBaseline'"),
     ({"baseline": LinearFeatureBaseline(reg_coeff=1.0)},
-     "sample_processor.baseline.reg_coeff is 1e-05 there, 1.0 here"),
+     "sample_processor.baseline.reg_coeff was 1e-05, is 1.0"),
     ({"env": normalize(MetaPointEnvNavigation())},
-     "sampler.env.env is 'MetaPointEnvCorner' there, 'MetaPointEnvNavigation' here"),
+     "sampler.env.env was 'MetaPointEnvCorner', is 'MetaPointEnvNavigation'"),
     ({"env": normalize(MetaPointEnvCorner(reward_type="dense"))},
-     "sampler.env.env.reward_type is 'sparse' there, 'dense' here"),
-    ({"env": MetaPointEnvCorner()}, "sampler.env is 'NormalizedEnv' there, 'MetaPointEnvCorner' here"),
-    ({"meta_batch_size": 3}, "algo.meta_batch_size is 2 there, 3 here"),
-    ({"name": "other"}, "algo.name is 'ppo_maml' there, 'other' here"),  # it decides the order of Adam's variables
-    ({"algo_cls": VPGMAML}, "algo is 'ProMP' there, 'VPGMAML' here"),
+     "sampler.env.env.reward_type was 'sparse', is 'dense'"),
+    ({"env": MetaPointEnvCorner()}, "sampler.env was 'NormalizedEnv', is 'MetaPointEnvCorner'"),
+    ({"meta_batch_size": 3}, "algo.meta_batch_size was 2, is 3"),
+    ({"name": "other"}, "algo.name was 'ppo_maml', is 'other'"),  # it decides the order of Adam's variables
+    ({"algo_cls": VPGMAML}, "algo was 'ProMP', is 'VPGMAML'"),
 ])
 def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, snapshot):
     """Given a snapshot, then a trainer that was built with another argument names it, and does not change."""
@@ -149,7 +149,7 @@ def test_a_snapshot_of_another_configuration_is_refused(arguments, difference, s
 
 
 def test_a_snapshot_of_another_algorithm_with_the_same_state_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="algo is 'VPGMAML' there, 'TRPOMAML' here"):
+    with pytest.raises(ValueError, match="algo was 'VPGMAML', is 'TRPOMAML'"):
         build(TRPOMAML).restore(saved(tmp_path, algo_cls=VPGMAML))
 
 
@@ -160,7 +160,7 @@ def test_arguments_of_an_optimizer_are_compared(tmp_path):
     snapshot = saved(tmp_path, algo_cls=TRPOMAML, optimizer=optimizer(3))
     with tf.Graph().as_default():
         build(TRPOMAML, optimizer=optimizer(3)).restore(snapshot)
-    with pytest.raises(ValueError, match="algo.optimizer.cg_iters is 3 there, 4 here"):
+    with pytest.raises(ValueError, match="algo.optimizer.cg_iters was 3, is 4"):
         build(TRPOMAML, optimizer=optimizer(4)).restore(snapshot)
 
 

@@ -56,12 +56,12 @@ def test_vpg_dice_maml_without_advantages_names_the_return_baseline():
     processor = DiceMetaSampleProcessor(LinearTimeBaseline(), max_path_length=T)
     with pytest.raises(ValueError) as error:
         build(processor=processor, algo_cls=VPG_DICEMAML, max_path_length=T).train()
-    assert str(error.value) == ("step1: the samples of task 0 lack the entry 'advantages': give the sample processor a "
-                                "return_baseline, such as LinearFeatureBaseline()")
+    assert str(error.value) == ("step1: task 0: expected samples with an entry 'advantages', got none; pass "
+                                "return_baseline, such as LinearFeatureBaseline(), to the sample processor")
 
 
 @pytest.mark.parametrize("value", [np.zeros(5000), np.zeros((30, 30)), {"coeffs": np.zeros((99, 2))}, list(range(99))])
 def test_parameters_that_a_zero_baseline_does_not_have_are_not_printed(value):
-    with pytest.raises(ValueError, match="expected None, since a ZeroBaseline has no parameters, got ") as error:
+    with pytest.raises(ValueError, match="expected None, because a ZeroBaseline has no parameters, got ") as error:
         ZeroBaseline().set_params(value)
     assert len(str(error.value)) < 150 and "\n" not in str(error.value)
