@@ -24,6 +24,7 @@ class Stream(IntEnum):
     EVALUATION = 6  # (): the root seed within `evaluation_seed`
     SEARCH = 7  # (count of algorithms built,): candidates of CEM and CMA-ES
     REPLAY = 8  # (count of buffers built,): which transitions a replay buffer returns
+    BASELINE = 9  # (count of trainings,): first weights and minibatches of learned baselines
 
 
 _root: Optional[int] = None

@@ -72,15 +72,18 @@ class PopulationAlgorithm(RLAlgorithm):
         self.best_return: Optional[float] = None
         self._begin(self.policy.get_flat_params().astype(np.float64))
 
-    def get_state(self) -> Tuple[Dict[str, Any], np.ndarray]:
-        """Returns the search and the policy's parameters, which roll back an interrupted epoch."""
+    def get_state(self) -> Tuple[Dict[str, Any], np.ndarray, Any]:
+        """Returns the search and the parameters of policy and baseline, which roll back an interrupted epoch."""
         shared = (self, self.policy, self.env_spec, self._processor)
-        return copy.deepcopy(vars(self), {id(given): given for given in shared}), self.policy.get_flat_params()
+        return copy.deepcopy(vars(self), {id(given): given for given in shared}), self.policy.get_flat_params(), (
+            self._processor.get_state())
 
-    def set_state(self, state: Tuple[Dict[str, Any], np.ndarray]) -> None:
+    def set_state(self, state: Tuple[Dict[str, Any], np.ndarray, Any]) -> None:
         """Restores what `get_state` returned."""
         vars(self).update(state[0])
         self.policy.set_flat_params(state[1])
+        if state[2] is not None:
+            self._processor.set_state(state[2])
 
     def begin_anew(self: SearchT) -> SearchT:
         """Returns a new search with the same arguments that starts at the policy's parameters."""
@@ -172,3 +175,4 @@ class PopulationAlgorithm(RLAlgorithm):
         predictions = np.concatenate([self.baseline.predict(path) for path in paths])
         logger.logkv("BestCandidateReturn", self.best_return)
         logger.logkv("ExplainedVariance", explained_variance_1d(predictions, samples["returns"]))
+        self._processor.train_baseline(paths)
