@@ -61,8 +61,8 @@ def test_the_gradient_is_that_of_central_differences(hidden_sizes):
 
 
 def test_the_loss_is_half_the_mean_squared_error():
-    params = {"hidden_0/kernel": [[0.5], [-1.0]],
-              "hidden_0/bias": [0.1], "output/kernel": [[2.0]], "output/bias": [0.3]}
+    params = {"hidden_0/kernel": [[0.5], [-1.0]], "hidden_0/bias": [0.1],
+              "output/kernel": [[2.0]], "output/bias": [0.3]}
     params = {f"value_network/{name}": np.array(values) for name, values in params.items()}
     inputs, targets = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([1.0, -1.0])
     errors = [2.0 * np.tanh(0.5 - 2.0 + 0.1) + 0.3 - 1.0, 2.0 * np.tanh(-1.0 + 0.1) + 0.3 + 1.0]
@@ -81,7 +81,7 @@ def test_the_first_step_of_adam_has_the_learning_rate_as_length():
     np.testing.assert_allclose(np.abs(changes), 0.01, rtol=1e-3)
 
 
-def learns_a_value_function():
+def test_it_learns_a_value_function_that_is_not_linear():
     baseline = GaussianMLPBaseline(learning_rate=5e-3, num_epochs=20, batch_size=200, fit_tasks=False)
     for itr in range(10):
         baseline.train(make_paths(curved, seed=itr))
@@ -89,10 +89,6 @@ def learns_a_value_function():
     linear = LinearFeatureBaseline()
     linear.fit(new)
     assert explained(baseline, new) > 0.95 > 0.5 > explained(linear, new)
-
-
-def test_it_learns_a_value_function_that_is_not_linear():
-    learns_a_value_function()
 
 
 def test_targets_far_from_zero_and_constant_observations_are_learned():
@@ -122,7 +118,7 @@ def test_before_training_it_predicts_zero():
     np.testing.assert_array_equal(baseline.predict(make_paths(curved)[0]), np.zeros(50))
 
 
-def fit_solves_the_damped_equations():
+def test_fit_changes_the_output_layer_to_that_of_the_task():
     """Given a trained network, then the output layer of a task is ridge regression around the shared one."""
     paths, of_task = make_paths(curved), make_paths(lambda *args: -curved(*args), seed=1)
     baseline, shared = GaussianMLPBaseline(reg_coeff=3.0), GaussianMLPBaseline(fit_tasks=False)
@@ -136,10 +132,6 @@ def fit_solves_the_damped_equations():
     np.testing.assert_allclose(baseline.get_param_values()["coeffs"], before["coeffs"] + change, rtol=1e-6)
     for name, values in before["params"].items():  # the shared network does not change
         np.testing.assert_array_equal(baseline.get_param_values()["params"][name], values)
-
-
-def test_fit_changes_the_output_layer_to_that_of_the_task():
-    fit_solves_the_damped_equations()
 
 
 def test_without_fit_to_tasks_predictions_depend_on_earlier_iterations_only():
@@ -199,6 +191,7 @@ def test_parameters_round_trip_and_are_copies():
 
 
 def resumes_bit_for_bit(folder, algo, **settings):
+    """Trains four iterations at once, and two and two; returns the sample processor of the first run."""
     def baselines():
         names = ["baseline", *["return_baseline"] * (algo == "vpg_dice_maml")]
         return {name: GaussianMLPBaseline(hidden_sizes=(3,)) for name in names}
