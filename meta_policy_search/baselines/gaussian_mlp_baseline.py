@@ -1,8 +1,8 @@
 """A baseline on learned features: the last hidden layer of a value network that all tasks share.
 
 The network is computed with NumPy, because processing samples does not need TensorFlow. All tasks share the network, so
-one matrix product serves any number of tasks. With 20 tasks, 20 paths and 100 steps, an iteration takes 0.1 s longer than
-with a linear baseline (half cheetah, 2.5 s; two cores).
+one matrix product serves any number of tasks. With 20 tasks, 20 paths and 100 steps, an iteration takes 0.1 s longer
+than with a linear baseline (half cheetah, 2.5 s; two cores).
 """
 import copy
 import math
@@ -44,7 +44,7 @@ class GaussianMLPBaseline(LinearBaseline):
 
     Args:
         hidden_sizes (sequence of int): units of each hidden layer, at least one layer. Default: (32, 32).
-        learning_rate (float): step size of Adam, above 0. Default: 1e-3.
+        learning_rate (float): step size of Adam, above 0. Default: 3e-3.
         num_epochs (int): passes over the paths of an iteration. Default: 2.
         batch_size (int): samples per Adam step, at most. Default: 1000.
         fit_tasks (bool): whether `fit` fits the output layer to each task. Default: True.
@@ -52,7 +52,7 @@ class GaussianMLPBaseline(LinearBaseline):
             the shared one. Default: 1.0.
     """
 
-    def __init__(self, hidden_sizes: Sequence[int] = (32, 32), learning_rate: float = 1e-3, num_epochs: int = 2,
+    def __init__(self, hidden_sizes: Sequence[int] = (32, 32), learning_rate: float = 3e-3, num_epochs: int = 2,
                  batch_size: int = 1000, fit_tasks: bool = True, reg_coeff: float = 1.0) -> None:
         super().__init__(reg_coeff)
         self.hidden_sizes = check_hidden_sizes(hidden_sizes)
