@@ -4,8 +4,9 @@ from . import meta_algos as meta_algos, np as np, ops as ops, optimizers as opti
 from . import policies as policies, samplers as samplers, utils as utils
 from .actors import Actor as Actor, actor_of as actor_of
 from .algos import DDPG as DDPG, GradientAdaptation as GradientAdaptation
-from .baselines import Baseline as Baseline, LinearFeatureBaseline as LinearFeatureBaseline
-from .baselines import LinearTimeBaseline as LinearTimeBaseline, ZeroBaseline as ZeroBaseline
+from .baselines import Baseline as Baseline, GaussianMLPBaseline as GaussianMLPBaseline
+from .baselines import LinearFeatureBaseline as LinearFeatureBaseline, LinearTimeBaseline as LinearTimeBaseline
+from .baselines import ZeroBaseline as ZeroBaseline
 from .envs import BatchableMetaEnv as BatchableMetaEnv, BatchedEnv as BatchedEnv, CartPoleMassEnv as CartPoleMassEnv
 from .envs import EnvSpec as EnvSpec, PendulumMassEnv as PendulumMassEnv
 from .envs import GymnasiumMetaEnv as GymnasiumMetaEnv, MetaBernoulliBanditEnv as MetaBernoulliBanditEnv

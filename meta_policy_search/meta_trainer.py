@@ -5,12 +5,11 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from meta_policy_search import run_folder
-from meta_policy_search.baselines.base import as_baseline
 from meta_policy_search.envs.gym_compat import innermost, log_diagnostics
 from meta_policy_search.envs.interface import MetaEnv
 from meta_policy_search.meta_algos.base import MetaAlgo
 from meta_policy_search.policies.base import MetaPolicy
-from meta_policy_search.samplers.base import Sampler
+from meta_policy_search.samplers.base import SampleProcessor, Sampler
 from meta_policy_search.samplers.meta_sample_processor import MetaSampleProcessor
 from meta_policy_search.sessions import adopt_session
 from meta_policy_search.tf_compat import tf
@@ -105,7 +104,7 @@ class Trainer(TrainingLoop):
         self.algo, self._algo = algo, with_defaults(algo, MetaAlgo)  # type: ignore[type-abstract]
         self.env = env
         self.sampler, self._sampler = sampler, with_defaults(sampler, Sampler)
-        self.sample_processor = sample_processor
+        self.sample_processor, self._processor = sample_processor, with_defaults(sample_processor, SampleProcessor)
         self.policy = policy
         self.n_itr = check_positive_int("n_itr", n_itr)
         self.start_itr = check_int_at_least("start_itr", start_itr, 0)
@@ -239,10 +238,14 @@ class Trainer(TrainingLoop):
             self.policy.switch_to_pre_update()
             for step in range(self.num_inner_grad_steps + 1):
                 paths, samples = self._obtain_samples(step, times)
+                if step == 0:
+                    pre_update_paths = paths
                 if step < self.num_inner_grad_steps:
                     self._adapt(step, samples, times)
                 all_samples.append(samples)
                 returns.append(task_returns(paths))
+            with timed(times, "Time-SampleProc"):
+                self._processor.train_baseline([path for task in pre_update_paths.values() for path in task])
         self._update(all_samples, times)
         self._log_figures(returns, times)
         return returns
@@ -318,6 +321,7 @@ class Trainer(TrainingLoop):
             "state": {
                 "algo": self._algo.get_state(),
                 "sampler": self._sampler.get_state(),
+                "sample_processor": self._processor.get_state(),
                 "policy_params": self.policy.get_param_values(),
                 "policy": self.policy.get_state(),
                 "parts": {**self._parts, "trainer": {
@@ -357,9 +361,8 @@ class Trainer(TrainingLoop):
             self._algo.set_state(state["algo"])
         if state["sampler"] is not None:
             self._sampler.set_state(state["sampler"])
-        baseline_params = as_baseline(snapshot["baseline"]).get_param_values()
-        if baseline_params is not None:
-            self.sample_processor.baseline.set_params(baseline_params)
+        if state.get("sample_processor") is not None:
+            self._processor.set_state(state["sample_processor"])
         self._restore_loop(snapshot)
 
 

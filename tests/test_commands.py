@@ -37,6 +37,7 @@ ELSEWHERE = {  # pattern of a command: where it is run, or why it is not
     r"META_POLICY_SEARCH_ENGINE=mujoco-py make train": "make test-mujoco-py runs environments on that engine",
     r"python experiments/pro_mp\.py --parallel ray.*": "needs Ray: tests/samplers/test_ray_sampler.py",
     r"python experiments/results/compare_searches\.py": "tests/experiments/test_compare_searches.py, one seed",
+    r"python experiments/results/estimator_laws\.py": "tests/experiments/test_estimator_laws.py, fewer samples",
     r"python benchmarks/ray_cost_model\.py": "takes minutes, and Ray: tests/benchmarks runs its parts",
     r"python benchmarks/compare\.py .*": "tests/benchmarks/test_compare.py, with tiny sizes",
     r"ray (start|job submit).*": "needs a cluster",

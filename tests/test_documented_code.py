@@ -17,6 +17,7 @@ IN_ONE_GO = {  # page: what makes its code take less time
     "howto/own_baseline.rst": {"n_itr=3": f"n_itr=1, {SMALL}"},
     "howto/own_policy.rst": {},
     "algorithms/e_maml.rst": {},
+    "algorithms/partial_adaptation.rst": {f"n_itr={n}, ": f"n_itr=1, {SMALL}, " for n in (2, 3)},
     "migration.rst": {},
     "rllib.rst": {},
     **{f"environments/{page}.rst": {}

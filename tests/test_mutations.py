@@ -10,15 +10,26 @@ from typing import Any, Callable, NamedTuple
 import numpy as np
 import pytest
 
-from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, exploring
+from meta_policy_search.actors.parameters import CONTEXT
+from meta_policy_search.baselines import GaussianMLPBaseline, gaussian_mlp_baseline
+from meta_policy_search.baselines.linear_baseline import LinearBaseline
+from meta_policy_search.meta_algos import DICEMAML, TRPOMAML, VPG_DICEMAML, VPGMAML, MAMLAlgo, ProMP, exploring
+from meta_policy_search.meta_algos import base as meta_algos_base
 from meta_policy_search.ops import adaptation, losses, ragged
-from meta_policy_search.optimizers import ConjugateGradientOptimizer, ExactHvp, FiniteDifferenceHvp
+from meta_policy_search.optimizers import (
+    ConjugateGradientOptimizer,
+    ExactHvp,
+    FiniteDifferenceHvp,
+    MAMLFirstOrderOptimizer,
+)
 from meta_policy_search.optimizers import conjugate_gradient_optimizer as cg
-from meta_policy_search.policies import DiagonalGaussian
+from meta_policy_search.policies import DiagonalGaussian, MetaGaussianMLPPolicy, gaussian_mlp_policy
 from meta_policy_search.samplers import base as samples
 from meta_policy_search.samplers import meta_sample_processor
 from meta_policy_search.samplers.dice_sample_processor import DiceSampleProcessor
 from meta_policy_search.tf_compat import tf
+from tests.baselines import test_gaussian_mlp_baseline as of_baseline
+from tests.meta_algos import test_adapt_params as of_partial_adaptation
 from tests.meta_algos import test_enumeration as of_expectations
 from tests.meta_algos import test_meta_gradients as of_gradients
 from tests.ops import test_losses as of_losses
@@ -51,6 +62,9 @@ VPG_RATIO = gradient("VPGMAML, 1 steps, likelihood_ratio")
 VPG_DICE = gradient("VPGMAML, 1 steps, dice, trained step sizes")
 E_MAML = gradient("VPGMAML, 2 steps, log_likelihood, exploration, first order")
 DICE, VPG_OF_DICE = gradient("DICEMAML, 1 steps"), gradient("VPG_DICEMAML, 2 steps")
+TAYPO = gradient("TRPOMAML, 2 steps, taypo")
+HEAD_ADAPTS = gradient("ProMP, 2 steps, adapts head")
+CONTEXT_ADAPTS = gradient("TRPOMAML, 2 steps, likelihood_ratio, adapts context")
 
 
 # Inner steps --------------------------------------------------------------------------------------------------------
@@ -303,6 +317,50 @@ DICES = [
 ]
 
 
+# TayPO-2 and partial adaptation -------------------------------------------------------------------------------------
+
+
+def no_context(fold):
+    """Joins zeros to the observations in place of the context."""
+    return lambda params, *args: fold({name: 0.0 * p if name == CONTEXT else p for name, p in params.items()}, *args)
+
+
+def also_a_bias(build):
+    """Takes the inner step in a parameter of the body as well."""
+    def mutant(algo, step, state):
+        params, state = build(algo, step, state)
+        bias = step.params[BIAS]
+        (gradient,) = tf.gradients(algo.inner_loss(step), bias)
+        return {**params, BIAS: bias - 0.1 * gradient}, state
+    return mutant
+
+
+def selects_a_bias(select):
+    return lambda adapt_params, names: (BIAS, *select(adapt_params, names))
+
+
+BIAS = "mean_network/hidden_0/bias"
+
+
+CLIPPED = partial(of_partial_adaptation.test_the_meta_gradient_is_scaled_to_its_largest_norm, VPGMAML, {})
+PARTIAL_ADAPTATION = [
+    Mutation("TayPO-2: no second term", losses, "taypo_loss",
+             lambda loss: lambda new, old, advantages, weights, *_: losses.likelihood_ratio_loss(
+                 new, old, advantages, weights), TAYPO),
+    Mutation("a parameter of the body adapts with the head", MAMLAlgo, "_build_update", also_a_bias, HEAD_ADAPTS),
+    Mutation("the context is not joined to observations", gaussian_mlp_policy, "fold_context", no_context,
+             CONTEXT_ADAPTS),
+    Mutation("gradients are not clipped", MAMLFirstOrderOptimizer, "_take_step",
+             lambda step: lambda self, *args: (setattr(self, "_max_grad_norm", None), step(self, *args))[1], CLIPPED),
+    Mutation("a parameter of the body is selected", meta_algos_base, "select_params", selects_a_bias,
+             partial(of_partial_adaptation.test_inner_steps_change_the_chosen_parameters_and_the_meta_update_all, ProMP,
+                     "head", of_partial_adaptation.HEAD)),
+    Mutation("actors act without the context", gaussian_mlp_policy, "fold_context", no_context,
+             partial(of_partial_adaptation.test_the_context_acts_as_further_observations,
+                     MetaGaussianMLPPolicy, (5,))),
+]
+
+
 # Expectations -------------------------------------------------------------------------------------------------------
 
 BANDIT, CROSSROADS, CLIFF = of_expectations.BANDIT, of_expectations.CROSSROADS, of_expectations.CLIFF
@@ -439,16 +497,43 @@ STEPS = [
 ]
 
 
+# Learned baseline -----------------------------------------------------------------------------------------------------
+
+
+def only_the_output_layer(loss):
+    """Leaves out the gradient by hidden layers."""
+    def mutant(*args):
+        value, gradients = loss(*args)
+        return value, {name: g if "/output/" in name else np.zeros_like(g) for name, g in gradients.items()}
+    return mutant
+
+
+VALUE_GRADIENT = partial(of_baseline.test_the_gradient_is_that_of_central_differences, (4, 3))
+BASELINES = [
+    Mutation("gradient of another nonlinearity", gaussian_mlp_baseline, "_layers",
+             lambda layers: lambda params, inputs: [np.arctanh(0.9 * h) if i else h for i, h in enumerate(
+                 layers(params, inputs))], VALUE_GRADIENT),
+    Mutation("hidden layers do not learn", gaussian_mlp_baseline, "value_loss", only_the_output_layer,
+             of_baseline.test_it_learns_a_value_function_that_is_not_linear),
+    Mutation("the fit to a task forgets the shared output layer", GaussianMLPBaseline, "_solve",
+             lambda solve: LinearBaseline._solve, of_baseline.test_fit_changes_the_output_layer_to_that_of_the_task),
+    Mutation("steps of Adam are too short", gaussian_mlp_baseline, "_step_adam",
+             lambda step: lambda state, gradients, rate: step(state, gradients, 0.1 * rate),
+             of_baseline.test_the_first_step_of_adam_has_the_learning_rate_as_length),
+]
+
+
 THOROUGH = 5  # mutations of each group, the most important ones, which come first; a quick run has one of some groups
 
 # The graph of an algorithm is built anew for each of these.
 OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
-                "exploration": EXPLORATION, "DiCE": DICES}
-OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS}
+                "exploration": EXPLORATION, "DiCE": DICES, "partial adaptation": PARTIAL_ADAPTATION}
+OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS,
+             "baseline": BASELINES}
 
 
 def marks_of(group, rank):
-    if group in ("identities", "samples", "constrained step"):
+    if group in ("identities", "samples", "constrained step", "baseline"):
         return []
     if rank == 0 and group in ("inner step", "losses", "DiCE", "expectations"):
         return []

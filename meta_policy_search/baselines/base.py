@@ -36,6 +36,17 @@ class Baseline(Configurable):
         """Returns the prediction along a path with `observations` `[T, O]`, float64 `[T]`, in the target's unit."""
         raise NotImplementedError
 
+    def train(self, paths: Sequence[Path], target_key: str = "returns") -> None:
+        """Trains what the baseline learns over iterations; by default nothing.
+
+        The trainer calls it once per iteration with the paths of all tasks from before adaptation, after the last
+        `fit` of the iteration.
+
+        Args:
+            paths: path dicts.
+            target_key: key of what is to be predicted, `[T]` in each path.
+        """
+
     def get_param_values(self, **tags: Any) -> Any:
         """Returns the parameters in the form that `set_params` accepts; None (default) if there are none."""
         return None

@@ -2,7 +2,7 @@
 
 The coefficients `w` are fitted by damped least squares: `(X^T X + reg_coeff I) w = X^T y`.
 """
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -47,18 +47,8 @@ class LinearBaseline(Baseline):
             ValueError: there are no paths, a key is missing, shapes do not match, or a value is not finite. The message
                 names path, key and step.
         """
-        if len(paths) == 0:
-            raise ValueError("paths: expected at least one path, got none")
-        observations = [self._observations(path, f"paths[{i}]") for i, path in enumerate(paths)]
-        targets = [_read(path, target_key, 1, f"paths[{i}]") for i, path in enumerate(paths)]
-        for i, (path_observations, path_targets) in enumerate(zip(observations, targets, strict=True)):
-            expected = (len(path_targets), observations[0].shape[1])
-            if path_observations.shape != expected:
-                raise ValueError(f"paths[{i}]: observations: expected shape {expected} to match {target_key!r} and the "
-                                 f"other paths, got {path_observations.shape}")
-        steps = np.concatenate([np.arange(len(path_targets)) for path_targets in targets])
-        features = self._features(np.concatenate(observations), steps)
-        self._coeffs = _solve_damped(features, np.concatenate(targets), self._reg_coeff)
+        observations, targets, steps = self._read_paths(paths, target_key)
+        self._coeffs = self._solve(self._features(observations, steps), targets)
         self._target_key = target_key
 
     def predict(self, path: Path) -> np.ndarray:
@@ -88,7 +78,7 @@ class LinearBaseline(Baseline):
         """
         longest, steps = int(path_lengths.max()), np.concatenate([np.arange(length) for length in path_lengths])
         features = self._features(observations.astype(np.float64, copy=False), steps)
-        self._coeffs, self._target_key = _solve_damped(features, returns, self._reg_coeff), "returns"
+        self._coeffs, self._target_key = self._solve(features, returns), "returns"
         if len(returns) == longest * len(path_lengths):
             return features.reshape(len(path_lengths), longest, -1) @ self._coeffs
         ends = np.cumsum(path_lengths).tolist()
@@ -118,6 +108,24 @@ class LinearBaseline(Baseline):
         predictions = [self.predict(path) for path in paths]
         explained = explained_variance_1d(np.concatenate(predictions), np.concatenate(targets))
         logger.logkv(f"{prefix}ExplainedVariance", explained)
+
+    def _read_paths(self, paths: Sequence[Path], target_key: str) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns observations `[N, O]`, targets `[N]` and step counts int `[N]` of all paths, checked."""
+        if len(paths) == 0:
+            raise ValueError("paths: expected at least one path, got none")
+        observations = [self._observations(path, f"paths[{i}]") for i, path in enumerate(paths)]
+        targets = [_read(path, target_key, 1, f"paths[{i}]") for i, path in enumerate(paths)]
+        for i, (path_observations, path_targets) in enumerate(zip(observations, targets, strict=True)):
+            expected = (len(path_targets), observations[0].shape[1])
+            if path_observations.shape != expected:
+                raise ValueError(f"paths[{i}]: observations: expected shape {expected} to match {target_key!r} and the "
+                                 f"other paths, got {path_observations.shape}")
+        steps = np.concatenate([np.arange(len(path_targets)) for path_targets in targets])
+        return np.concatenate(observations), np.concatenate(targets), steps
+
+    def _solve(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Returns the coefficients `[F]` fitted to targets `[N]` at features `[N, F]`."""
+        return _solve_damped(features, targets, self._reg_coeff)
 
     def _observations(self, path: Path, name: str) -> np.ndarray:
         """Checks and returns the observations of a path, float64 `[T, O]`; error messages begin with `name`."""

@@ -1,15 +1,15 @@
 """Choice of the policy's parameters that adaptation steps change.
 
-=============  ======================================================================  ============================
-`adapt_params` Parameters                                                              Method
-=============  ======================================================================  ============================
-`'all'`        all                                                                     MAML (arXiv:1703.03400)
-`'head'`       output layer and standard deviation                                     ANIL (arXiv:1909.09157)
-`'body'`       all other parameters                                                    BOIL (arXiv:2008.08882)
-`'context'`    context of a policy with `context_dim`, which starts at zero            CAVIA (arXiv:1810.03642)
-patterns       those whose names match one of the patterns (`fnmatch`), for example
-               `['mean_network/hidden_1/*', 'log_std_network/*']`
-=============  ======================================================================  ============================
+==============  ======================================================================  ===========================
+`adapt_params`  Parameters                                                              Method
+==============  ======================================================================  ===========================
+`'all'`         all                                                                     MAML (arXiv:1703.03400)
+`'head'`        output layer and standard deviation                                     ANIL (arXiv:1909.09157)
+`'body'`        all other parameters                                                    BOIL (arXiv:2008.08882)
+`'context'`     context of a policy with `context_dim`, which starts at zero            CAVIA (arXiv:1810.03642)
+patterns        those whose names match one of the patterns (`fnmatch`), for example
+                `['mean_network/hidden_1/*', 'log_std_network/*']`
+==============  ======================================================================  ===========================
 
 All other parameters have the same value in every task. The meta-update changes all parameters but the context.
 """

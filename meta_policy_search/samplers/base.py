@@ -160,6 +160,22 @@ class SampleProcessor(Configurable):
         (samples,) = self._process([concatenate_paths(paths)], log, log_prefix)
         return samples
 
+    def train_baseline(self, paths: Sequence[Path]) -> None:
+        """Trains baselines that learn over iterations; see `Baseline.train`.
+
+        Args:
+            paths: path dicts of all tasks that `process_samples` has processed.
+        """
+        as_baseline(self.baseline).train(paths)
+
+    def get_state(self) -> Any:
+        """Returns the parameters of the baseline, for a snapshot."""
+        return as_baseline(self.baseline).get_param_values()
+
+    def set_state(self, state: Any) -> None:
+        """Restores what `get_state` returned, where that is not None."""
+        as_baseline(self.baseline).set_params(state)
+
     def _process(self, tasks: Sequence[TaskPaths], log: Any, log_prefix: str) -> List[TaskSamples]:
         """Processes the paths of each task and logs statistics."""
         log = check_choice("log", log, LOG_LEVELS)

@@ -27,6 +27,7 @@ class Stream(IntEnum):
     EVALUATION = 6  # (): the root seed within `evaluation_seed`
     SEARCH = 7  # (count of algorithms built,): candidates of CEM and CMA-ES
     REPLAY = 8  # (count of buffers built,): transitions sampled from a replay buffer
+    BASELINE = 9  # (count of trainings,): initial weights and minibatches of learned baselines
 
 
 _root: Optional[int] = None

@@ -352,7 +352,7 @@ def test_help_and_early_mistakes_do_not_wait_for_tensorflow(tmp_path):
 
 @pytest.mark.parametrize("arguments, message", [
     (["--env", "Nowhere"], r"env: expected one of .*'HalfCheetahRandDirecEnv'.*'MetaPointEnvCorner'.*, got 'Nowhere'"),
-    (["--baseline", "Best"], r"baseline: expected one of 'LinearFeatureBaseline', .*, got 'Best'"),
+    (["--baseline", "Best"], r"baseline: expected one of 'GaussianMLPBaseline', .*, got 'Best'"),
     (["--hidden_nonlinearity", "gelu"], r"hidden_nonlinearity: expected one of .*'relu'.*, got 'gelu'"),
     (["--n_itr", "many"], r"n_itr: expected an integer, got 'many'"),
     (["--envs_per_task", "few"], r"envs_per_task: expected an integer or none, got 'few'"),

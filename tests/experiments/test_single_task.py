@@ -100,7 +100,7 @@ def test_the_task_is_drawn_for_the_seed():
     (["--env", "Nowhere-v0"], r"env: expected one of .*'?MetaPointEnv'?.*, or a Gymnasium environment, got "
                               r"'Nowhere-v0'"),
     (["--n_samples", "4"], "best_frac: expected at least 1 / n_samples = 0.25"),
-    (["--baseline", "Best"], "baseline: expected one of 'LinearFeatureBaseline'"),
+    (["--baseline", "Best"], "baseline: expected one of 'GaussianMLPBaseline'"),
 ])
 def test_mistakes(arguments, message, tmp_path, capsys):
     assert re.search(message, mistake(capsys, cem, *arguments, "--dump_path", tmp_path))

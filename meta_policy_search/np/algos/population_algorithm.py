@@ -74,15 +74,18 @@ class PopulationAlgorithm(RLAlgorithm):
         self.best_return: Optional[float] = None
         self._begin(self.policy.get_flat_params().astype(np.float64))
 
-    def get_state(self) -> Tuple[Dict[str, Any], np.ndarray]:
-        """Returns the state of the search and the policy's parameters, to roll back an interrupted epoch."""
+    def get_state(self) -> Tuple[Dict[str, Any], np.ndarray, Any]:
+        """Returns the state of the search and the parameters of policy and baseline, to roll back an epoch."""
         shared = (self, self.policy, self.env_spec, self._processor)
-        return copy.deepcopy(vars(self), {id(given): given for given in shared}), self.policy.get_flat_params()
+        return copy.deepcopy(vars(self), {id(given): given for given in shared}), self.policy.get_flat_params(), (
+            self._processor.get_state())
 
-    def set_state(self, state: Tuple[Dict[str, Any], np.ndarray]) -> None:
+    def set_state(self, state: Tuple[Dict[str, Any], np.ndarray, Any]) -> None:
         """Restores the state that `get_state` returned."""
         vars(self).update(state[0])
         self.policy.set_flat_params(state[1])
+        if state[2] is not None:
+            self._processor.set_state(state[2])
 
     def begin_anew(self: SearchT) -> SearchT:
         """Returns a new search with the same arguments, which starts at the policy's parameters."""
@@ -177,3 +180,4 @@ class PopulationAlgorithm(RLAlgorithm):
         predictions = np.concatenate([self.baseline.predict(path) for path in paths])
         logger.logkv("BestCandidateReturn", self.best_return)
         logger.logkv("ExplainedVariance", explained_variance_1d(predictions, samples["returns"]))
+        self._processor.train_baseline(paths)

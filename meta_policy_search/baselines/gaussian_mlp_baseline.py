@@ -1,0 +1,202 @@
+"""A baseline on learned features: the last hidden layer of a value network that all tasks share.
+
+The network is computed with NumPy, because processing samples does not need TensorFlow. All tasks share the network, so
+one matrix product serves any number of tasks. With 20 tasks, 20 paths and 100 steps, an iteration takes 0.1 s longer
+than with a linear baseline (half cheetah, 2.5 s; two cores).
+"""
+import copy
+import math
+from collections import OrderedDict
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from meta_policy_search.actors.parameters import check_hidden_sizes, initial_mlp_values
+from meta_policy_search.baselines.linear_baseline import LinearBaseline
+from meta_policy_search.types import Params, Path
+from meta_policy_search.utils import seeding
+from meta_policy_search.utils.checks import check_bool, check_positive, check_positive_int
+
+_SCOPE = "value_network"
+_TIME_SCALE = 100.0
+_LIMIT = 10.0  # of normalized inputs and targets
+_MIN_STD = 1e-6
+_MIN_RATE = 0.1  # of the moving averages
+_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
+
+_Moments = Tuple[np.ndarray, np.ndarray]  # means and variances of the columns of `[N, K]`, each `[K]`
+
+
+class GaussianMLPBaseline(LinearBaseline):
+    """Value network that is trained on the paths of earlier iterations and fitted to each task.
+
+    The network `V(s_t, t) = phi(s_t, t)^T w` has tanh hidden layers; the features `phi` `[F]` are the last hidden layer
+    and a one. At the end of an iteration, `train` takes Adam steps on the mean squared error of the returns from before
+    adaptation. This is maximum likelihood for Gaussian returns of constant variance. Inputs and returns are normalized
+    by moving averages over iterations.
+
+    `fit` changes only the output layer. With the features of a task's steps as rows of `X` and their returns `y`:
+
+    `w_task = w + (X^T X + reg_coeff I)^-1 X^T (y - X w)`.
+
+    With `fit_tasks=False`, `w_task = w`: predictions then depend on earlier iterations only. A return depends on the
+    task, which the network does not observe. Therefore predictions without the fit are worse, mostly after adaptation.
+
+    Args:
+        hidden_sizes (sequence of int): units of each hidden layer, at least one layer. Default: (32, 32).
+        learning_rate (float): step size of Adam, above 0. Default: 3e-3.
+        num_epochs (int): passes over the paths of an iteration. Default: 2.
+        batch_size (int): samples per Adam step, at most. Default: 1000.
+        fit_tasks (bool): whether `fit` fits the output layer to each task. Default: True.
+        reg_coeff (float): damping of this fit, at least zero; larger values keep the output layer of a task closer to
+            the shared one. Default: 1.0.
+    """
+
+    def __init__(self, hidden_sizes: Sequence[int] = (32, 32), learning_rate: float = 3e-3, num_epochs: int = 2,
+                 batch_size: int = 1000, fit_tasks: bool = True, reg_coeff: float = 1.0) -> None:
+        super().__init__(reg_coeff)
+        self.hidden_sizes = check_hidden_sizes(hidden_sizes)
+        if not self.hidden_sizes:
+            raise ValueError("hidden_sizes: expected at least one hidden layer, got none")
+        self.learning_rate = check_positive("learning_rate", learning_rate)
+        self.num_epochs = check_positive_int("num_epochs", num_epochs)
+        self.batch_size = check_positive_int("batch_size", batch_size)
+        self.fit_tasks = check_bool("fit_tasks", fit_tasks)
+        self._state: Optional[Dict[str, Any]] = None  # of the network and of Adam; None before the first paths
+
+    def train(self, paths: Sequence[Path], target_key: str = "returns") -> None:
+        """Takes `num_epochs` passes of Adam steps over the paths of all tasks; see `Baseline.train`.
+
+        Raises:
+            ValueError: there are no paths, a key is missing, shapes do not fit, or values are not finite or too large.
+        """
+        observations, targets, steps = self._read_paths(paths, target_key)
+        state = self._state_for(observations)
+        rate = max(1.0 / (state["num_trainings"] + 1), _MIN_RATE)
+        inputs, targets = _join_time(observations, steps), targets[:, None]
+        moments = {"inputs": _move(state["inputs"], inputs, rate), "targets": _move(state["targets"], targets, rate)}
+        state.update(moments, num_trainings=state["num_trainings"] + 1)
+        x, y = _normalize(inputs, state["inputs"]), _normalize(targets, state["targets"])[:, 0]
+        rng = seeding.next_rng(seeding.Stream.BASELINE)
+        for _ in range(self.num_epochs):
+            order = rng.permutation(len(x))
+            for start in range(0, len(x), self.batch_size):
+                batch = order[start:start + self.batch_size]
+                _step_adam(state, value_loss(state["params"], x[batch], y[batch])[1], self.learning_rate)
+        self._coeffs, self._target_key = _output_layer(state), target_key
+
+    def get_param_values(self, **tags: Any) -> Any:
+        """Returns a copy of the network, of Adam's moments and of the last fit; None before the first paths."""
+        return None if self._state is None else copy.deepcopy({**self._state, "coeffs": self._coeffs})
+
+    def set_params(self, value: Any, **tags: Any) -> None:
+        """Sets what `get_param_values` returned; None makes the baseline untrained again.
+
+        Raises:
+            ValueError: `value` is of another class of baseline or of other `hidden_sizes`.
+        """
+        params = value.get("params", {}) if isinstance(value, Mapping) else {}
+        sizes = tuple(len(bias) for name, bias in params.items() if "/hidden_" in name and name.endswith("/bias"))
+        if value is not None and sizes != self.hidden_sizes:
+            raise ValueError(f"value: expected None or the parameters of a GaussianMLPBaseline with hidden_sizes="
+                             f"{self.hidden_sizes}, got {f'hidden_sizes={sizes}' if sizes else type(value).__name__}")
+        self._state = None if value is None else copy.deepcopy(dict(value))
+        self._coeffs = None if self._state is None else self._state.pop("coeffs")
+
+    def _features(self, observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        state = self._state_for(observations)
+        hidden = _layers(state["params"], _normalize(_join_time(observations, steps), state["inputs"]))[-1]
+        return np.hstack([hidden, np.ones((len(hidden), 1))])
+
+    def _solve(self, features: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        shared = _output_layer(self._state or {})  # which `_features` has made
+        return shared + super()._solve(features, targets - features @ shared) if self.fit_tasks else shared
+
+    def _state_for(self, observations: np.ndarray) -> Dict[str, Any]:
+        """Returns the state, checked for observations `[N, O]`; the first call draws the weights."""
+        size = observations.shape[1]
+        if self._state is None:
+            params = initial_mlp_values(_SCOPE, size + 1, 1, self.hidden_sizes,
+                                        seeding.next_rng(seeding.Stream.BASELINE))
+            params[f"{_SCOPE}/output/kernel"][:] = 0.0
+            zeros = {name: np.zeros_like(values) for name, values in params.items()}
+            self._state = {"params": params, "first": zeros, "second": zeros, "num_steps": 0, "num_trainings": 0,
+                           "inputs": (np.zeros(size + 1), np.ones(size + 1)), "targets": (np.zeros(1), np.ones(1))}
+        expected = len(self._state["inputs"][0]) - 1
+        if size != expected:
+            raise ValueError(f"observations: expected shape [T, {expected}], as in the first paths that the baseline "
+                             f"got, got [T, {size}]")
+        return self._state
+
+
+def value_loss(params: Params, inputs: np.ndarray, targets: np.ndarray) -> Tuple[float, Dict[str, np.ndarray]]:
+    """Computes half the mean squared error of a value network, `1 / (2 N) sum_n (V(x_n) - y_n)^2`, and its gradient.
+
+    Args:
+        params: kernels and biases by name, see `actors.parameters.initial_mlp_values`.
+        inputs: `[N, I]`.
+        targets: `[N]`.
+    """
+    layers = _layers(params, inputs)
+    errors = (layers[-1] @ params[f"{_SCOPE}/output/kernel"])[:, 0] + params[f"{_SCOPE}/output/bias"] - targets
+    gradients, by_sums = {}, errors[:, None] / len(errors)
+    for i in reversed(range(len(layers))):
+        layer = _layer_name(params, i)
+        gradients[f"{layer}/kernel"], gradients[f"{layer}/bias"] = layers[i].T @ by_sums, by_sums.sum(axis=0)
+        if i > 0:
+            by_sums = by_sums @ params[f"{layer}/kernel"].T * (1.0 - layers[i] ** 2)
+    return float(0.5 * np.mean(errors ** 2)), gradients
+
+
+def _layer_name(params: Params, i: int) -> str:
+    return f"{_SCOPE}/hidden_{i}" if f"{_SCOPE}/hidden_{i}/kernel" in params else f"{_SCOPE}/output"
+
+
+def _layers(params: Params, inputs: np.ndarray) -> List[np.ndarray]:
+    """Returns the inputs `[N, I]`, then the values of each hidden layer, `[N, units]`."""
+    layers = [inputs]
+    for i in range(len(params) // 2 - 1):
+        layer = _layer_name(params, i)
+        layers.append(np.tanh(layers[-1] @ params[f"{layer}/kernel"] + params[f"{layer}/bias"]))
+    return layers
+
+
+def _step_adam(state: Dict[str, Any], gradients: Mapping[str, np.ndarray], learning_rate: float) -> None:
+    """Takes a step of Adam (arXiv:1412.6980, section 2)."""
+    count = state["num_steps"] + 1
+    rate = learning_rate * math.sqrt(1.0 - _BETA_2 ** count) / (1.0 - _BETA_1 ** count)
+    first = {name: _BETA_1 * old + (1.0 - _BETA_1) * gradients[name] for name, old in state["first"].items()}
+    second = {name: _BETA_2 * old + (1.0 - _BETA_2) * gradients[name] ** 2 for name, old in state["second"].items()}
+    params = OrderedDict((name, values - rate * first[name] / (np.sqrt(second[name]) + _EPSILON))
+                         for name, values in state["params"].items())
+    state.update(params=params, first=first, second=second, num_steps=count)
+
+
+def _output_layer(state: Mapping[str, Any]) -> np.ndarray:
+    """Returns the network's output layer as coefficients of the features `[F]`, in the unit of the targets."""
+    kernel, bias = (state["params"][f"{_SCOPE}/output/{part}"].astype(np.float64) for part in ("kernel", "bias"))
+    means, _ = state["targets"]
+    std = _std(state["targets"])
+    return np.append(std * kernel[:, 0], std * bias + means)
+
+
+def _join_time(observations: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    return np.hstack([observations, steps[:, None] / _TIME_SCALE])
+
+
+def _move(moments: _Moments, values: np.ndarray, rate: float) -> _Moments:
+    """Moves averages of moments towards the moments of values `[N, K]`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        new = values.mean(axis=0), values.var(axis=0)
+    if not np.isfinite(new).all():
+        raise ValueError(f"paths: values as large as {np.abs(values).max()} overflow the fit")
+    return (1.0 - rate) * moments[0] + rate * new[0], (1.0 - rate) * moments[1] + rate * new[1]
+
+
+def _std(moments: _Moments) -> np.ndarray:
+    return np.maximum(np.sqrt(moments[1]), _MIN_STD)
+
+
+def _normalize(values: np.ndarray, moments: _Moments) -> np.ndarray:
+    """Returns values `[N, K]` with mean zero and standard deviation one, bounded, as float32."""
+    return np.clip((values - moments[0]) / _std(moments), -_LIMIT, _LIMIT).astype(np.float32)
