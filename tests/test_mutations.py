@@ -1,7 +1,7 @@
-"""Tests of the tests: each breaks the math in one place, and the test that is named beside it must notice.
+"""Mutation tests: each breaks the math in one place and requires the named test to fail.
 
-A mutation replaces one function of the library by another one made from it, such as one that leaves out a term.
-That the named tests pass as long as nothing is broken is seen where they stand.
+A mutation replaces one function of the library by a modified version, such as one that omits a term. The named tests
+also run unmodified in their own files, where they pass.
 """
 import copy
 from functools import partial
@@ -33,13 +33,13 @@ pytestmark = pytest.mark.gradients
 class Mutation(NamedTuple):
     what: str
     owner: Any  # module or class
-    name: str  # of the function that is replaced
-    mutate: Callable[[Callable], Callable]  # makes the broken one from the right one
+    name: str  # name of the replaced function
+    mutate: Callable[[Callable], Callable]  # builds the broken function from the correct one
     test: Callable[[], None]
 
 
 def gradient(case_id):
-    """The test that holds a meta-gradient against central differences, of one of the cases that are not slow."""
+    """Returns the test that compares a meta-gradient with central differences, for a case that is not slow."""
     (case,) = (case for case in of_gradients.CASES if case.id == case_id)
     return partial(of_gradients.test_objective_and_meta_gradient, *case.values)
 
@@ -57,7 +57,7 @@ DICE, VPG_OF_DICE = gradient("DICEMAML, 1 steps"), gradient("VPG_DICEMAML, 2 ste
 
 
 def in_step(step):
-    """Whether the graph of inner step `step` of the meta-objective is being built."""
+    """Returns whether the graph of adaptation step `step` of the meta-objective is being built."""
     return f"/step{step}" in tf.get_default_graph().get_name_scope()
 
 
@@ -78,7 +78,7 @@ def always_from_theta(step):
 
 
 def of_step_sizes(change):
-    """Changes the step sizes of every inner step."""
+    """Changes the step sizes of every adaptation step."""
     return lambda step: lambda params, loss, sizes, *rest: step(
         params, loss, {name: change(size) for name, size in sizes.items()}, *rest)
 
@@ -151,7 +151,7 @@ MEANS = [
 
 
 def times(factor, output):
-    """The output of a loss function with its loss multiplied."""
+    """Multiplies the loss in the output of a loss function."""
     return factor * output
 
 
@@ -193,7 +193,7 @@ def counts_in_step(*steps):
 
 
 def under_theta(algo, step):
-    """A step of the chain as if the policy had not adapted."""
+    """Computes a step of the chain as if the policy had not adapted."""
     return algo._build_step(step.inputs, algo._chain[0].params)
 
 
@@ -232,7 +232,7 @@ DENSITIES = [
 
 
 def with_achieved(change):
-    """Changes what the adapted policies achieved, as the exploration term sees it."""
+    """Changes the returns of the adapted policies in the exploration term."""
     def mutate(build):
         def mutant(chain, *args):
             last = copy.copy(chain[-1].inputs)
@@ -272,7 +272,7 @@ EXPLORATION = [
 
 
 def linear_boxes(boxes):
-    """`1 + x` in place of `exp(x)`, `x` being zero in value."""
+    """Replaces `exp(x)` by `1 + x`; the value of `x` is zero."""
     return lambda *args: tuple(tf.log1p(log_box) for log_box in boxes(*args))
 
 
@@ -322,7 +322,7 @@ EXPECTATIONS = [
              lambda loss: lambda new, *rest: losses.likelihood_ratio_loss(new, new, *rest),
              partial(UNBIASED, TRPOMAML, CROSSROADS, 2, 1, True)),
     *(Mutation(f"{what}: {loss.__name__}", losses, name, mutate, partial(DERIVATIVES, CLIFF, loss, values, True))
-      # boxes that go on through the ends of paths add variance, but no bias: paths are independent
+      # boxes that continue across path ends add variance but no bias, because paths are independent
       for what, name, mutate in BROKEN_BOXES[1:] for loss, values in [
           (losses.dice_loss, of_expectations.rewards), (losses.loaded_dice_loss, of_expectations.advantages)]),
     Mutation("boxes of the actions before", losses, "sums_along_paths", lambda sums: lambda *args: sums(*args)[1:] * 2,
@@ -334,7 +334,7 @@ EXPECTATIONS = [
 
 
 def at_the_sampling_policy(test):
-    """A test of the losses, of tasks with seven samples each."""
+    """Returns a test of the losses for tasks with seven samples each."""
     def run():
         log_prob = tf.constant(np.random.default_rng(0).normal(size=(3, 7)).astype("f"))
         test([log_prob] * 3, tf.fill([3, 7], 1.0 / 7.0))
@@ -397,7 +397,7 @@ SAMPLES = [
 
 
 def not_scaled(at):
-    """Takes a share `base_eps` of the vector as step, whatever its length."""
+    """Uses a fraction `base_eps` of the vector as step, regardless of its length."""
     def mutant(hvp, values):
         product, base_eps = at(hvp, values), hvp.base_eps
 
@@ -439,9 +439,9 @@ STEPS = [
 ]
 
 
-THOROUGH = 5  # mutations of each group, the most important ones, which come first; a quick run has one of some groups
+THOROUGH = 5  # mutations of each group, most important first; the default run includes one of some groups
 
-# The graph of an algorithm is built anew for each of these.
+# Each of these rebuilds the graph of an algorithm.
 OF_GRADIENTS = {"inner step": INNER_STEPS, "means": MEANS, "losses": LOSSES, "densities": DENSITIES,
                 "exploration": EXPLORATION, "DiCE": DICES}
 OF_OTHERS = {"expectations": EXPECTATIONS, "identities": IDENTITIES, "samples": SAMPLES, "constrained step": STEPS}
@@ -459,7 +459,7 @@ def marks_of(group, rank):
     pytest.param(mutation, id=f"{group}: {mutation.what}", marks=marks_of(group, rank))
     for group, mutations in {**OF_GRADIENTS, **OF_OTHERS}.items() for rank, mutation in enumerate(mutations)
 ])
-def test_what_is_broken_is_noticed(mutation, monkeypatch):
+def test_mutation_is_detected(mutation, monkeypatch):
     monkeypatch.setattr(mutation.owner, mutation.name, mutation.mutate(getattr(mutation.owner, mutation.name)))
     with pytest.raises(AssertionError):
         mutation.test()
