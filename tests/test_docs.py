@@ -97,7 +97,7 @@ def test_design_page_repeats_the_docstring_of_each_subpackage():
     package = DOCS.parent / "meta_policy_search"
     page = (DOCS / "design.rst").read_text(encoding="utf-8")
     said = dict(re.findall(r"^   \* - ``([\w/]+)``\n     - (.*)$", page, flags=re.MULTILINE))
-    assert {path.parent.name for path in package.glob("*/__init__.py")} == {folder for folder in said if "/" not in folder}
+    assert {path.parent.name for path in package.glob("*/__init__.py")} == {name for name in said if "/" not in name}
     for folder, sentence in said.items():
         docstring = ast.get_docstring(ast.parse((package / folder / "__init__.py").read_text(encoding="utf-8")))
         assert sentence.replace("``", "`") == docstring.splitlines()[0], folder

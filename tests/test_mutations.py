@@ -389,7 +389,7 @@ SAMPLES = [
              of_dice_samples.test_adjusted_rewards_by_hand),
     Mutation("DiCE: nothing is subtracted after the end", DiceSampleProcessor, "process_samples",
              lambda process: lambda *args: {**process(*args), "adjusted_rewards_after_end": np.zeros(4)},
-             partial(of_dice_samples.test_expected_gradient_is_exact_though_paths_end_early, False, False)),
+             partial(of_dice_samples.test_expected_gradient_is_exact_for_paths_that_end_early, False, False)),
 ]
 
 
