@@ -13,7 +13,7 @@ from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterat
 from meta_policy_search.utils import logger
 
 LARGE = ["MetaWorldML10", "MetaWorldML25", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py
-ALL = [name for name in available_envs() if name not in LARGE and get_env_class(name).__name__ == name]  # aliases are not listed
+ALL = [name for name in available_envs() if name not in LARGE and get_env_class(name).__name__ == name]  # without aliases
 NOT_BATCHED = [name for name in ALL if not hasattr(get_env_class(name), "make_batched")]
 ONE_TASK = ["MetaPointEnvOrigin"]
 FORMS = {
@@ -55,7 +55,7 @@ def draw_actions(space, rng, count=None):
 
 
 def mixed_tasks(env, count):
-    """Returns tasks for `count` environments; each pair of environments shares one task."""
+    """Returns tasks for `count` environments; consecutive pairs of environments share one task."""
     tasks = env.sample_tasks((count + 1) // 2, np.random.default_rng(0))
     return [tasks[i // 2] for i in range(count)]
 

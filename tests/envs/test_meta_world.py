@@ -322,7 +322,7 @@ def test_rendering_shows_the_scene_and_changes_no_state():
         assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8
         red, green, _ = picture.astype(int).transpose(2, 0, 1)
         assert (green > red + 100).sum() > 20
-        assert np.ptp(picture[:100]) < 60 < np.ptp(picture[-100:])  # background at the top, base of the arm at the bottom
+        assert np.ptp(picture[:100]) < 60 < np.ptp(picture[-100:])  # plain background above, base of the arm below
     assert (pictures[0] != pictures[1]).mean() > 0.001
     env.set_task(env.tasks[1])
     env.reset()
