@@ -13,7 +13,7 @@ from meta_policy_search.samplers.vectorized_env_executor.local import MetaIterat
 from meta_policy_search.utils import logger
 
 LARGE = ["MetaWorldML10", "MetaWorldML25", "MetaWorldML45"]  # MetaWorldML1 with other tasks; see test_meta_world.py
-ALL = [name for name in available_envs() if name not in LARGE and get_env_class(name).__name__ == name]  # without aliases
+ALL = [name for name in available_envs() if name not in LARGE and get_env_class(name).__name__ == name]  # no aliases
 NOT_BATCHED = [name for name in ALL if not hasattr(get_env_class(name), "make_batched")]
 ONE_TASK = ["MetaPointEnvOrigin"]
 FORMS = {

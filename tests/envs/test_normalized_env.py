@@ -341,7 +341,7 @@ def test_tasks_are_those_of_the_wrapped_environment():
     env.set_task(tasks[0])
     np.testing.assert_array_equal(env.wrapped_env.get_task(), tasks[0])
     np.testing.assert_array_equal(env.get_task(), tasks[0])
-    assert normalize(Echo()).sample_tasks(3, rng=np.random.default_rng(0)) == [0, 1, 2]  # an environment that accepts no rng
+    assert normalize(Echo()).sample_tasks(3, rng=np.random.default_rng(0)) == [0, 1, 2]  # accepts no rng
 
 
 def test_other_attributes_are_forwarded_to_the_wrapped_environment():

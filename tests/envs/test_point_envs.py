@@ -210,7 +210,7 @@ def walls_task(goal=(2.0, 2.0), gap_1=(1.0, 0.0), gap_2=(2.0, 0.0)):
     ((2.1, 0.0), (-0.2, 0.0), {"gap_2": (-2.0, 0.0)}, (1.9, 0.0)),
     ((0.5, 0.0), (0.2, 0.0), {"gap_1": (-1.0, 0.0)}, (0.7, 0.0)),  # far from any wall
     ((1.3, 0.0), (0.2, 0.2), {"gap_1": (-1.0, 0.0), "gap_2": (-2.0, 0.0)}, (1.5, 0.2)),
-    ((0.6, 0.8), (0.2, 0.2), {"gap_1": (-1.0, 0.0)}, (0.8 / np.hypot(0.8, 1.0), 1.0 / np.hypot(0.8, 1.0))),  # on the wall
+    ((0.6, 0.8), (0.2, 0.2), {"gap_1": (-1.0, 0.0)}, (0.8 / np.hypot(0.8, 1.0), 1.0 / np.hypot(0.8, 1.0))),  # wall
 ])
 def test_walls_stop_moves_outside_the_gaps(start, action, gaps, end):
     answer = step_from(MetaPointEnvWalls, start, walls_task(**gaps), action)

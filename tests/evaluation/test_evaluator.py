@@ -206,7 +206,7 @@ def test_evaluation_depends_only_on_its_seed_and_differs_from_training(trainer, 
 
 
 def test_returns_of_a_task_do_not_depend_on_the_other_tasks(evaluator):
-    """For a number of tasks that differs from training, the first two tasks have the returns of an evaluation of two."""
+    """If the number of tasks differs from training, the first two tasks have the returns of an evaluation of two."""
     tasks = [[2.0, 2.0], [-2.0, 2.0], [2.0, -2.0], [-2.0, -2.0], [2.0, 2.0]]
     five, two = evaluator.evaluate(tasks), evaluator.evaluate(tasks[:2])
     np.testing.assert_allclose(five.returns[:, :2], two.returns, rtol=1e-4)

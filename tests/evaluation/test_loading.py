@@ -117,7 +117,7 @@ def test_scripts_accept_the_folder(run, tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_missing_plot_types_are_reported(run):
+def test_unsupported_render_mode_is_refused(run):
     with pytest.raises(ValueError, match=r"render_mode: MetaPointEnvCorner does not support render_mode='human'"):
         mps.load_evaluator(run[0], render_mode="human")
 

@@ -41,7 +41,7 @@ def test_recorded_paths_are_those_of_the_evaluation(point):
 
 @pytest.mark.parametrize("arguments", [{}, {"nonlinearity": tf.nn.relu6}, {"parallel": True}])
 def test_replay_follows_the_recorded_path(arguments):
-    """With vectorized actors, policies that act through the graph, and worker processes, the start states are restored."""
+    """Start states are restored for vectorized actors, policies that act through the graph, and worker processes."""
     evaluator = make_evaluator(normalize(make_env("MetaPointEnvWalls"), normalization_scale=1.0), **arguments)
     recording = evaluator.record(NUM_TASKS, num_steps=1)
     for step, task, path in ((0, 0, 0), (0, 2, 3), (1, 1, 2)):

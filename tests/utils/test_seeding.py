@@ -59,7 +59,7 @@ def test_counted_streams_continue_and_restart_with_the_root():
     seeding.set_root(1)
     first, second = numbers(seeding.next_rng(Stream.WEIGHTS)), numbers(seeding.next_rng(Stream.WEIGHTS))
     assert first != second
-    assert numbers(seeding.next_rng(Stream.OPTIMIZER)) not in (first, second)  # each stream has its own count and numbers
+    assert numbers(seeding.next_rng(Stream.OPTIMIZER)) not in (first, second)  # separate count and numbers
     seeding.set_root(1)
     assert [numbers(seeding.next_rng(Stream.WEIGHTS)), numbers(seeding.next_rng(Stream.WEIGHTS))] == [first, second]
 
