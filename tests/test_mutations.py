@@ -341,8 +341,8 @@ def at_the_sampling_policy(test):
     return run
 
 
-FIRST_RATIO = at_the_sampling_policy(of_losses.test_the_first_ratio_is_one_whatever_the_densities)
-SAME_GRADIENT = at_the_sampling_policy(of_losses.test_at_the_sampling_policy_all_losses_have_the_same_gradient)
+FIRST_RATIO = at_the_sampling_policy(of_losses.test_first_ratio_is_one_for_any_densities)
+SAME_GRADIENT = at_the_sampling_policy(of_losses.test_all_losses_have_equal_gradients_at_the_sampling_policy)
 
 IDENTITIES = [
     Mutation("ratio to nothing", losses, "likelihood_ratio_loss",
@@ -351,10 +351,10 @@ IDENTITIES = [
              lambda loss: lambda new, old, *rest: loss(2.0 * new, 2.0 * old, *rest), SAME_GRADIENT),
     Mutation("KL with arguments exchanged", DiagonalGaussian, "kl_sym",
              lambda kl: lambda gaussian, old, new: kl(gaussian, new, old),
-             of_likelihoods.test_kl_is_that_of_multivariate_normals),
+             of_likelihoods.test_kl_equals_that_of_multivariate_normals),
     Mutation("entropy without its constant", DiagonalGaussian, "entropy_sym",
              lambda entropy: lambda gaussian, info: tf.reduce_sum(info["log_std"], -1),
-             of_likelihoods.test_entropy_is_that_of_scipy),
+             of_likelihoods.test_entropy_equals_scipy),
 ]
 
 
@@ -414,10 +414,10 @@ def scaled(factor):
     return lambda at: lambda *args: lambda x: factor * at(*args)(x)
 
 
-FINITE_DIFFERENCE = partial(of_steps.test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length,
+FINITE_DIFFERENCE = partial(of_steps.test_products_equal_the_dense_hessian_for_vectors_of_any_length,
                             FiniteDifferenceHvp, 1e-3)
-EXACT = partial(of_steps.test_products_are_those_of_the_dense_hessian_whatever_the_vectors_length, ExactHvp, 1e-4)
-STEP = partial(of_steps.test_a_linear_loss_is_taken_to_the_border_of_the_trust_region, ExactHvp)
+EXACT = partial(of_steps.test_products_equal_the_dense_hessian_for_vectors_of_any_length, ExactHvp, 1e-4)
+STEP = partial(of_steps.test_linear_loss_is_optimized_to_the_border_of_the_trust_region, ExactHvp)
 
 STEPS = [
     Mutation("epsilon does not depend on the direction's length", FiniteDifferenceHvp, "at", not_scaled,
@@ -435,7 +435,7 @@ STEPS = [
     Mutation("no damping", ConjugateGradientOptimizer, "_full_step", with_attribute("_damping", 0.0),
              of_steps.test_reg_coeff_is_added_to_the_curvature),
     Mutation("the line search ignores the constraint", ConjugateGradientOptimizer, "_search",
-             with_attribute("_max_constraint", np.inf), of_steps.test_a_step_that_violates_the_constraint_is_shortened),
+             with_attribute("_max_constraint", np.inf), of_steps.test_step_that_violates_the_constraint_is_shortened),
 ]
 
 

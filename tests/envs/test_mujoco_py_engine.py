@@ -176,9 +176,9 @@ def test_changed_masses_update_derived_constants_of_that_robot_only():
 
 @needs_mujoco_py
 @pytest.mark.parametrize("robot, index, value", [
-    ("half_cheetah", 1, np.nan), ("half_cheetah", 1, 2e10), ("ant", 1, np.inf), ("ant", 1, -2e10),  # in the position
-    ("half_cheetah", 12, np.inf), ("half_cheetah", 12, -2e10), ("ant", 20, np.nan), ("ant", 29, 2e10),  # in the velocity
-    ("half_cheetah", 12, 1e9), ("ant", 20, 1e9),  # in the acceleration of the first simulation step
+    ("half_cheetah", 1, np.nan), ("half_cheetah", 1, 2e10), ("ant", 1, np.inf), ("ant", 1, -2e10),  # position
+    ("half_cheetah", 12, np.inf), ("half_cheetah", 12, -2e10), ("ant", 20, np.nan), ("ant", 29, 2e10),  # velocity
+    ("half_cheetah", 12, 1e9), ("ant", 20, 1e9),  # acceleration in the first simulation step
 ])
 def test_diverged_robot_raises_on_every_attempt_and_none_moves(tmp_path, monkeypatch, robot, index, value):
     monkeypatch.chdir(tmp_path)

@@ -70,7 +70,7 @@ def test_padding_has_no_effect_and_samples_are_not_modified():
 def test_longer_padding_scales_only_the_objective():
     losses = {}
     for horizon in (T, 2 * T):
-        algo = DICEMAML(horizon, make_policy(), meta_batch_size=M, inner_lr=0.2 * horizon)  # the adaptation step is equal
+        algo = DICEMAML(horizon, make_policy(), meta_batch_size=M, inner_lr=0.2 * horizon)  # equal adaptation
         set_theta(algo.policy)
         data = padded_data()
         for step in data:

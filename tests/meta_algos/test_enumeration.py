@@ -130,7 +130,10 @@ class Enumeration:
         self._gradient = meta_gradient(self.algo)
 
     def expected_gradient(self, **last_step):
-        """Returns the expected meta-gradient of the maximized objective; `last_step` are arguments of `last_flat_samples`."""
+        """Returns the expected meta-gradient of the maximized objective.
+
+        `last_step` are arguments of `last_flat_samples`.
+        """
         data = [[] for _ in range(self.adaptation.num_steps + 1)]
         for sequence, chain, p in self.histories:
             *inner, last = [(self.world, theta, paths) for theta, paths in zip(chain, sequence)]

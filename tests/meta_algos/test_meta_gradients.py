@@ -58,7 +58,7 @@ def test_objective_and_meta_gradient(algo_cls, arguments):
     algo = algo_cls(policy=policy, inner_lr=INNER_LR, meta_batch_size=M, **arguments)
     data, theta = draw_data(algo.num_inner_grad_steps), set_theta(policy)
     f, objective = reference(algo, data, theta)
-    values, size = input_values(algo, data), len(theta) - context_dim  # the context is the last parameter and is not optimized
+    values, size = input_values(algo, data), len(theta) - context_dim  # without the context
     # then the loss equals that of the reference
     assert algo.optimizer.loss(values) == pytest.approx(f(theta), rel=1e-4)
     # and so does its gradient

@@ -102,7 +102,7 @@ def test_algorithm_that_only_needs_densities_trains(policy_cls, exploration):
     original = algo.adapt
     algo.adapt = lambda samples: original(samples) or adaptations.append((samples, algo.policy.policies_params_vals))
     row = trainer_of(algo).train_itr()
-    assert not {"Step_0-AveragePolicyEntropy", "Step_0-AdaptationKL"} & set(row)  # other algorithms require more methods
+    assert not {"Step_0-AveragePolicyEntropy", "Step_0-AdaptationKL"} & set(row)  # requires other methods
     # the adaptation step follows the gradient of the density: d log p / d mean = sign(a - mean) / b
     ((all_samples, adapted),) = adaptations
     for samples, params in zip(all_samples, adapted):
